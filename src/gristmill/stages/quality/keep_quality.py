@@ -26,6 +26,7 @@ from gristmill.stages.quality.groups import COLUMNS, GroupedBy, columns_of, grou
 from gristmill.stages.quality.quality_ranks import WEIGHTS, scores_of, weights_of
 from gristmill.stages.select.expressions import parse_value
 from gristmill.stages.select.rules.rule import Exceptions, thresholds
+from gristmill.stages.select.vectors import Vector
 from gristmill.stages.select.verdicts import Failing, first_of, tell
 
 __all__ = ["Config", "apply", "explain", "metrics", "warnings"]
@@ -198,13 +199,13 @@ def _key(by: str, name: str) -> str:
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     judged = _judge(batch, config)
-    value = pa.array(judged.score, mask=~judged.scored)
+    value = Vector("number", judged.score, judged.scored)
     by_score, by_rank = (fails & ~judged.spared() for fails in judged.fails())
     failings = [Failing(LOW, by_score, [("score", value)], "<", judged.min_score)]
     if judged.ranks is not None:
         groups, place = groups_of(batch, config.per, config.source_domains)
-        group = pa.array(list(map(name_of, groups)), pa.string()).take(pa.array(place))
-        left = [("group", group), ("score", value), ("rank", pa.array(judged.ranks.rank))]
+        group = Vector("text", pa.array(list(map(name_of, groups)), pa.string()).take(pa.array(place)))
+        left = [("group", group), ("score", value), ("rank", Vector("number", judged.ranks.rank))]
         failings.append(Failing(LOW, by_rank, left, "<", judged.dropped_share))
     if config.unscored == "drop":
         failings.append(Failing(UNSCORED, ~judged.scored, [("score", value)], "", None))

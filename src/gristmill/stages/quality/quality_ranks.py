@@ -25,7 +25,7 @@ from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.quality.groups import GroupedBy, columns_of, groups_of, hash_of
 from gristmill.stages.select.expressions import parse_value
-from gristmill.stages.select.vectors import Columns, numbers_of
+from gristmill.stages.select.vectors import Columns
 
 Array = np.ndarray[Any, Any]
 
@@ -104,8 +104,11 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 def scores_of(batch: pa.RecordBatch, text: str) -> tuple[Array, Array]:
     """The scores of documents, and which of them have one."""
-    score, known = numbers_of(parse_value(text).run(Columns(batch)))
-    return score + 0.0, known & np.isfinite(score)  # -0 is 0; what is beyond all numbers says nothing
+    with np.errstate(all="ignore"):
+        found = parse_value(text).run(Columns(batch))
+    score = np.broadcast_to(np.asarray(found.data, np.float64), batch.num_rows) + 0.0  # a copy, and -0 is 0
+    scored = np.isfinite(score)  # what is divided by nothing says nothing
+    return score, scored if found.valid is None else scored & found.valid
 
 
 def weights_of(batch: pa.RecordBatch, by: Weight) -> Array:

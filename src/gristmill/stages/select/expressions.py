@@ -17,10 +17,9 @@ rule becomes a tree of calls on whole columns; nothing is ever given to `eval`.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
 from gristmill.counted import counted
 from gristmill.stages.select.vectors import (
@@ -30,8 +29,11 @@ from gristmill.stages.select.vectors import (
     Vector,
     arithmetic,
     compare,
+    conjoin,
+    disjoin,
+    invert,
     is_among,
-    kind_of,
+    is_null,
     number,
     truth,
 )
@@ -173,10 +175,10 @@ class _Parser:
         return Formula(lambda columns: cast(term.run(columns), term.text), tuple(self.columns), term.text)
 
     def condition(self) -> Term:
-        return self._chain("or", self._both, pc.or_kleene)
+        return self._chain("or", self._both, disjoin)
 
     def _both(self) -> Term:
-        return self._chain("and", self._negated, pc.and_kleene)
+        return self._chain("and", self._negated, conjoin)
 
     def _chain(self, word: str, part: Callable[[], Term], join: Callable[[Vector, Vector], Vector]) -> Term:
         start = self.next
@@ -190,7 +192,7 @@ class _Parser:
         return term
 
     def _want_condition(self, term: Term, start: Token) -> None:
-        if term.literal is not None and kind_of(term.literal) != "truth":
+        if term.literal is not None and term.literal.kind != "truth":
             self.fail("a comparison", start)
 
     def _negated(self) -> Term:
@@ -201,7 +203,7 @@ class _Parser:
             self._want_condition(term, start)
             self.nested -= 1
             text = f"not {term.text}"
-            return Term(lambda columns: pc.invert(truth(term.run(columns), term.text)), text, condition=True)
+            return Term(lambda columns: invert(truth(term.run(columns), term.text)), text, condition=True)
         return self._comparison()
 
     def _comparison(self) -> Term:
@@ -216,7 +218,7 @@ class _Parser:
         if self.skip("word", "is"):
             negated = self.skip("word", "not") is not None
             self.take("word", "null", wanted="null")
-            return _maybe_not(negated, lambda columns: pc.is_null(left.run(columns)), f"{left.text} is null")
+            return _maybe_not(negated, lambda columns: is_null(left.run(columns), columns.rows), f"{left.text} is null")
         negated = self.next.text == "not" and self.skip("word", "not") is not None
         if negated or self.next.text == "in":
             self.take("word", "in", wanted="in")
@@ -255,7 +257,7 @@ class _Parser:
         return term
 
     def _want_number(self, term: Term, start: Token) -> None:
-        if term.condition or (term.literal is not None and kind_of(term.literal) != "number"):
+        if term.condition or (term.literal is not None and term.literal.kind != "number"):
             self.fail("a number or a column", start)
 
     def _deeper(self) -> None:
@@ -271,16 +273,16 @@ class _Parser:
             self._want_number(term, start)
             self.nested -= 1
             if term.literal is not None:
-                return _literal(-term.literal.as_py(), f"-{term.text}")
-            return _computed("-", _literal(0.0, ""), term)
+                return _literal("number", -term.literal.data, f"-{term.text}")
+            return _computed("-", _literal("number", np.float64(0), ""), term)
         token = self.next
         self.at += 1
         if token.kind == "number":
-            return _literal(float(token.text), token.text)
+            return _literal("number", np.float64(token.text), token.text)
         if token.kind == "text":
-            return _literal(token.text[1:-1], token.text)
+            return _literal("text", token.text[1:-1], token.text)
         if token.kind == "word" and token.text in ("true", "false"):
-            return _literal(token.text == "true", token.text)
+            return _literal("truth", np.bool_(token.text == "true"), token.text)
         if token.kind == "name" and token.text in _FUNCTIONS and self.skip("sign", "("):
             return self._function(token.text)
         if token.kind == "name":
@@ -313,8 +315,8 @@ class _Parser:
         return Term(lambda columns: number(run(columns), text), text)
 
 
-def _literal(value: float | bool | str, text: str) -> Term:
-    vector = pa.scalar(value)
+def _literal(kind: Any, value: Any, text: str) -> Term:
+    vector = Vector(kind, value)
     return Term(lambda columns: vector, text, literal=vector)
 
 
@@ -334,4 +336,4 @@ def _computed(sign: str, left: Term, right: Term) -> Term:
 def _maybe_not(negated: bool, run: Callable[[Columns], Vector], text: str) -> Term:
     if not negated:
         return Term(run, text, condition=True)
-    return Term(lambda columns: pc.invert(run(columns)), f"not {text}", condition=True)
+    return Term(lambda columns: invert(run(columns)), f"not {text}", condition=True)

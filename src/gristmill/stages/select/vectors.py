@@ -5,9 +5,9 @@ A missing value makes every comparison that uses it unknown, and `and`, `or`, `n
 is 0: dividing by 0 gives 0, since what is counted in an empty text is 0 as well.
 """
 
+import operator
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,18 @@ import pyarrow.compute as pc
 
 from gristmill.errors import UserError
 
-Vector = Any
-"""An array of Arrow, one value a row, or a scalar that stands for the same value in every row: double, bool or string;
-null where it is missing or unknown."""
+Kind = Literal["number", "truth", "text"]
+Mask = npt.NDArray[np.bool_]
+
+
+class Vector(NamedTuple):
+    """One value a row; a scalar of NumPy or a str stands for the same value in every row."""
+
+    kind: Kind
+    data: Any
+    """float64 for numbers, bool for truth values, which are False where they are unknown; pa.Array for texts."""
+    valid: Mask | None = None
+    """Which rows have a value; None: all."""
 
 
 class Columns:
@@ -39,69 +48,69 @@ def _vector(column: pa.Array, name: str) -> Vector:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
-        return column
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return Vector("text", column)
+    if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise UserError(
             f"the column {name} holds {kind}, and a rule compares numbers, texts and truth values. Use another column."
         )
-    numbers = column.cast(pa.float64(), safe=False)
-    return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+    valid = None if column.null_count == 0 else column.is_valid().to_numpy(zero_copy_only=False)
+    if valid is not None:
+        column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
+    values = column.to_numpy(zero_copy_only=False)
+    if pa.types.is_boolean(kind):
+        return Vector("truth", values, valid)
+    numbers = values.astype(np.float64)
+    if pa.types.is_floating(kind) and (missing := np.isnan(numbers)).any():
+        numbers[missing] = 0.0
+        valid = ~missing if valid is None else valid & ~missing
+    return Vector("number", numbers, valid)
 
 
-def kind_of(vector: Vector) -> Literal["number", "truth", "text"]:
-    if pa.types.is_floating(vector.type):
-        return "number"
-    return "truth" if pa.types.is_boolean(vector.type) else "text"
+def both(first: Mask | None, second: Mask | None) -> Mask | None:
+    """Rows where neither is missing."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first & second
 
 
 def number(vector: Vector, what: str) -> Vector:
     """The vector as numbers; true is 1."""
-    if kind_of(vector) == "text":
+    if vector.kind == "text":
         raise UserError(f"{what} is text where a rule needs a number. Compare it with a text in quotes.")
-    return vector.cast(pa.float64())
+    return vector if vector.kind == "number" else Vector("number", np.asarray(vector.data, np.float64), vector.valid)
 
 
 def truth(vector: Vector, what: str) -> Vector:
-    if kind_of(vector) != "truth":
+    if vector.kind != "truth":
         raise UserError(f"{what} is no condition. Compare it with something: {what} > 0.")
     return vector
 
 
-def holds(vector: Vector) -> npt.NDArray[np.bool_]:
-    """For each row whether it is known and true."""
-    found: npt.NDArray[np.bool_] = vector.fill_null(False).to_numpy(zero_copy_only=False)
-    return found
-
-
-def numbers_of(vector: Vector) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """The number of each row, 0 where it is missing; and which are there. Both may be written to."""
-    valid = vector.is_valid().to_numpy(zero_copy_only=False)
-    return vector.fill_null(0.0).to_numpy(zero_copy_only=False).copy(), valid
-
-
-def divide(first: Vector, second: Vector) -> Vector:
+def divide(first: Any, second: Any) -> Any:
     """first / second, and 0 where second is 0."""
-    by_zero = pc.equal(second, 0.0)
-    nothing = pc.if_else(pc.is_valid(first), 0.0, pa.scalar(None, pa.float64()))
-    return pc.if_else(by_zero, nothing, pc.divide(first, pc.if_else(by_zero, 1.0, second)))
-
-
-def _extreme(pick: Any, first: Vector, second: Vector) -> Vector:
-    """The larger or smaller one; what is not a number stays so (infinity times 0)."""
-    is_none = pc.or_(pc.is_nan(first), pc.is_nan(second))
-    return pc.if_else(is_none, np.nan, pick(first, second, skip_nulls=False))
+    first, second = np.asarray(first), np.asarray(second)
+    shape = np.broadcast_shapes(first.shape, second.shape)
+    return np.divide(first, second, out=np.zeros(shape), where=second != 0)
 
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": pc.add,
-    "-": pc.subtract,
-    "*": pc.multiply,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": divide,
-    "max": partial(_extreme, pc.max_element_wise),
-    "min": partial(_extreme, pc.min_element_wise),
+    "max": np.maximum,
+    "min": np.minimum,
 }
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_COMPARE_TEXT = {
     "<": pc.less,
     "<=": pc.less_equal,
     ">": pc.greater,
@@ -112,19 +121,67 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def arithmetic(sign: str, first: Vector, second: Vector, what: str) -> Vector:
-    return ARITHMETIC[sign](number(first, what), number(second, what))
+    first, second = number(first, what), number(second, what)
+    return Vector("number", ARITHMETIC[sign](first.data, second.data), both(first.valid, second.valid))
 
 
 def compare(sign: str, first: Vector, second: Vector, what: str) -> Vector:
-    texts = {kind_of(first), kind_of(second)} & {"text"}
-    if texts and kind_of(first) != kind_of(second):
+    if first.kind == "text" and second.kind == "text":
+        return _from_arrow(_COMPARE_TEXT[sign](first.data, second.data))
+    if first.kind == "text" or second.kind == "text":
         raise UserError(f"{what} compares a text with a number. Texts are in quotes, numbers are not.")
-    return COMPARE[sign](first, second) if texts else COMPARE[sign](number(first, what), number(second, what))
+    first, second = number(first, what), number(second, what)
+    return _known(COMPARE[sign](first.data, second.data), both(first.valid, second.valid))
 
 
 def is_among(vector: Vector, options: Sequence[Vector], what: str) -> Vector:
-    if kind_of(vector) == "text" and not all(kind_of(option) == "text" for option in options):
-        raise UserError(f"{what} looks for a text in a list with numbers. Put quotes around them.")
-    if kind_of(vector) != "text":
-        vector, options = number(vector, what), [number(option, what) for option in options]
-    return reduce(pc.or_kleene, (pc.equal(vector, option) for option in options))
+    if vector.kind == "text":
+        texts = [option.data for option in options if option.kind == "text"]
+        if len(texts) < len(options):
+            raise UserError(f"{what} looks for a text in a list with numbers. Put quotes around them.")
+        found = pc.is_in(vector.data, value_set=pa.array(texts, vector.data.type))
+        return _from_arrow(pc.if_else(vector.data.is_valid(), found, pa.scalar(None, pa.bool_())))
+    numbers = [number(option, what).data for option in options]
+    return _known(np.isin(number(vector, what).data, np.array(numbers)), vector.valid)
+
+
+def is_null(vector: Vector, rows: int) -> Vector:
+    if vector.kind == "text":
+        return _from_arrow(vector.data.is_null())
+    return Vector("truth", np.zeros(rows, np.bool_) if vector.valid is None else ~vector.valid)
+
+
+def invert(vector: Vector) -> Vector:
+    return _known(~np.asarray(vector.data, np.bool_), vector.valid)
+
+
+def conjoin(first: Vector, second: Vector) -> Vector:
+    """Unknown unless one is false or both are known."""
+    held = first.data & second.data
+    if first.valid is None and second.valid is None:
+        return Vector("truth", held)
+    false = _is_false(first) | _is_false(second)
+    return Vector("truth", held, held | false)
+
+
+def disjoin(first: Vector, second: Vector) -> Vector:
+    """Unknown unless one is true or both are known."""
+    held = first.data | second.data
+    if first.valid is None and second.valid is None:
+        return Vector("truth", held)
+    return Vector("truth", held, held | (_is_false(first) & _is_false(second)))
+
+
+def _is_false(vector: Vector) -> Any:
+    return ~vector.data if vector.valid is None else vector.valid & ~vector.data
+
+
+def _known(held: Any, valid: Mask | None) -> Vector:
+    return Vector("truth", held if valid is None else held & valid, valid)
+
+
+def _from_arrow(found: Any) -> Vector:
+    if found.null_count == 0:
+        return Vector("truth", found.to_numpy(zero_copy_only=False))
+    valid = found.is_valid().to_numpy(zero_copy_only=False)
+    return Vector("truth", found.fill_null(False).to_numpy(zero_copy_only=False), valid)

@@ -24,7 +24,7 @@ from gristmill.stages.select.rules.rule import (
     stated_in,
     thresholds,
 )
-from gristmill.stages.select.vectors import COMPARE, Columns, Vector, holds, kind_of
+from gristmill.stages.select.vectors import COMPARE, Columns, Vector
 
 
 class RuleSet(NamedTuple):
@@ -110,20 +110,17 @@ def _exceptions(group: RuleSet, batch: pa.RecordBatch) -> list[Exceptions]:
 def _published(rule: Rule, config: StageConfig, exceptions: Sequence[Exceptions], columns: Columns) -> Failing:
     value = formula(rule.value).run(columns)
     threshold = thresholds(config, rule.threshold, exceptions)
-    fails = holds(COMPARE[rule.fails](value, _as_double(threshold)))
+    fails = COMPARE[rule.fails](value.data, threshold)
+    if value.valid is not None:
+        fails &= value.valid
     flag = isinstance(getattr(config, rule.threshold), bool)
     name = rule.value.replace("code_signals.", "").replace("signals.", "")
     return Failing(rule.reason, fails, [(name, value)], rule.fails, None if flag else threshold)
 
 
 def _own(rule: expressions.Rule, columns: Columns) -> Failing:
-    return Failing(
-        rule.reason,
-        holds(rule.condition.run(columns)),
-        [(name, columns[name]) for name in rule.condition.columns],
-        "",
-        None,
-    )
+    fails = np.broadcast_to(rule.condition.run(columns).data, columns.rows)
+    return Failing(rule.reason, fails, [(name, columns[name]) for name in rule.condition.columns], "", None)
 
 
 def first_of(failings: Sequence[Failing], rows: int) -> npt.NDArray[np.int16]:
@@ -175,16 +172,13 @@ def _words(one: Failing, rows: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _shown(value: Vector, rows: npt.NDArray[np.int64]) -> Any:
-    taken = value.take(pa.array(rows))
-    if pa.types.is_boolean(taken.type):
-        shown = pc.if_else(taken, "true", "false")
+    if value.kind == "text":
+        return value.data.take(pa.array(rows)).cast(pa.string()).fill_null("null")
+    if value.kind == "truth":
+        shown = pc.if_else(pa.array(value.data[rows]), "true", "false")
     else:
-        shown = taken.cast(pa.string()) if kind_of(taken) == "text" else _shown_numbers(taken)
-    return shown.fill_null("null")
-
-
-def _as_double(threshold: Any) -> Any:
-    return pa.scalar(float(threshold)) if np.ndim(threshold) == 0 else pa.array(np.asarray(threshold, np.float64))
+        shown = _shown_numbers(value.data[rows])
+    return shown if value.valid is None else pc.if_else(pa.array(value.valid[rows]), shown, "null")
 
 
 _NO_FRACTION = 2.0**53
@@ -193,7 +187,7 @@ _NO_FRACTION = 2.0**53
 
 def _shown_numbers(values: Any) -> Any:
     """Six digits behind the point, fewer where that is the number: 12, 0.25, 0.333333."""
-    numbers = values if isinstance(values, pa.Array) else pa.array(np.ascontiguousarray(values))
+    numbers = pa.array(np.ascontiguousarray(values))
     if not pa.types.is_floating(numbers.type):
         return numbers.cast(pa.string())
     small = pc.less(pc.abs(numbers), _NO_FRACTION)

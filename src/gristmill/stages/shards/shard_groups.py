@@ -21,7 +21,7 @@ from gristmill.counted import counted
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.select.expressions import parse_condition, parse_value
-from gristmill.stages.select.vectors import Columns, holds, numbers_of
+from gristmill.stages.select.vectors import Columns
 
 Array = np.ndarray[Any, Any]
 
@@ -119,16 +119,21 @@ def _tiers(columns: Columns, config: Config) -> Array:
     """The number of each document's tier."""
     found = np.full(columns.rows, -1, np.int64)
     for number, (_, text) in enumerate(config.tiers):
-        meant = text == ELSE or holds(parse_condition(text).run(columns))
-        found[(found < 0) & meant] = number
+        holds = True
+        if text != ELSE:
+            vector = parse_condition(text).run(columns)
+            holds = vector.data if vector.valid is None else vector.data & vector.valid
+        found[(found < 0) & holds] = number
     return np.maximum(found, 0)
 
 
 def _weights(columns: Columns, config: Config) -> Array:
     """The weight that each document asks for; 1 where it is not known."""
     assert config.weight is not None
-    weights, known = numbers_of(parse_value(config.weight).run(columns))
-    weights[~known] = 1.0
+    vector = parse_value(config.weight).run(columns)
+    weights = np.broadcast_to(np.asarray(vector.data, np.float64), columns.rows).copy()
+    if vector.valid is not None:
+        weights[~vector.valid] = 1.0
     return weights
 
 
