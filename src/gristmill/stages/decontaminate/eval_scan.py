@@ -16,7 +16,7 @@ from gristmill.stages.contract import StageConfig
 from gristmill.stages.decontaminate.findings import Finding, find
 from gristmill.stages.decontaminate.index import open_index
 
-VERSION = 4
+VERSION = 5
 LIBRARIES = ("unicode",)
 JUDGES = False
 ONLY_KEPT = True
@@ -35,6 +35,7 @@ HIT = pa.struct(
         ("windows", pa.uint32()),
         ("bits", pa.binary()),
         ("spans", SPANS),
+        ("says", pa.uint32()),
     ]
 )
 SCHEMA = pa.schema([("hits", pa.list_(pa.field("item", HIT))), ("bounded", pa.bool_())])
