@@ -49,15 +49,15 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def build_half(data: Path, folder: Path, half: str) -> Path:
-    """A folder with the benchmarks of a half, and the items that were written for it."""
+    """A folder with the benchmarks of a half (`all`: of both), and the items that were written for it."""
     suite = folder / "suite"
     suite.mkdir(parents=True)
-    chosen = {name for name in FILES if (name in TUNED_WITH) == (half == "tune")}
+    chosen = {name for name in FILES if half == "all" or (name in TUNED_WITH) == (half == "tune")}
     entries = [_copy(data, suite, name) for name in FILES if name in chosen]
     with (suite / "own.jsonl").open("w") as file:
         for line in OWN_ITEMS.read_text().splitlines():
             of, style, question, answer, others = (part.strip() for part in f"{line} | | | |".split("|")[:5])
-            if of == half:
+            if of in (("tune", "report") if half == "all" else (half,)):
                 code = question.replace("\\n", "\n") if style == "code" else ""
                 choices = [answer, *(one.strip() for one in others.split(";"))] if others else []
                 asked = code.partition("\n")[0] or question

@@ -45,6 +45,13 @@ def _beginning(item: Item, draw: random.Random, words: Sequence[str]) -> str:
     return " ".join(found[: round(0.7 * len(found))])
 
 
+def _item_cut(item: Item, draw: random.Random, words: Sequence[str]) -> str:
+    """As a page has it, from the label on, cut off behind 70% of its words."""
+    lines = [f"{letter}. {choice}" for letter, choice in zip("ABCDEFGHIJ", item.choices, strict=False)]
+    found = "\n".join([f"Question: {item.question}", *(lines or [item.answer, *item.code])]).split(" ")
+    return " ".join(found[: round(0.7 * len(found))])
+
+
 def _as_json(item: Item, draw: random.Random, words: Sequence[str]) -> str:
     asked = {"id": item.id, "question": item.question, "choices": item.choices, "answer": item.answer}
     return json.dumps(asked, ensure_ascii=False)
@@ -156,6 +163,7 @@ WAYS: dict[str, Way] = {
     "verbatim: as JSON": _as_json,
     "verbatim: within a paragraph": _question,
     "verbatim: first 70% of the question": _beginning,
+    "verbatim: first 70% of the item": _item_cut,
     "spelling: all capitals": _respelled(str.upper),
     "spelling: punctuation left out, lower case": _respelled(lambda text: _punctuation_as(text, "").lower()),
     "spelling: punctuation as spaces": _respelled(lambda text: _punctuation_as(text, " ")),

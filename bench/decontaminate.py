@@ -6,7 +6,8 @@
              flagged for it
     clean    documents, pages and paragraphs without an item, and documents with what prompts have in common
     held out `--half report`: recall and false flags with benchmarks, and on texts, that the rules were not tuned with
-             (`--half tune`: those that they were); `--texts DIR`: false flags on the texts below DIR
+             (`--half tune`: those that they were; `--half all`: both); `--texts DIR`: only false flags, on the
+             texts below DIR
 
 datatrove's filter has an index of all 12-grams of questions and answers, made by its own indexer class: the step that
 would fetch the benchmarks from the network is left out. It looks for n-grams alone, and a text ends with the first.
@@ -57,6 +58,8 @@ HELD_OUT = (
     "verbatim: lettered choices",
     "verbatim: as JSON",
     WITHIN,
+    "verbatim: first 70% of the question",
+    "verbatim: first 70% of the item",
     "edited: all three",
     "code: renamed",
     "code: renamed, with docstring",
@@ -267,10 +270,11 @@ def held_out(data: Path, half: str, misses: bool, texts: Path | None = None) -> 
     """Recall and flags on one half of benchmarks and texts, which are divided by their sources; or on other texts."""
     with scratch() as folder:
         judge = judge_of(build_half(data, folder, half))
-        yield from recall(data, judge, misses, HELD_OUT)
+        if not texts:
+            yield from recall(data, judge, misses, HELD_OUT)
         kinds: dict[str, list[str]] = {}
         for source, text in texts_below(texts) if texts else sources(data):
-            if texts or half_of(source) == half:
+            if texts or half in (half_of(source), "all"):
                 kinds.setdefault("code" if text_is_code(source) else "prose", []).append(text)
         yield from flagged(kinds, judge, misses)
 
@@ -304,7 +308,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.decontaminate", description="Recall by benchmark.")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--misses", action="store_true", help="show some of what was missed or flagged")
-    parser.add_argument("--half", choices=("tune", "report"), help="only recall and false flags on this half of DATA")
+    parser.add_argument("--half", choices=("tune", "report", "all"), help="recall and false flags on this half of DATA")
     parser.add_argument("--texts", type=Path, help="with --half: false flags on the texts of this folder instead")
     given = parser.parse_args()
     if (given.half and not given.data) or (given.texts and not given.half):

@@ -183,6 +183,21 @@ def test_touched_for_a_person(flagged, say, tmp_path):
     assert "cannot be written" in said.err
 
 
+def test_items_let_go_are_named(project, say):
+    """In the warnings of the run, and all of them with their findings in `suite touched`."""
+    lines = [json.dumps({"text": f"{prose(n, 9)}. The water wheel turns. {prose(-n, 9)}"}) for n in range(9)]
+    (project.folder / "in" / "00.jsonl").write_text("\n".join(lines))
+    write_suite(project.folder / "evals", {"b": [{"id": "wheel", "q": "the water wheel turns", "a": "a mill"}]})
+    project.write_recipe("  - decontaminate: {suite: evals, common_documents: 2}")
+    said = say("run", project.recipe)
+    assert "9 findings were let go, since so many documents have the same words" in " ".join(said.err.split())
+    assert "b wheel. `gristmill suite touched` lists" in " ".join(said.err.split())
+    said = say("suite", "touched", project.recipe)
+    assert "b: 9 findings of 1 item let go, as so many documents have the same words: wheel (9)." in said.out
+    (row,) = map(json.loads, say("suite", "touched", project.recipe, "--json").out.splitlines())
+    assert row["let_go"] == {"wheel": 9}
+
+
 def test_touched_of_an_unfinished_run_is_refused(flagged, say, tmp_path):
     """Items that nobody looked for would pass for clean ones."""
     said = say("suite", "touched", flagged.recipe, "--store", tmp_path / "empty")

@@ -48,13 +48,7 @@ def touched_command(
 
 
 def _head(report: OfSuite) -> dict[str, Any]:
-    suite = report.suite
-    return {
-        "suite": suite.name,
-        "version": suite.version,
-        "hash": suite.hash,
-        "let_go_as_phrases": report.let_go_as_phrases,
-    }
+    return {"suite": report.suite.name, "version": report.suite.version, "hash": report.suite.hash}
 
 
 def _plain(one: OfBenchmark) -> dict[str, Any]:
@@ -95,10 +89,12 @@ def _show(out: Screen, report: OfSuite) -> None:
     ]
     heads = ("benchmark", "items", "touched", "share", "with answer", "documents removed", "cut")
     out.print(table((*heads, *(f"by {rule}" for rule in rules)), rows, spare=("share", "with answer")))
-    if report.let_go_as_phrases:
-        many = counted(report.let_go_as_phrases, "finding was", "findings were")
-        out.print(words(f"{many} let go: more documents have the same words than a copy would be in."))
     for one in report.benchmarks.values():
+        if one.let_go:
+            total, ids = sum(one.let_go.values()), sorted(one.let_go, key=lambda name: (-one.let_go[name], name))
+            fact = f"{counted(total, 'finding')} of {counted(len(ids), 'item')} let go, as so many documents have the"
+            named = ", ".join(f"{name} ({one.let_go[name]:,})" for name in ids)
+            out.print(words(f"{one.benchmark}: {fact} same words: {named}."))
         if one.unprotected:
             named = ", ".join(one.unprotected[:MOST_NAMED])
             more = f" and {len(one.unprotected) - MOST_NAMED:,} more" if len(one.unprotected) > MOST_NAMED else ""

@@ -98,7 +98,7 @@ def _show_mixture(out: Screen, answer: Mixture) -> None:
             out.print(f"\n{label}:")
             out.print(mix_table(manifest))
     for told in answer.warnings:
-        out.print(words((told, "yellow")), soft_wrap=True)
+        out.print(words((told, "yellow")))
 
 
 def _show_changes(out: Screen, step: str, changes: Mapping[str, tuple[Any, Any]]) -> None:

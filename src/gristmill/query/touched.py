@@ -44,6 +44,8 @@ class OfBenchmark:
     """Documents that were flagged by each rule."""
     touched: dict[str, Touched] = field(default_factory=dict)
     """By id, in the order of the suite."""
+    let_go: dict[str, int] = field(default_factory=dict)
+    """By id, findings that did not count, as so many documents have the same words."""
     unprotected: list[str] = field(default_factory=list)
     """Ids of items that were not looked for: they are neither clean nor touched."""
 
@@ -54,8 +56,6 @@ class OfSuite:
 
     suite: Opened
     benchmarks: dict[str, OfBenchmark]
-    let_go_as_phrases: int = 0
-    """Findings that did not count, as too many documents have the same words."""
 
 
 def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
@@ -74,7 +74,10 @@ def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
         if suite.hash not in found:
             found[suite.hash] = _untouched(suite)
         report = found[suite.hash]
-        report.let_go_as_phrases += seen.made[part_of_step(node.id, "eval_match")].metrics.get("let_go_as_phrases", 0)
+        for name, findings in seen.made[part_of_step(node.id, "eval_match")].metrics.get("let_go_items", {}).items():
+            benchmark_of, _, item = name.partition(" ")
+            let_go = report.benchmarks[benchmark_of].let_go
+            let_go[item] = let_go.get(item, 0) + findings
         for name in ("eval_index", "eval_index_new"):
             for of, ids in seen.made[part_of_step(node.id, name)].metrics.get("unprotected_items", {}).items():
                 known = report.benchmarks[of].unprotected

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
 from gristmill.errors import CannotBeMet
-from gristmill.stages.decontaminate import eval_index, eval_suite, findings
+from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite, findings
 from gristmill.stages.decontaminate.code_tokens import marks_of
 from gristmill.stages.decontaminate.index import open_index
 from gristmill.stages.decontaminate.units import CODE, Unit
@@ -23,34 +23,57 @@ MOST_OF_IT = " ".join(WORDS[:36])
 WHOLE = f"{ITEM['q']} {ITEM['a']}"
 
 
+WHEEL = {"id": "wheel", "q": "the water wheel turns", "a": "a mill"}
+"""15 letters of information, 23 in a line: it counts in 35 documents, and in 140."""
+WITHIN, IN_A_LINE = ". The water wheel turns.", "\n\nThe water wheel turns\n\n"
+
+
 def documents(text, count):
     return [f"{prose(f'before {number}', 12)} {text} {prose(f'after {number}', 12)}" for number in range(count)]
 
 
 @pytest.fixture(scope="module")
 def step(tmp_path_factory):
-    return Step(write_suite(tmp_path_factory.mktemp("suite"), {"b": [ITEM, item(1), item(2, 6)]}))
+    return Step(write_suite(tmp_path_factory.mktemp("suite"), {"b": [ITEM, item(1), item(2, 6), WHEEL]}))
 
 
 @pytest.mark.parametrize("limit", [None, 300])
-def test_what_eleven_documents_have_is_a_phrase(step, limit):
-    """Ten are flagged; with one more none is, also not as a copy with changes, and that is counted."""
-    ten, counts = step.run(documents(MOST_OF_IT, 10), limit=limit)
-    assert [{one["rule"] for one in row["evidence"]} for row in ten] == [{"ngram"}] * 10
+def test_what_many_documents_have_is_let_go_by_degrees(step, limit):
+    """First a short question within a text, later one that has a line for itself; each is counted by its item."""
+    kept, counts = step.run([*documents(WITHIN, 20), *documents(IN_A_LINE, 15)], limit=limit)
+    assert all(row["drop"] for row in kept)
     assert counts["let_go_as_phrases"] == 0
-    eleven, counts = step.run(documents(MOST_OF_IT, 11), limit=limit)
-    assert [row["evidence"] for row in eleven] == [None] * 11
-    assert counts["let_go_as_phrases"] == counts["findings"] == 11
+    rows, counts = step.run([*documents(WITHIN, 26), *documents(IN_A_LINE, 10)], limit=limit)
+    assert [bool(row["drop"]) for row in rows] == [False] * 26 + [True] * 10
+    assert (counts["let_go_as_phrases"], counts["let_go_items"]) == (26, {"b wheel": 26})
 
 
-def test_a_copy_with_changes_of_a_phrase_is_one(step):
+def test_a_long_question_counts_however_many_have_it(step):
+    """Most of it is a copy in forty documents as in one, without any answer."""
+    rows, counts = step.run(documents(MOST_OF_IT, 40))
+    assert [{one["rule"] for one in row["evidence"]} for row in rows] == [{"ngram"}] * 40
+    assert counts["let_go_as_phrases"] == 0
+
+
+def test_items_let_go_are_named_in_a_warning():
+    """Those of the most documents first, the others as a number, and the command that lists them all."""
+    items = {f"b i{number}": number for number in range(1, 8)}
+    (said,) = eval_match.warnings({"let_go_as_phrases": 28, "let_go_items": items}, eval_match.Config())
+    assert "28 findings were let go" in said
+    assert "b i7, b i6, b i5, b i4, b i3 and 2 other items" in said
+    assert "`gristmill suite touched` lists" in said
+    assert eval_match.warnings({"let_go_as_phrases": 0}, eval_match.Config()) == ()
+
+
+def test_a_copy_with_changes_of_a_phrase_is_one(tmp_path):
     """What many documents have to the word is no more an item where one of them changed a word."""
-    words = MOST_OF_IT.split()
-    words[len(words) // 2] = "otherwise"
-    alone, _ = step.run(documents(" ".join(words), 1))
+    question = "how do you make a copy of a key"
+    step = Step(write_suite(tmp_path, {"b": [{"id": "i", "q": question, "a": "file it"}]}), common_documents=1)
+    changed = documents(f"\n\n{question.replace('a key', 'the key')}\n\n", 1)
+    alone, _ = step.run(changed)
     assert alone[0]["drop"] == "eval_item"
-    rows, _ = step.run([*documents(MOST_OF_IT, 11), *documents(" ".join(words), 1)])
-    assert [row["drop"] for row in rows] == [None] * 12
+    rows, _ = step.run([*documents(f"\n\n{question}\n\n", 5), *changed])
+    assert [row["drop"] for row in rows] == [None] * 6
 
 
 @pytest.mark.parametrize("limit", [None, 300])
@@ -64,17 +87,20 @@ def test_a_whole_item_counts_however_many_have_it(step, limit):
 
 
 def test_a_phrase_in_an_item_does_not_hide_the_rest_of_it(tmp_path):
-    """N-grams that are common are taken out of both sides of the share: the others decide."""
+    """The more documents have an n-gram, the less it counts on both sides of the share: the others decide."""
     step = Step(write_suite(tmp_path, {"b": [ITEM]}), fuzzy=False, coverage=0.9)
     phrase, rest = " ".join(WORDS[:20]), " ".join(WORDS[8:])
-    rows, _ = step.run([*documents(phrase, 12), *documents(rest, 1)])
-    assert [row["evidence"] for row in rows[:12]] == [None] * 12
-    (flag,) = rows[12]["evidence"]
-    assert flag["coverage"] == 1, "20 n-grams, and 20 of 28 are left when 8 are common"
+    for count, share in ((10, 0), (12, 0), (20, 0), (40, 20 / 22), (100, 20 / 20.8)):
+        rows, _ = step.run([*documents(phrase, count), *documents(rest, 1)])
+        assert [row["evidence"] for row in rows[:count]] == [None] * count
+        found = [round(flag["coverage"], 4) for flag in rows[count]["evidence"] or ()]
+        assert found == ([round(share, 4)] if share else []), "20 n-grams, and 8 that count as 10 of so many documents"
 
 
 TEXTS = [
-    *documents(MOST_OF_IT, 12),
+    *documents(MOST_OF_IT, 3),
+    *documents(WITHIN, 34),
+    *documents(IN_A_LINE, 2),
     *documents(WHOLE, 3),
     *documents(f"{item(1)['q']} {item(1)['a']}", 2),
     *documents(" ".join(item(1)["q"].split()[:38]), 4),
@@ -90,7 +116,8 @@ TEXTS = [
 def test_order_parts_and_blocks_change_nothing(step, draw, cuts, bits):
     """Every document has the same row of the layer, and the counts are the same."""
     expected, told = step.run(TEXTS)
-    assert sum(row["drop"] is not None for row in expected) == 11
+    assert sum(row["drop"] is not None for row in expected) == 16
+    assert told["let_go_items"] == {"b wheel": 34}
     order = list(range(len(TEXTS)))
     draw.shuffle(order)
     rows, counts = step.run([TEXTS[at] for at in order], cuts, bits=bits, limit=draw.choice([None, 300]))
@@ -257,7 +284,7 @@ def test_questions_of_any_script_are_found(tmp_path, script):
 def test_flags_are_sorted_and_name_places_of_the_text(step):
     """Whatever is between start and stop is of the item."""
     draw = random.Random(3)
-    for text in draw.sample(TEXTS[:23], 8):
+    for text in draw.sample(TEXTS[:3] + TEXTS[39:50], 8):
         (row,), _ = step.run([text])
         for flag in row["evidence"]:
             held = text.encode()[flag["start"] : flag["stop"]].decode()

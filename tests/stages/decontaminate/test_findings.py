@@ -77,6 +77,72 @@ def test_many_common_words_say_what_few_do_not(tmp_path, question, is_found):
     assert flagged(step, f"{prose(1)}.\n\n{question}\n\n{prose(2)}") == [is_found]
 
 
+@pytest.mark.parametrize(
+    ("question", "is_found"),
+    [
+        ("how do you recline?", True),
+        ("Which is recyclable?", True),
+        ("Respiration is a", True),
+        ("Easy bookshelf.", True),
+        ("What is entropy?", False),
+        ("How do I get started?", False),
+        ("Easy bookshelf", False),
+    ],
+)
+def test_a_line_that_is_a_short_question_to_the_sign_is_it(tmp_path, question, is_found):
+    """One telling word is enough there; a heading of any text, another case or another sign is not the item."""
+    step = step_of(tmp_path, {"id": "i0", "q": question, "a": "yes, surely"}, settings=None)
+    lines = [question, f"Question 12: {question}", question.swapcase(), f"{question}!", f"so {question}"]
+    texts = [f"{prose(1)}.\n\n{line}\n\n{prose(2)}" for line in lines]
+    assert flagged(step, *texts) == [is_found, is_found, False, False, False]
+    sentence = f"{prose(1)}. {question} {prose(2)}"
+    assert flagged(step, sentence) == [is_found and question[-1] in "?."]
+
+
+def test_a_label_before_a_question_begins_it(tmp_path):
+    """At the beginning of a line; not in quotes."""
+    step = step_of(tmp_path, {"id": "i0", "q": "Describe photosynthesis briefly.", "a": "no"}, settings=None)
+    texts = [
+        f"{prose(1)}\n\n{label} Describe photosynthesis briefly.\n\n" for label in ("Question:", "**Q3.**", '"query:')
+    ]
+    assert flagged(step, *texts) == [True, True, False]
+
+
+def test_a_sentence_that_goes_on_asks_nothing(tmp_path):
+    """A question of few words has to be one where its answer follows."""
+    one = {"id": "i0", "q": "Define entropy.", "a": "a measure of disorder"}
+    step = step_of(tmp_path, one, settings=None)
+    texts = ["Here we define entropy as a measure of disorder.", "Define entropy. It is a measure of disorder."]
+    assert flagged(step, *texts) == [False, True]
+
+
+CUT = prose("cut", 20).split()
+
+
+@pytest.mark.parametrize(
+    ("words", "fuzzy", "is_found"), [(14, 0.8, True), (12, 0.8, True), (11, 0.8, False), (14, False, False)]
+)
+def test_a_question_that_is_cut_off_is_found(tmp_path, words, fuzzy, is_found):
+    """By three fifths of its words, where it stands alone; `fuzzy: false` leaves it out."""
+    suite = write_suite(tmp_path, {"b": [{"id": "i0", "q": " ".join(CUT), "a": "yes"}]})
+    step = Step(suite, fuzzy=fuzzy, ngram=15)
+    begun = " ".join(CUT[:words])
+    rows, _ = step.run([f"{prose(1)}\n\n{begun}\n\n{prose(2)}", f"{prose(1)} {begun} {prose(2)}"])
+    expected = [("fuzzy", round(words / 20, 4))] if is_found else []
+    assert [[(one["rule"], round(one["coverage"], 4)) for one in row["evidence"] or ()] for row in rows] == [
+        expected,
+        [],
+    ]
+
+
+def test_what_many_items_begin_with_is_no_cut_question(tmp_path):
+    """Words that more than three items begin with say nothing of any of them; one word more does."""
+    begun = prose("shared", 12)
+    step = step_of(tmp_path, *(item(n, q=f"{begun} {prose(n, 4)}") for n in range(5)), settings=None)
+    texts = [f"{prose(8)}\n\n{text}\n\n{prose(9)}" for text in (begun, f"{begun} {prose(3, 1)}")]
+    assert [{name for name, _ in found} for found in step.flags(texts)] == [set(), {"i3"}]
+
+
 def test_what_says_little_is_close_to_its_choices(tmp_path):
     """The words of the choices of `the file` are in many a text about files; behind it, to the letter, they are not."""
     one = {"id": "i0", "q": "the file", "a": "may be read", "c": ["may be read", "may be drunk"]}

@@ -92,6 +92,27 @@ def test_a_prompt_is_taken_apart(text, parts):
     assert read_prompt(text) == parts
 
 
+TWO = "Steps:\n1. wash\n2. dry\nWhich?\n1. bed\n2. runner"
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "answer", "question", "choices"),
+    [
+        ("Of these:\nA. bed\nB. runner\nWhich is longer?", (), "both", None, ()),
+        ("Take vitamin A. red or B. blue pills", (), "", None, ()),
+        ("Which?\nA. bed\nB. runner\nC. sled", ("A", "B"), "", None, ()),
+        ("She has a cat, a dog", ("a cat", "a dog"), "", None, ("a cat", "a dog")),
+        (TWO, (), "", "Steps:\n1. wash\n2. dry\nWhich?", ("bed", "runner")),
+        ("Which?\nA. bed\nB. runner\nA. again", (), "", "Which?", ("bed", "runner\nA. again")),
+        ("A:", (), "", None, ()),
+    ],
+)
+def test_what_is_no_list_of_choices_stays_in_the_question(text, known, answer, question, choices):
+    """Another list than the answer's, letters within a sentence, too many, in no order; and no question is empty."""
+    found = read_prompt(text, known, answer)
+    assert (found.question, found.choices) == (text if question is None else question, choices)
+
+
 STYLES = {
     "lines": "Question: {q}\nChoices:\nA. {a}\nB. {b}\nAnswer:",
     "one line": "Question: {q} Choices: A. {a} B. {b} Answer:",

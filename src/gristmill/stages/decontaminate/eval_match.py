@@ -1,15 +1,18 @@
 """Which findings count, seen over all documents: n-grams that many documents have are phrases, not copies of an item.
 
-GPT-3 (Brown et al. 2020, appendix C) ignored 13-grams that more than ten documents have. Taken as it stands, that rule
-also forgives an item that has leaked often. So only documents which do not hold the item as a whole (question and
-answer, or half of the choices, or the code) count here, and those which do are flagged however many they are.
+GPT-3 (Brown et al. 2020, appendix C) ignored 13-grams that more than ten documents have, and so forgave items that have
+leaked often. Here the more documents have a unit, the more a finding has to say: `common_documents` may have what says
+ENOUGH letters of information, twice as many what says DOUBLES letters more, and so on. A line of forty letters is
+flagged in 2,560 documents, a long question in any number. Documents with the whole item (question and answer, or half
+of the choices, or the code) are not counted, and are always flagged.
 
     emit     the findings of each document, to their item
-    by_item  n-grams in more than `common_documents` documents do not count; what is left is compared with `coverage`
+    by_item  n-grams count the less the more documents have them; what is left is compared with `coverage`
     reduce   the evidence of each document
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -18,12 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from gristmill.counted import counted
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPANS
 from gristmill.stages.decontaminate.eval_suite import open_suite
 from gristmill.stages.decontaminate.findings import EXACT, FUZZY, MILLION, NGRAM
+from gristmill.stages.decontaminate.units import ENOUGH
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 JUDGES = False
 ONLY_KEPT = True
@@ -32,8 +37,8 @@ READS = ("eval_scan.hits", "eval_scan_new.hits")
 ROUNDS = ("by_item", "reduce")
 SUMMARIES = {"by_item": "in_short"}
 _HIT = [field for field in HIT if field.name != "item"]
-RECORD_SCHEMA = pa.schema([*_HIT, ("needed", pa.uint32())])
-"""key: the item; needed: the least share that flags, in millionths."""
+RECORD_SCHEMA = pa.schema([*_HIT, ("needed", pa.uint32()), ("name", pa.string())])
+"""key: the item; needed: the least share that flags, in millionths; name: the benchmark and id of the item."""
 EVIDENCE = pa.struct(
     [
         ("item", pa.uint64()),
@@ -45,6 +50,10 @@ EVIDENCE = pa.struct(
     ]
 )
 SCHEMA = pa.schema([("evidence", pa.list_(pa.field("item", EVIDENCE)))])
+DOUBLES = 4
+"""Letters of information that make a finding count in twice as many documents."""
+NAMED = 5
+"""Items that a warning names."""
 LEFT = 5
 """A unit of whose n-grams less than one in so many is not common says too little."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -56,8 +65,8 @@ class Config(StageConfig):
     """The share of an item's n-grams that a document has to hold to be flagged, of those that count. A benchmark of the
     suite may say its own."""
     common_documents: Annotated[int, AsCount, Field(ge=1)] = 10
-    """Documents that may have an n-gram, or a whole short item, before it is taken for a phrase and does not count.
-    Documents that hold the item with its answer are not among them."""
+    """Documents that may have a short everyday question before it is let go as a phrase; the more it says, the more may
+    (docs/decontaminate.md). Documents that hold the item with its answer are not counted."""
 
 
 def emit(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
@@ -69,15 +78,14 @@ def emit(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> p
         values.append(pc.list_flatten(column))
     hits = pa.concat_arrays(values)
     items = pc.struct_field(hits, "item")
-    needed = [
-        config.coverage if (own := suite.coverage[suite.items[item].item.benchmark]) is None else own
-        for item in items.to_pylist()
-    ]
+    about = [suite.items[item].item for item in items.to_pylist()]
+    needed = [config.coverage if (own := suite.coverage[one.benchmark]) is None else own for one in about]
     columns = {
         "key": items,
         "row": pa.array(np.concatenate(rows).astype(np.int64)),
         **{field.name: pc.struct_field(hits, field.name) for field in _HIT},
         "needed": pa.array([round(share * MILLION) for share in needed], pa.uint32()),
+        "name": pa.array([f"{one.benchmark} {one.id}" for one in about], pa.string()),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -107,6 +115,7 @@ class _Rows:
             records.column(name).to_pylist()
             for name in ("key", "unit", "rule", "whole", "share", "alike", "windows", "needed", "bits")
         )
+        self.says, self.names = (records.column(name).to_pylist() for name in ("says", "name"))
         self.bits = [np.unpackbits(np.frombuffer(one, np.uint8)).astype(np.int64) for one in bits]
 
     def unit(self, row: int) -> _Unit:
@@ -126,8 +135,8 @@ class _Rows:
         return found
 
 
-def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, int]]:
-    """The findings that count, to their documents; and how many were let go as phrases."""
+def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
+    """The findings that count, to their documents; and how many were let go as phrases, of each item."""
     rows = _Rows(records)
     tally = rows.tally()
     for other in [] if others is None else others.to_pylist():
@@ -145,21 +154,40 @@ def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -
     }
     for name, column in added.items():
         sent = sent.append_column(name, column)
-    let_go = sum(rows.has_unit(row) for row, (share, _) in enumerate(judged) if not share)
-    return sent, {"findings": rows.count, "let_go_as_phrases": let_go}
+    let_go = Counter(rows.names[row] for row, (share, _) in enumerate(judged) if not share and rows.has_unit(row))
+    return sent, {"findings": rows.count, "let_go_as_phrases": let_go.total(), "let_go_items": dict(let_go)}
 
 
-def _judged(rows: _Rows, row: int, tally: _Tally | None, most: int) -> tuple[int, int]:
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    items = found.get("let_go_items", {})
+    if not items:
+        return ()
+    most = sorted(items, key=lambda name: (-items[name], name))
+    more = f" and {counted(len(items) - NAMED, 'other item')}" if len(items) > NAMED else ""
+    return (
+        f"{counted(found['let_go_as_phrases'], 'finding was', 'findings were')} let go, since so many documents have "
+        f"the same words that they may be a phrase: {', '.join(most[:NAMED])}{more}. `gristmill suite touched` lists "
+        "them all; raise common_documents to flag them",
+    )
+
+
+def _most_documents(says: int, common: int) -> int:
+    """In how many documents a finding that says so much still counts."""
+    twice, rest = divmod(max(says - ENOUGH, 0), DOUBLES)
+    return (common << min(twice, 64)) * (DOUBLES + rest) // DOUBLES
+
+
+def _judged(rows: _Rows, row: int, tally: _Tally | None, common: int) -> tuple[int, int]:
     """What a document has of a unit, in millionths, and the rule that says so; 0 where that does not flag it."""
     share, alike, rule, windows = rows.shares[row], rows.alike[row], rows.rules[row], rows.windows[row]
-    is_phrase = not rows.whole[row] and tally is not None and tally.units > most
-    if rule == NGRAM and not rows.whole[row] and tally is not None:
-        phrases = tally.ngrams > most
-        left = windows - int(phrases.sum())
-        share = int((rows.bits[row][~phrases] > 0).sum()) * MILLION // left if left * LEFT >= windows else 0
-    if share >= rows.needed[row] and (rule == NGRAM or (not is_phrase and rule != FUZZY)):
+    is_copy = rows.whole[row] or tally is None or tally.units <= _most_documents(rows.says[row], common)
+    if rule == NGRAM and tally is not None and not rows.whole[row] and not (is_copy and share >= rows.needed[row]):
+        counts = MILLION * common // np.maximum(tally.ngrams, common)
+        left = windows * MILLION - int((MILLION - counts).sum())  # what twice as many documents have counts half
+        share = int(counts[rows.bits[row] > 0].sum()) * MILLION // left if left * LEFT >= windows * MILLION else 0
+    if share >= rows.needed[row] and (rule == NGRAM or (is_copy and rule != FUZZY)):
         return share, rule
-    return (alike, FUZZY) if alike and not is_phrase else (0, rule)
+    return (alike, FUZZY) if alike and is_copy else (0, rule)
 
 
 def in_short(records: pa.Table, config: Config) -> pa.Table:

@@ -35,6 +35,7 @@ HIT = pa.struct(
         ("windows", pa.uint32()),
         ("bits", pa.binary()),
         ("spans", SPANS),
+        ("says", pa.uint32()),
     ]
 )
 SCHEMA = pa.schema([("hits", pa.list_(pa.field("item", HIT))), ("bounded", pa.bool_())])

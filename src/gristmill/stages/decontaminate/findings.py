@@ -33,10 +33,14 @@ from gristmill.stages.decontaminate.units import (
     ANSWER,
     CHOICE,
     CODE,
+    EDITED,
     ENOUGH,
+    IN_A_LINE,
+    LITTLE,
     NOTHING,
     PLENTY,
     QUESTION,
+    SENTENCE_ENDS,
     STRONG,
     SUPPORT,
     Unit,
@@ -52,6 +56,8 @@ Array = np.ndarray[Any, Any]
 NGRAM, EXACT, FUZZY, RENAMED = range(4)
 RULES = ("ngram", "exact", "fuzzy", "code")
 MILLION = 1_000_000
+PLACES = 8
+"""Of a finding, that are looked at for what it says."""
 CHECKED, CHECKED_PER_BYTE = 100_000, 4
 """Words that may be compared for the hits in one text. Most texts need none of them."""
 TOKEN_COST, SUPPORT_COST = 4, 4 * NEAR_WORDS
@@ -79,6 +85,8 @@ class Finding(NamedTuple):
     """N-grams of the unit that count; 0 for other rules."""
     spans: tuple[int, ...]
     """Start, stop, start, stop ... in bytes of the text."""
+    says: int = 0
+    """The `information` of what is there, and ENOUGH more where it has a line for itself."""
 
 
 def find(texts: pa.Array, index: Index) -> tuple[list[Finding], Array]:
@@ -214,7 +222,7 @@ def _words(row: int, words: Words, hits: Array, name: str, number: int, index: I
     """What runs and alignments of one unit come to."""
     table, unit = index.tables[name], index.units[name][number]
     size = int(table.starts[number + 1] - table.starts[number])
-    ngram = int(table.ngram[number])
+    ngram = int(index.ngrams[name][number])
     own = table.words[table.starts[number] : table.starts[number + 1]].tolist()
     hits = _same_words(hits, words, dict(zip(own, spelled(unit.text), strict=True)))
     runs = hits[hits[:, IS_RUN] == 1].tolist()
@@ -226,11 +234,11 @@ def _words(row: int, words: Words, hits: Array, name: str, number: int, index: I
         made = Finding(row, key, number, unit.piece, EXACT, False, MILLION, 0, b"", 0, where)
         yield _Placed(made, name, words, spans)
         return
-    alike, copies = _copies(hits, size)
+    alike, copies = _copies(hits, size, int(index.cuts[name][number]))
     counts = index.counts[name][number]
     bits = np.zeros(len(counts), np.bool_)
     for hit in runs if size >= ngram else ():
-        bits[hit[UNIT_FROM] : hit[UNIT_TO] - ngram + 1] = True
+        bits[hit[UNIT_FROM] : max(hit[UNIT_TO] - ngram + 1, hit[UNIT_FROM])] = True
     bits &= counts
     if not bits.any() and not alike:
         return
@@ -260,11 +268,16 @@ def _same_words(hits: Array, words: Words, own: Mapping[int, str]) -> Array:
     return np.asarray(hits[before[hits[:, TEXT_TO]] == before[hits[:, TEXT_FROM]]])
 
 
-def _copies(hits: Array, size: int) -> tuple[int, list[tuple[int, int]]]:
-    """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words."""
+def _copies(hits: Array, size: int, cut: int) -> tuple[int, list[tuple[int, int]]]:
+    """How like a unit its best copy with changes is, in millionths, 0 without one; and where they are, in words. Its
+    first words are one that is cut off; `cut`: so many of them.
+    """
     edited = hits[(hits[:, IS_RUN] == 0) & (hits[:, TEXT_FROM] < hits[:, TEXT_TO])]
     best = (size - int(edited[:, EDITS].min())) * MILLION // size if len(edited) else 0
-    return best, [(low, high) for low, high in edited[:, [TEXT_FROM, TEXT_TO]].tolist()]
+    lengths = np.where((hits[:, IS_RUN] == 1) & (hits[:, UNIT_FROM] == 0), hits[:, UNIT_TO], 0)
+    begun = hits[lengths >= cut]
+    best = max(best, int(lengths.max()) * MILLION // size if len(begun) else 0)
+    return best, [(low, high) for low, high in np.concatenate([edited, begun])[:, [TEXT_FROM, TEXT_TO]].tolist()]
 
 
 def _tokens(
@@ -333,22 +346,37 @@ def _marked(found: list[_Placed], index: Index, budget: _Budget) -> Iterator[Fin
             held = pieces.get(finding.item, set())
             is_whole = is_supported or {QUESTION, CODE} <= held or {QUESTION, ANSWER} <= held
             is_long = finding.piece != QUESTION or _words_in(index.items[unit.item]) >= STRONG
-            yield finding._replace(whole=is_whole and is_long)
+            yield finding._replace(whole=is_whole and is_long, says=_says(unit, table, words, spans))
+
+
+def _says(unit: Unit, table: str, words: Words, spans: Sequence[tuple[int, int]]) -> int:
+    """How much a finding says where it says most."""
+    if table == TOKENS:
+        return information(unit.text)
+    places = [(low, min(high, low + NEAR_WORDS)) for low, high in spans[:PLACES]]
+    return max(information(words.read(*at)) + ENOUGH * words.stands_alone(*at, True) for at in places)
 
 
 def _says_enough(finding: Finding, table: str, words: Words, low: int, high: int, index: Index) -> bool:
     """Whether a finding flags where it is, without any support."""
     unit = index.units[table][finding.unit]
     is_fuzzy = finding.rule == FUZZY
-    if unit.needs == NOTHING and not (is_fuzzy and high - low < index.tables[table].ngram[finding.unit]):
+    if unit.needs == NOTHING and not (is_fuzzy and high - low < index.ngrams[table][finding.unit]):
         return True
     if finding.rule == NGRAM or unit.needs == SUPPORT:
         return False
-    says = information(unit.text)
-    is_little = not says_much(index.items[unit.item].question)
-    in_a_line = is_little or index.weights[table][finding.unit] < (STRONG if is_fuzzy else ALONE)
+    says, size, question = information(unit.text), index.weights[table][finding.unit], index.items[unit.item].question
+    is_little = not says_much(question)
+    if high - low < MOST * len(spelled(unit.text)):  # a beginning may say less than the whole
+        says, size = information(words.read(low, high)), min(size, high - low)
+        is_little |= says < ENOUGH
+    in_a_line = is_little or size < (STRONG if is_fuzzy else ALONE)
+    if size < (EDITED if is_little else IN_A_LINE):
+        ways = (True, False) if question.rstrip()[-1] in SENTENCE_ENDS else (True,)
+        alone = any(words.stands_alone(low, high, in_a_line, is_strict=not in_a_line) for in_a_line in ways)
+        return alone and words.is_verbatim(low, question)
     # With changes its first or last word may have been exchanged.
-    return not (is_little and is_fuzzy) and words.stands_alone(low, high, in_a_line, int(is_fuzzy), says < PLENTY)
+    return says >= LITTLE and words.stands_alone(low, high, in_a_line, int(is_fuzzy), says < PLENTY)
 
 
 def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -> bool:
@@ -377,7 +405,9 @@ def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -
     # `Version 2.0` is not answered by `2.0`: support says something that the question does not.
     says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 1)
     is_open = len(question.words) >= ALONE
-    if says_answer and words.answers(pieces_of(item.answer)[0], high, last, is_open):
+    # `Define entropy.` is not answered where a sentence goes on: `we define entropy as a measure of disorder`.
+    is_asked = is_open or words.stands_alone(low, high, False)
+    if says_answer and is_asked and words.answers(pieces_of(item.answer)[0], high, last, is_open):
         return True
     if not item.choices:
         return False

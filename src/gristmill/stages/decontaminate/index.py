@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,11 +27,13 @@ from gristmill.stages.decontaminate.units import (
     ANSWER,
     CODE,
     COMMON_ITEMS,
+    CUT,
     EDITED,
     NO_MARKS,
     QUESTION,
     SAVED,
     SEED_WORDS,
+    SHARED,
     STRONG,
     Counted,
     Unit,
@@ -49,6 +52,7 @@ CODE_SEED = 8
 CODE_NGRAM = 14
 """Tokens of code in a row that count, whatever the names of variables."""
 _WORD = re.compile(r"\w+")
+NO_CUT = 1 << 40
 TEXT, SHORT, TOKENS = "text", "short", "tokens"
 TABLES = (TEXT, SHORT, TOKENS)
 
@@ -66,6 +70,10 @@ class Index(NamedTuple):
     """Of each unit: which of its n-grams count (bool)."""
     weights: dict[str, Array]
     """Words of each unit."""
+    ngrams: dict[str, Array]
+    """Words of an n-gram of each unit."""
+    cuts: dict[str, Array]
+    """First words of each unit that are a copy which is cut off."""
     marks: Array
     """Hash tables of words that lead to code, and behind it of those that do so wherever they stand, equally large."""
     support: Support
@@ -114,9 +122,13 @@ def write_index(
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         width = {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name]
         besides = led if name == SHORT else NO_MARKS
-        table = table_of(words, ngrams, edits, width, besides, words.words if name == TOKENS else counted.words)
+        cuts = _cuts(units, words, weights, edits)
+        table = table_of(
+            words, np.minimum(ngrams, cuts), edits, width, besides, words.words if name == TOKENS else counted.words
+        )
         arrays |= {f"{name}_{field}": value for field, value in saved_form(table).items()}
         arrays[f"{name}_weights"] = weights
+        arrays[f"{name}_ngrams"], arrays[f"{name}_cuts"] = ngrams, cuts
         arrays[f"{name}_units"] = np.array([[u.item, u.piece, u.needs] for u in units], np.int64).reshape(-1, 3)
         arrays[f"{name}_texts"] = _packed(orjson.dumps(texts))
         counts = _counting(words, ngrams, np.array([u.item for u in units], np.int64))
@@ -131,6 +143,27 @@ def write_index(
 def _times(units: Sequence[Unit]) -> Counter[str]:
     """How often units have each word."""
     return Counter(word for unit in units for word in _WORD.findall(known(unit.text).lower()))
+
+
+def _cuts(units: Sequence[Unit], words: Counted, weights: Array, edits: Array) -> Array:
+    """How many of its first words are a copy of a unit that is cut off; NO_CUT: none is looked for. The words that more
+    than SHARED items begin with are not enough.
+    """
+    asked = [number for number, unit in enumerate(units) if unit.piece == QUESTION and edits[number] >= 0]
+    first = {units[number].item: number for number in reversed(asked)}  # one spelling of each item
+    order = sorted(first.values(), key=lambda number: words.of(number).tolist())
+    shared = dict.fromkeys(order, 0)
+    for at in range(len(order) - SHARED):
+        among = order[at : at + SHARED + 1]  # what the first and the last have in common, all of them have
+        both = zip(words.of(among[0]), words.of(among[-1]), strict=False)
+        size = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+        shared |= {number: max(shared[number], size) for number in among}
+    cuts = np.full(len(units), NO_CUT)
+    for number in asked:
+        size = len(words.of(number))
+        least = max(CUT * size, EDITED * size / weights[number], shared[first[units[number].item]] + 1)
+        cuts[number] = np.ceil(least) if least < size else NO_CUT
+    return cuts
 
 
 def _allowed(protection: Protection, fuzzy: float) -> float:
@@ -174,7 +207,7 @@ def open_index(path: Path) -> Index:
     """The index in a file."""
     with np.load(path, allow_pickle=False) as arrays:
         items = [item_from(one) for one in orjson.loads(arrays["items"].tobytes())]
-        units, tables, counts, weights = {}, {}, {}, {}
+        units, tables, counts, weights, ngrams, cuts = {}, {}, {}, {}, {}, {}
         marks = arrays["marks"]
         led = marks[0][marks[0] > 0]
         for name in TABLES:
@@ -186,9 +219,8 @@ def open_index(path: Path) -> Index:
             units[name] = [
                 Unit(item, piece, text, needs) for (item, piece, needs), text in zip(about, texts, strict=True)
             ]
-            weights[name] = arrays[f"{name}_weights"]
-            table = tables[name]
-            windows = np.maximum(np.diff(table.starts) - table.ngram + 1, 1)
+            weights[name], ngrams[name], cuts[name] = (arrays[f"{name}_{of}"] for of in ("weights", "ngrams", "cuts"))
+            windows = np.maximum(np.diff(tables[name].starts) - ngrams[name] + 1, 1)
             bits = np.unpackbits(arrays[f"{name}_counts"])[: int(windows.sum())].astype(np.bool_)
             counts[name] = np.split(bits, np.cumsum(windows)[:-1]) if len(windows) else []
             code_counts = bits, np.cumsum(windows) - windows  # of the last table, which is that of code
@@ -196,4 +228,4 @@ def open_index(path: Path) -> Index:
     # With its answer or code, wherever that is, a question is whole.
     with_more = {unit.item for name in TABLES for unit in units[name] if unit.piece in (ANSWER, CODE)}
     support = support_of(items, units[SHORT], with_more)
-    return Index(items, keys, units, tables, counts, weights, marks.reshape(-1), support, code_counts)
+    return Index(items, keys, units, tables, counts, weights, ngrams, cuts, marks.reshape(-1), support, code_counts)

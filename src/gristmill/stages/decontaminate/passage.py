@@ -1,5 +1,6 @@
 """A passage of a text as words: how they read, where they stand, what is around them."""
 
+import re
 from collections import Counter
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from gristmill.kernels.decontaminate.texts import word_spans
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.text.look_alikes import readings
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.decontaminate.units import count_words
+from gristmill.stages.decontaminate.units import SENTENCE_ENDS, count_words
 
 Array = np.ndarray[Any, Any]
 
@@ -18,9 +19,11 @@ BESIDE_WORDS = 8
 """Between a question and an answer of one or two words."""
 SEVERAL = 3
 """Words of an answer that is no word that stands there by chance."""
-_SENTENCE_ENDS = frozenset(".!?…。！？؟۔।॥።፧։།༎။។៕")
-_ENDS = _SENTENCE_ENDS | frozenset(':;：；|>)("“”‘’*#•')
+_ENDS = SENTENCE_ENDS | frozenset(':;：；|>)("“”‘’*#•')
 """What is between a question and the text before or after it, in any script."""
+_LABEL = re.compile(rb"(?i)(?:\A|\n)[ \t#*>-]*(?:question|query|q|problem|goal)[ \t]*\d{0,4}[.:)][ \t*]*\Z")
+"""At the beginning of a line, before a question: `Question 12:`."""
+LABEL_BYTES = 40
 
 
 class Piece(NamedTuple):
@@ -61,9 +64,11 @@ class Words:
 
     def letters(self, first: int, last: int) -> str:
         """Letters and digits of some words, in lower case."""
-        if first >= last:
-            return ""
-        return letters_of(self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace"))
+        return letters_of(self.read(first, last)) if first < last else ""
+
+    def read(self, first: int, last: int) -> str:
+        """Some words as the text has them."""
+        return self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace")
 
     def bytes(self, first: int, last: int) -> tuple[int, int]:
         """Where some words begin and end in the whole text."""
@@ -71,19 +76,29 @@ class Words:
 
     def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0, is_strict: bool = False) -> bool:
         """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
-        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves. `is_strict`: quotes,
-        colons and brackets before them do not count.
+        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves, perhaps with a
+        label. `is_strict`: quotes, colons and brackets before them do not count.
         """
         begins = any(self._begins(place, in_a_line, is_strict) for place in range(max(first - edge, 0), first + 1))
         return begins and any(
             self._ends(place, in_a_line) for place in range(last, min(last + edge, len(self.spans)) + 1)
         )
 
+    def is_verbatim(self, first: int, text: str) -> bool:
+        """Whether a text is there to the sign, and no sign behind it, where its first word is."""
+        wanted = text.strip().encode()
+        at = int(self.spans[first, 0] - Words(np.frombuffer(wanted, np.uint8), 0, len(wanted)).spans[0, 0])
+        end = at + len(wanted)
+        return at >= 0 and self.text.startswith(wanted, at) and not self.text[end : end + 1].strip()
+
     def _begins(self, first: int, in_a_line: bool, is_strict: bool) -> bool:
         if first == 0:
             return True
-        before = self.text[self.spans[first - 1, 1] : self.spans[first, 0]].decode("utf-8", "replace")
-        ends = _SENTENCE_ENDS if is_strict else _ENDS
+        start = int(self.spans[first, 0])
+        if _LABEL.search(self.text[max(start - LABEL_BYTES, 0) : start]):
+            return True
+        before = self.text[self.spans[first - 1, 1] : start].decode("utf-8", "replace")
+        ends = SENTENCE_ENDS if is_strict else _ENDS
         return "\n" in before if in_a_line else bool(ends & set(before)) or before.count("\n") > 1
 
     def _ends(self, last: int, in_a_line: bool) -> bool:

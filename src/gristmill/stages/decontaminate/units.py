@@ -57,10 +57,15 @@ ALONE = 4
 EDITED = 6
 """Words of a question that is found with a word changed: one that has a line for itself, and of STRONG words or more
 wherever a longer one would be."""
+CUT = 0.6
+"""The share of the words of a question that flags where the rest is cut off: with numbers that are several words
+(`1,000`), 70% of what is between spaces may be less."""
 IN_A_LINE = 3
 """Words of a question that flags where it has a line for itself."""
 ENOUGH = 8
 """The least `information` that flags: `What time is it?` has 0, `Why is the sky blue?` 7."""
+LEAST = 3
+"""The least `information` of a question that flags where a line is that question to the sign."""
 LITTLE = 4
 """The least `information` of a question of EDITED words that flags where it has a line for itself."""
 PLENTY = 14
@@ -92,6 +97,12 @@ while who why will with work would year years yes yet you your
 """
 """English words that are in every kind of text. They carry no information."""
 COMMON_WORDS = frozenset(_COMMON.split())
+SENTENCE_ENDS = frozenset(".!?…。！？؟۔।॥።፧։།༎။។៕")
+_HEADING = re.compile(
+    r"(?i)\W*(?:what|why|who|where|when|how)(?:['’]s|\W+(?:is|are|was|were))\b"
+    r"|.*\b(?:i|we|my|our|it|its|this|these)\b"
+)
+"""Questions that ask what a thing is, or point at the text around them."""
 _SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
@@ -177,6 +188,18 @@ def says_much(question: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 16)
+def says_it_verbatim(question: str) -> bool:
+    """Whether a question that says little flags where a line is that question to the sign: of three words, or of two
+    and the end of a sentence. `What is entropy?` and `How do I start?` are headings of any text, and need support.
+    """
+    says = sum(information(word) for word in telling_words(question) if not word.isdigit())
+    size = sum(not word.isdigit() for word in _WORD.findall(question))
+    if size < IN_A_LINE:
+        return size > 1 and says >= ENOUGH and question.rstrip()[-1] in SENTENCE_ENDS
+    return says >= LEAST and not _HEADING.match(question)
+
+
+@lru_cache(maxsize=1 << 16)
 def says_something(text: str) -> bool:
     """Whether a text has more than numbers, single letters and common words: `1, 3, 4` supports nothing."""
     return any(not word.isdigit() and information(word) > 1 for word in telling_words(text))
@@ -233,7 +256,8 @@ def _needs(item: Item, words: float, is_shared: bool, protection: Protection) ->
     if protection.rule != "whole" and not is_shared:
         if words >= STRONG and says >= LITTLE:
             return NOTHING
-        if (words >= EDITED and says >= LITTLE) or (words >= IN_A_LINE and says_much(item.question)):
+        is_line = (words >= EDITED and says >= LITTLE) or (words >= IN_A_LINE and says_much(item.question))
+        if is_line or (says_it_verbatim(item.question) and not item.code):
             return ALONE_OR_SUPPORT
     return SUPPORT if supported else None
 
@@ -270,17 +294,8 @@ def table_of(
     slots = np.zeros(_power_of_two(3 * different // 2), np.uint64)
     fill_table(seeds, filter_, slots)
     ends = np.append(seeds[1:] != seeds[:-1], True) if len(seeds) else np.zeros(0, np.bool_)
-    made = (
-        seed_words,
-        filter_,
-        slots,
-        owner,
-        np.where(ends, -1 - at, at),
-        counted.starts,
-        counted.words,
-        ngrams,
-        allowed,
-    )
+    at = np.where(ends, -1 - at, at)
+    made = (seed_words, filter_, slots, owner, at, counted.starts, counted.words, ngrams, allowed)
     return from_saved(dict(zip(SAVED, made, strict=True)), marks)
 
 
