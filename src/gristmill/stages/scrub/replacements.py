@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.scrub.finding import Finding
 from gristmill.stages.scrub.names import MARK as MARK_OF_NAMES
 from gristmill.stages.scrub.national_ids import is_id
@@ -41,8 +42,9 @@ class Replacer(NamedTuple):
 
 
 def masked(written: bytes) -> bytes:
-    """Every letter and digit as `*`; what stands between them stays."""
-    return "".join("*" if char.isalnum() else char for char in written.decode("utf-8", "replace")).encode()
+    """Every letter and digit as `*`, and every character that is newer than our tables; what is between them stays."""
+    text = written.decode("utf-8", "replace")
+    return "".join("*" if char.isalnum() or known(char) != char else char for char in text).encode()
 
 
 class _Draw:
