@@ -83,7 +83,8 @@ class Place:
         """The file; `block_bytes` is what one request of an object store fetches, where little of it will be read."""
         if self.system is None:
             return open_path(self.path)
-        file: IO[bytes] = self.system.open(self.path, "rb", block_size=block_bytes)
+        options = {} if block_bytes is None else {"block_size": block_bytes}
+        file: IO[bytes] = self.system.open(self.path, "rb", **options)
         return file
 
 

@@ -188,7 +188,7 @@ def test_settings_that_changed_since_are_told(corpus, say, edit):
 def test_a_longer_wall_is_never_from_more_machines_and_money_is_theirs(measured):
     """And one long task holds up the largest cluster."""
     few, many = (size_up(measured, 1e9, Cluster(nodes, 16)) for nodes in (1, 1000))
-    assert many.wall_s[1] < few.wall_s[1]
+    assert many.wall_s[1] <= few.wall_s[1]
     assert many.wall_s[1] > max(line.longest_s for line in many.lines)
     assert busy_share(many, Cluster(1000, 16)) < busy_share(few, Cluster(1, 16)) <= 1
     prices = Prices(core_hour=2.0, million_gets=0.0, million_puts=3.0, tb_month=0.0)

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.engine.work.preview import MOST_RECORDS, perform_preview
+from gristmill.engine.work.preview import MOST_RECORDS, HeadPiece, perform_preview
 from gristmill.engine.work.task import Preview
 from gristmill.errors import UserError
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl, warc
-from gristmill.stages.ingest.head import MOST_BYTES, MOST_READ_BYTES, Budget, HeadPiece, Spent
+from gristmill.stages.ingest.head import MOST_BYTES, MOST_READ_BYTES, Budget, Spent
 
 ROWS = [{"id": n, "text": f"the mill number {n}"} for n in range(60)]
 NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4}).encode()

@@ -27,9 +27,10 @@ OTHER = {"alarm_share": 0.35}
 ELSEWHERE = [
     ("gristmill.stages.decontaminate.eval_scan_new", "suite"),
     *(("gristmill.stages.dedup.copies_left", field) for field in ("why", "fix")),
+    ("gristmill.stages.takedown.takedown", "texts"),
 ]
 """Of stages that are no steps, with the tests that try them: tests/stages/decontaminate/test_growth.py,
-tests/stages/dedup/test_copies_left.py.
+tests/stages/dedup/test_copies_left.py, tests/stages/takedown/test_takedown.py.
 """
 
 

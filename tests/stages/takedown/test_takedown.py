@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
+from gristmill.stages.contract import fields_of_output
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.select.index import sketches
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
@@ -181,7 +182,8 @@ def test_copies_of_what_was_dropped_before_texts_changed_go(tmp_path):
 
 
 def test_a_text_that_takes_nothing_down_is_warned_of():
-    """By its request and path; one that took a document down is not."""
+    """By its request and path; one that took a document down is not. No output depends on how texts are called."""
+    assert fields_of_output(takedown.Config()) == {"near", "copies"}
     config = takedown.Config(texts=("r1: a.txt", "r1: b.txt"))
     (told,) = takedown.warnings({"texts": {"1": 3}}, config)
     assert told.startswith("1 text of a request takes no document down: r1: a.txt.")

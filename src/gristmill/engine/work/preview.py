@@ -1,18 +1,32 @@
 """Reading the beginning of a source's files with its reader, to see whether the recipe fits them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
 
 from gristmill.engine.files.sampling import Named
 from gristmill.engine.work.read import records_of, rows_of
 from gristmill.engine.work.rows import count_reasons
 from gristmill.engine.work.task import Preview, Result
-from gristmill.stages.ingest.head import Budget, HeadPiece, Spent
+from gristmill.places import place_of
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.head import MOST_BYTES, Budget, Head, Spent
 from gristmill.stages.ingest.markup import count_markup
 from gristmill.stages.ingest.sniff import format_of
 
 MOST_RECORDS = 100
 """Of one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadPiece(Piece):
+    """A piece of which only the beginning is read. It is not hashed: nothing of it is stored."""
+
+    budget: Budget = field(default_factory=Budget)
+
+    def open(self) -> IO[bytes]:
+        head: Any = Head((self.place or place_of(self.uri)).open(MOST_BYTES), self.budget)
+        return head  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
 """The beginning of a file for a preview: readers open it as any other file, and it ends the reading at a bound."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, Any
 
 from gristmill.checked import PlaceFile
-from gristmill.places import place_of
-from gristmill.stages.contract import Piece
 
 MOST_BYTES = 1 << 20
 """Of a stream, unpacked: a small file may unpack to a huge one."""
@@ -60,14 +58,3 @@ class Head(PlaceFile):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-@dataclass(frozen=True, slots=True)
-class HeadPiece(Piece):
-    """A piece of which only the beginning is read. It is not hashed: nothing of it is stored."""
-
-    budget: Budget = field(default_factory=Budget)
-
-    def open(self) -> IO[bytes]:
-        head: Any = Head((self.place or place_of(self.uri)).open(MOST_BYTES), self.budget)
-        return head  # type: ignore[no-any-return]
