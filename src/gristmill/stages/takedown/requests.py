@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import yaml
@@ -158,6 +159,8 @@ def _request(node: yaml.Node, shown: str) -> Request:
         if name in values:
             raise UserError(f"{_at(key, shown)}: {name} stands twice in this request. Write all of it in one list.")
         values[name] = _list(value, name, shown) if name in ITEMS else _text(value, name, shown)
+        if name == "date" and not _is_date(values[name]):
+            raise UserError(f"{_at(value, shown)}: {_short(values[name])} is no date. Write it as 2026-11-02.")
     if not _ID.fullmatch(values.get("id", "")):
         raise UserError(
             f"{_at(node, shown)}: a request needs an id of 1 to {MOST_ID} characters without spaces, which every "
@@ -176,7 +179,8 @@ def _list(node: yaml.Node, name: str, shown: str) -> tuple[str, ...]:
     return tuple(_item(_text(item, name, shown), name, _at(item, shown)) for item in items)
 
 
-def _item(value: str, kind: str, where: str) -> str:
+def _item(written: str, kind: str, where: str) -> str:
+    value = written
     if not value.isprintable():
         raise UserError(f"{where}: {_short(value)} has a character that cannot be printed. Write it without.")
     if kind == "url_prefixes":
@@ -191,9 +195,18 @@ def _item(value: str, kind: str, where: str) -> str:
         raise UserError(f"{where}: {_short(value)} is not in {kind}'s form: {what} hexadecimal digits. Copy it whole.")
     if kind in ("urls", "url_prefixes") and "://" not in value:
         raise UserError(f"{where}: {_short(value)} is no URL: it has no scheme. Write https://{value}")
+    if kind == "url_prefixes" and not value.partition("://")[2].strip("/"):
+        raise UserError(f"{where}: {_short(value)} has no host, so it would name every page. Write the host, too.")
     if kind == "domains" and not _is_host(value):
-        raise UserError(f"{where}: {_short(value)} is no domain, such as example.com. For one page use urls.")
+        raise UserError(f"{where}: {_short(written)} is no domain, such as example.com. For one page use urls.")
     return value.lower() if digits else value
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False
 
 
 def _is_host(name: str) -> bool:
