@@ -27,7 +27,7 @@ from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.plan.graph import INDEX
 from gristmill.engine.publish.run_record import see
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.work.task import Read, Result, Task
+from gristmill.engine.work.task import Preview, Read, Result, Task
 from gristmill.query.lookup import find
 from gristmill.recipe.load import load
 from gristmill.schema import DOCUMENTS as SCHEMA
@@ -126,6 +126,8 @@ class MakesUp(InlineExecutor):
     """Answers a task that reads with documents that it makes up; all others it does."""
 
     async def run(self, task: Task) -> Result:
+        if isinstance(task.work, Preview):
+            return Result(values=[0, []])
         if not isinstance(task.work, Read):
             return await super().run(task)
         await asyncio.sleep(0)

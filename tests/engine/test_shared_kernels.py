@@ -84,7 +84,7 @@ def copied(made, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv(KEY, SECRET)
     store = Store(str(tmp_path / "store"))
-    [name] = [shared_kernels._name(module) for module in shared_kernels._modules(STAGES)]
+    [name] = [shared_kernels._name(module) for module in shared_kernels._modules(STAGES) if module == "hash.radix"]
     store.write_file(f"kernels/{name}", (made / "store" / "kernels" / name).read_bytes())
     return store, tmp_path / "store" / "kernels" / name
 
@@ -127,7 +127,7 @@ def test_an_object_under_the_name_of_another_is_refused(copied, monkeypatch):
     """It is signed together with its name: code of another kernel, version or target is not this one's."""
     store, path = copied
     monkeypatch.setattr(shared_kernels, "target", lambda: "0123456789abcdef")
-    [name] = [shared_kernels._name(module) for module in shared_kernels._modules(STAGES)]
+    [name] = [shared_kernels._name(module) for module in shared_kernels._modules(STAGES) if module == "hash.radix"]
     path.rename(path.with_name(name))
     assert fetch(store, STAGES) == 0
 

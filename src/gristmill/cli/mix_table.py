@@ -60,7 +60,7 @@ def _drawn(found: Mapping[str, Any]) -> str:
 
 
 def _notes(found: Mapping[str, Any]) -> list[str]:
-    notes = [f"\n{_drawn(found).capitalize()}."]
+    notes = [f"\nT{_drawn(found)[1:]}."]
     if any(map(_is_over, found["groups"].values())):
         notes.append("! more often than max_epochs allows")
     unused = {name: group["tokens"] for name, group in found["groups"].items() if not group["drawn_samples"]}

@@ -135,7 +135,8 @@ def command(
 
 def _checked(seen: Previews) -> str:
     previewed = f"{counted(seen.sources, 'source')} ({size(seen.read_bytes)})"
-    return f"Read the beginning of {previewed}: no faults." if seen.sources else ""
+    found = f"{counted(len(seen.warnings), 'warning')} below" if seen.warnings else "no faults"
+    return f"Read the beginning of {previewed}: {found}." if seen.sources else ""
 
 
 def _folded(stages: Sequence[PlanLine], sources: Collection[str]) -> list[PlanLine]:

@@ -188,13 +188,13 @@ def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
     texts = [PartReader(seen.store, part) for part in text_layers(seen, document)] if asks_texts else []
 
     def column_of(question: _Question, group: int) -> list[pa.Array]:
-        """The column that a question is about; of a copy also the texts as they were read."""
+        """The column that a question is about; of copies and of dropped documents also the texts as they were read."""
         if question.column != TEXT:
             return [columns.read_group(group, [question.column])[question.column].combine_chunks()]
         of_all = question.dropped or question.kind == "copy"
         layers = [one.read_group(group, [TEXT])[TEXT].combine_chunks() for one in (texts if of_all else texts[-1:])]
         last = pc.coalesce(*reversed(layers))
-        return [last, pc.coalesce(*layers)] if question.kind == "copy" and layers[1:] else [last]
+        return [last, pc.coalesce(*layers)] if of_all and layers[1:] else [last]
 
     verdicts = PartReader(seen.store, _corpus(seen, document))
     first_row = 0
@@ -210,7 +210,7 @@ def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
                 for place, asked, similarity in question.match(column.take(pa.array(here))):
                     hits.append((int(here[place]), question.kind, asked, similarity))
                     answered.append(place)
-                here = np.delete(here, answered) if question.kind == "copy" else here
+                here = np.delete(here, answered) if question.column == TEXT else here
         if hits:
             ids = columns.read_group(group, ["doc_id"])["doc_id"]
             for row, kind, asked, similarity in sorted(hits, key=lambda hit: hit[0]):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.stages.contract import fields_of_output
-from gristmill.stages.matches import shingles_of
+from gristmill.stages.matches import content_hash, shingles_of
 from gristmill.stages.select.index import sketches
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.takedown.takedown import copies_of, make_sets
@@ -179,6 +179,15 @@ def test_copies_of_what_was_dropped_before_texts_changed_go(tmp_path):
         tmp_path, request, [(rows[0][0], PROSE), *rows[1:]], [PROSE + cut * 9, cut * 7, ROWS[2][1]], [1, 2]
     )
     assert [one["drop"] for one in found] == ["taken_down", None]
+
+
+def test_a_hash_may_be_of_the_text_as_it_was_read(tmp_path):
+    """Who hashes a letter of his own has the first form, who looks into the corpus the last: both name the document."""
+    for text in (PROSE, "cut"):
+        request = f"- id: r1\n  content_hashes: ['{content_hash(text)}']\n"
+        found = run_steps(tmp_path, request, [("https://a.example/x", "cut")], [PROSE])
+        assert found[0]["detail"] == "r1: named by content_hashes"
+        takedown_match.rules_of.cache_clear()
 
 
 def test_a_text_that_takes_nothing_down_is_warned_of():

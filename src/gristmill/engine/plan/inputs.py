@@ -28,6 +28,8 @@ from gristmill.stages.own_code import is_own
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
+MIN_UNREAD_SHARE = 0.1
+"""Of the records of a source that could not be read: a plan and a run warn from here on."""
 MOST_SUFFIXES = 5
 """That a warning names, the most frequent first."""
 
@@ -136,6 +138,13 @@ class SourceInputs:
                 f"files, or the rest of them, could not be read ({reasons}), and how many documents they held is not "
                 f"known. gristmill inspect RECIPE --stage {INGEST} --reason {min(lost)} shows which; replace them, or "
                 "leave them out with `exclude`"
+            )
+        bad, rows = unread(metrics.get("dropped", {})), metrics.get("rows", 0)
+        if sum(bad.values()) >= MIN_UNREAD_SHARE * rows > 0:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in bad.items())
+            told.append(
+                f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). gristmill inspect "
+                f"RECIPE --stage {INGEST} --reason {next(iter(bad))} shows them; is the format or the encoding another?"
             )
         if mended := metrics.get("mended"):
             told.append(

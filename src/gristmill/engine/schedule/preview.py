@@ -13,7 +13,7 @@ from typing import TypeVar
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, WorkerDied
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.plan.inputs import SourceInputs, stands_for_a_file, unread
+from gristmill.engine.plan.inputs import MIN_UNREAD_SHARE, SourceInputs, stands_for_a_file, unread
 from gristmill.engine.schedule.first_part import lost_source, reasons_for_all
 from gristmill.engine.work.preview import FilePreview
 from gristmill.engine.work.task import Preview, Task, add_counts
@@ -28,8 +28,6 @@ MOST_FILES = 8
 """Of the first part of a source, and again of all later ones; evenly spread."""
 MIN_RECORDS = 20
 """Fewer are no proof that a field is missing everywhere."""
-MIN_SHARE = 0.1
-"""The share of records that cannot be used from which a plan warns."""
 _OF_RECORDS = ("jsonl", "parquet", "warc", "wet")
 """Formats of many records: a file that begins so is not one text or page."""
 
@@ -112,7 +110,7 @@ def _summed(found: Sequence[FilePreview]) -> tuple[int, dict[str, int]]:
 def _warnings(source: Source, inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[str]:
     rows, dropped = _summed(found)
     for reason, count in dropped.items():
-        if stands_for_a_file(reason) or (count >= MIN_SHARE * rows and reason in unread(dropped)):
+        if stands_for_a_file(reason) or (count >= MIN_UNREAD_SHARE * rows and reason in unread(dropped)):
             locator, detail = next(one.examples[reason] for one in found if reason in one.examples)
             told = f"{count:,} of the first {counted(rows, 'record')} cannot be used: {reason}"
             yield f"{told}. The first, {locator}: {detail.rstrip('.')}"

@@ -2,10 +2,17 @@
 
 import os
 import resource
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
+_VERSIONS = (
+    ("", "memory.max", "memory.current", "inactive_file"),
+    ("/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Of both versions of control groups: folder of the memory controller, files of limit and use, line of memory.stat."""
 
 
 @dataclass(frozen=True)
@@ -29,19 +36,15 @@ def memory_now() -> Memory:
 def available_bytes() -> int | None:
     """What a new process could still use; None where the system does not tell."""
     free = _line("/proc/meminfo", "MemAvailable:")
-    limit = _cgroup_limit()
-    if free is None or limit is None:
-        return free
-    used = _number(CGROUP / "memory.current") or 0
     # Pages of files count as used, and are given up when memory is short.
-    return min(free, max(limit - used + (_line(str(CGROUP / "memory.stat"), "inactive_file", 1) or 0), 0))
+    left = [max(limit - used + files, 0) for limit, used, files in _cgroup_limits()]
+    return None if free is None else min(free, *left, free)
 
 
 def total_bytes() -> int | None:
-    """The memory of this machine, or of the container that we are in; None where the system does not tell."""
+    """The memory of this machine, or of the container or job that we are in; None where the system does not tell."""
     whole = _line("/proc/meminfo", "MemTotal:")
-    limit = _cgroup_limit()
-    return whole if whole is None or limit is None else min(whole, limit)
+    return None if whole is None else min(whole, *(limit for limit, _, _ in _cgroup_limits()), whole)
 
 
 def peak_bytes(process: int | None = None) -> int:
@@ -64,8 +67,20 @@ def forget_peak() -> None:
         return
 
 
-def _cgroup_limit() -> int | None:
-    return _number(CGROUP / "memory.max")
+def _cgroup_limits() -> Iterator[tuple[int, int, int]]:
+    """Limit, use and pages of files in bytes, of each group with a limit that this process is in (versions 1 and 2)."""
+    try:
+        lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
+    except OSError:
+        lines = []
+    path = next((path for number, names, path in lines if number == "0" or "memory" in names.split(",")), "/")
+    for root, limit, used, files in _VERSIONS:
+        own = Path(f"{CGROUP}{root}{path}")
+        for group in (own, *own.parents):
+            if not group.is_relative_to(f"{CGROUP}{root}"):
+                break
+            if (most := _number(group / limit)) is not None:
+                yield most, _number(group / used) or 0, _line(str(group / "memory.stat"), files, 1) or 0
 
 
 def _number(path: Path) -> int | None:

@@ -140,7 +140,7 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
         named = pa.table({"side": side, "language": language.cast(pa.string())}).filter(text.is_valid())
         for entry in named.group_by(["side", "language"]).aggregate([([], "count_all")]).to_pylist():
             counts = languages.setdefault(entry["side"], {})
-            name = entry["language"] or "unknown"
+            name = entry["language"] or UNKNOWN
             counts[name] = counts.get(name, 0) + entry["count_all"]
     trained = train(pa.concat_tables(tables), config)
     path.write_bytes(trained.model)
@@ -152,6 +152,8 @@ def counts_of(report: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in report.items() if name != "telling"}
 
 
+UNKNOWN = "unknown"
+"""The language of texts of which none was measured."""
 MOST_APART = 0.3
 """Share of the texts of one class whose language the other does not have as often."""
 
@@ -161,6 +163,10 @@ def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
     high, low = languages.get(POSITIVE, {}), languages.get(NEGATIVE, {})
     if not high or not low:
         return []
+    unmeasured = [name for name, side in (("high", high), ("low", low)) if side.keys() == {UNKNOWN}]
+    if len(unmeasured) == 1:
+        fact = f"the languages of the class {unmeasured[0]} were not measured, so it may have learned a language"
+        return [f"{fact}. Add the step language to the route of its documents"]
     shares = [{name: count / sum(side.values()) for name, count in side.items()} for side in (high, low)]
     apart = sum(abs(shares[0].get(name, 0.0) - shares[1].get(name, 0.0)) for name in {*high, *low}) / 2
     if apart <= MOST_APART:

@@ -3,7 +3,7 @@
 Every document is looked at, dropped or not: what somebody wants gone may be kept elsewhere, under another address. So
 the shingles of those that are named go on to `takedown_sets`, and `takedown` compares what is kept with them. A
 document that was dropped early has the text that it had then, while its kept copy was cut or scrubbed since. So there
-are two sets of shingles: of the text as it was read, and as the last step that saw it left it.
+are two sets of shingles: of the text as it was read, and as the last step that saw it left it. A hash may be of either.
 URLs are compared in the normal form of url_dedup, prefixes from the host on, http and https being one.
 """
 
@@ -102,8 +102,9 @@ def _sets_of(texts: pa.Array) -> pa.Array:
 def _hits(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[int, int, str, str]]:
     """Row, number of the request, kind and item, for each item that names a document."""
     for kind, (column, match, items) in rules_of(config.requests, config.names)[1].items():
-        for row, item, _ in match(first_and_last(batch)[1] if column == "text" else batch.column(column)):
-            yield row, items[item], kind, item
+        columns = first_and_last(batch) if column == "text" else (batch.column(column),)
+        found = dict.fromkeys((row, item) for values in columns for row, item, _ in match(values))
+        yield from ((row, items[item], kind, item) for row, item in found)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:

@@ -1,0 +1,34 @@
+"""The memory of the container or job that a process is in counts, not that of the machine."""
+
+import pytest
+
+from gristmill.engine.work import memory
+
+
+@pytest.mark.parametrize(
+    ("own", "folder", "limit", "used", "files"),
+    [
+        ("0::/job/step\n", "job", "memory.max", "memory.current", "inactive_file"),
+        ("0::/\n", "", "memory.max", "memory.current", "inactive_file"),
+        (
+            "9:cpu:/x\n7:memory:/job\n",
+            "memory/job",
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
+            "total_inactive_file",
+        ),
+    ],
+)
+def test_limits_of_groups_count(own, folder, limit, used, files, tmp_path, monkeypatch):
+    """Of both versions of control groups, of the own group or one above it; pages of files are free."""
+    (tmp_path / "own").write_text(own)
+    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    whole = memory.total_bytes()
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / folder / limit).write_text("1000000\n")
+    (tmp_path / folder / used).write_text("700000\n")
+    (tmp_path / folder / "memory.stat").write_text(f"cache 5\n{files} 200000\n")
+    assert whole is None or (memory.total_bytes(), memory.available_bytes()) == (1_000_000, 500_000)
+    (tmp_path / folder / limit).write_text("max\n")
+    assert memory.total_bytes() == whole
