@@ -325,3 +325,36 @@ def test_copies_of_a_dropped_document_go_whatever_steps_come_later(project, more
     store = f"{project.store}@{after.ended['version']}"
     code, _ = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "h.yaml", store)
     assert code == 0, "documents that were dropped are found by their hash, too"
+
+
+def test_a_receipt_of_a_run_that_lists_copies_says_what_went(taken, tmp_path, monkeypatch, capsys):
+    """The named document went, though an exact copy of its text stays under another id."""
+    corpus = taken["corpus"]
+    text, path = corpus.project.recipe.read_text(), taken["folder"] / "notes.jsonl"
+    notes = path.read_text()
+    (named,) = [row for row in rows(taken["before"], None, False, None) if row.fields["doc_id"].hex() == taken["named"]]
+    path.write_text(f"{notes}\n{json.dumps({'id': 'twin', 'text': named.text})}")
+    listing = text.replace("steps: [near_dedup]", "steps: []").replace(
+        "takedowns: requests.yaml", "takedowns: {file: requests.yaml, copies: list}"
+    )
+    own = taken["folder"] / "requests.yaml"
+    request = own.read_text()
+    try:
+        corpus.project.recipe.write_text(listing)
+        own.write_text("")
+        before, _ = corpus.run()
+        own.write_text(request)
+        corpus.run()
+        words = ("takedown", "receipt", corpus.project.recipe, "--before", before.ended["version"])
+        code, said = typed(monkeypatch, capsys, *words, "--out", tmp_path / "r")
+    finally:
+        corpus.project.recipe.write_text(text)
+        own.write_text(request)
+        path.write_text(notes)
+    assert code == 0, said.err
+    content = json.loads((tmp_path / "r" / "receipt.json").read_text())
+    assert [one["doc_id"] for one in content["documents"]] == [taken["named"]]
+    assert content["listed"]
+    assert content["left"] == []
+    code, said = typed(monkeypatch, capsys, "takedown", "verify", tmp_path / "r")
+    assert (code, "none of 1 document is left" in said.out) == (0, True), said.out + said.err

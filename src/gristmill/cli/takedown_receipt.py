@@ -70,10 +70,13 @@ def make_receipt(before: Seen, after: Seen, note: Callable[[str], None]) -> tupl
     old, new = Published(before), Published(after)
     hashes = {id(one): content_hash(text_of(before, one.place) or "") for one in found.answers}
     kept = [one for one in found.answers if one.place.is_kept]
-    still = set()
+    still, gone = set(), set[tuple[bytes, str]]()
     if kept:
         asked = sorted({hashes[id(one)] for one in kept})
         still = {place.asked for place in find(after, content_hash=asked) if place.is_kept}
+        ids = sorted({one.place.doc_id.hex() for one in kept})
+        dropped = [place for place in find(after, doc_id=ids) if not place.is_kept]
+        gone = {(place.doc_id, content_hash(text_of(after, place) or "")) for place in dropped}
     places = places_in(old, [one.place.doc_id.hex() for one in kept], Order(old.manifest))
     lengths = found.sets.column("shingles").combine_chunks().value_lengths().to_pylist()
     sizes = dict(zip(found.sets.column("doc_id").to_pylist(), lengths, strict=True))
@@ -86,7 +89,8 @@ def make_receipt(before: Seen, after: Seen, note: Callable[[str], None]) -> tupl
             "source": one.place.document.source,
             "content_hash": hashes[id(one)],
         }
-        if one.place.is_kept and hashes[id(one)] in still:
+        is_gone = (one.place.doc_id, hashes[id(one)]) in gone  # where a copy of it stays under another id
+        if one.place.is_kept and hashes[id(one)] in still and not is_gone:
             few = one.copy_of is not None and sizes[bytes.fromhex(one.copy_of)] < FEWEST
             stays = one.copy_of is not None and (few or fields["copies"] != "go")
             sorted_out["listed" if stays else "left"].append(about)
