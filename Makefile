@@ -8,12 +8,12 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and e
 
 .PHONY: demo picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint bench clean fuzz
 
-$(VENV)/base: pyproject.toml constraints.txt
+$(VENV)/base: pyproject.toml plugins/extractor/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Gristmill needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable . --editable plugins/extractor
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
@@ -37,8 +37,8 @@ picture: demo  # of the README
 	$(BIN)/python -m demo picture recipes/demo.yaml docs/demo.svg
 
 lint: $(VENV)/dev
-	$(BIN)/ruff check src tests bench fuzz demo
-	$(BIN)/ruff format --check src tests bench fuzz demo
+	$(BIN)/ruff check src plugins tests bench fuzz demo
+	$(BIN)/ruff format --check src plugins tests bench fuzz demo
 	$(BIN)/mypy
 
 kernels: $(VENV)/base

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.inputs import measurement, scratch, spread, web_pages
-from gristmill.query.extractors import BATCH_PAGES, TRAINED, TRIMMED, Result, bare_resiliparse, by_stage, evaluate
-from gristmill.query.gold import read_gold
-from gristmill.query.gold_scores import Score, mean
 from gristmill.schema import Record, as_str
 from gristmill.stages.extract.extract import Config
+from gristmill_extractor.extractors import BATCH_PAGES, TRAINED, TRIMMED, Result, bare_resiliparse, by_stage, evaluate
+from gristmill_extractor.gold import read_gold
+from gristmill_extractor.gold_scores import Score, mean
 
 ROUNDS = 3
 SLOW_PAGES = 800

@@ -18,7 +18,7 @@ from tests.laws.test_chaos import RECIPE
 
 from bench import _process_tree, extract
 from demo import build
-from gristmill.query.extractors import TRAINED, Trained
+from gristmill_extractor.extractors import TRAINED, Trained
 
 ROOT = Path(__file__).parents[2]
 DEMO_SCALE = 0.02

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gold_pages import write_gold, write_rows
-from gristmill.query.extractors import TRIMMED
+from gristmill_extractor.extractors import TRIMMED
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from gold_pages import PROSE, page, text_of, write_archive
-from gristmill.query.extractor_pages import Page, page_of_file, show
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.main_text import DEFAULT, Extractor
 from gristmill.stages.ingest import warc
+from gristmill_extractor.pages import Page, page_of_file, show
 
 EVIL = (
     "</style></textarea></pre></div><script>alert(1)</script><img src=x onerror=alert(2)>"

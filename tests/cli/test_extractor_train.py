@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from gold_pages import page, text_of, write_archive, write_gold, write_rows
-from gristmill.kernels.html.boosting import Trained
 from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.trees import Trees
-from gristmill.query import extractor_training
-from gristmill.query.extractor_training import learn
-from gristmill.query.gold import read_gold, read_golds
 from gristmill.stages.extract.main_text import read_model, write_model
+from gristmill_extractor import training as extractor_training
+from gristmill_extractor.boosting import Trained
+from gristmill_extractor.gold import read_gold, read_golds
+from gristmill_extractor.training import learn
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,7 @@ def test_few_domains_are_trained_with_fewer_folds(folder):
 
 def test_mistakes_are_told_before_the_training(say, folder, tmp_path, monkeypatch):
     """Nobody waits for minutes to hear of a path; what was there stays."""
-    monkeypatch.setattr("gristmill.cli.extractor_train.learn", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr("gristmill_extractor.train_command.learn", lambda *_: pytest.fail("it was trained"))
     (tmp_path / "there").write_bytes(b"as it was")
     for line, told in (
         ((folder,), "needs --out"),

@@ -242,17 +242,17 @@ def gold(asked):
     """A page of opened tags, and pages that each have a domain."""
     folder = asked.project.folder / f"gold{len(list(asked.project.folder.iterdir()))}"
     gold_pages.write_gold(folder, pages=asked.count // 2)
-    pages = imported("gristmill.query.gold").read_gold(folder)
-    imported("gristmill.query.gold_domains").folds(pages, 2)
+    pages = imported("gristmill_extractor.gold").read_gold(folder)
+    imported("gristmill_extractor.gold_domains").folds(pages, 2)
     html = f"<html><body>{'<div><p>The mill by the river. ' * asked.count}</body></html>"
     (folder / "page.html").write_text(html)
-    module = imported("gristmill.query.extractor_pages")
+    module = imported("gristmill_extractor.pages")
     module.show(module.page_of_file(str(folder / "page.html")))
-    imported("gristmill.query.gold_scores").score_text(html, html)
-    training = imported("gristmill.query.extractor_training")
+    imported("gristmill_extractor.gold_scores").score_text(html, html)
+    training = imported("gristmill_extractor.training")
     for page in pages:
         training.labelled(page, training.Extractor(training._nothing()))
-    imported("gristmill.query.extractors").bare_resiliparse(pages)
+    imported("gristmill_extractor.extractors").bare_resiliparse(pages)
 
 
 def opened(asked):
@@ -330,8 +330,7 @@ PARTS = {
     "term_groups": "bias", "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
-    "measured": "plan", "sizing": "plan", "limits": "plan", "gold_domains": "gold", "gold_scores": "gold",
-    "extractor_pages": "gold", "extractor_training": "gold", "extractors": "gold",
+    "measured": "plan", "sizing": "plan", "limits": "plan",
 }  # fmt: skip
 """Modules that have no question of their own -> the query that uses them."""
 

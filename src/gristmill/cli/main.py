@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -51,6 +52,9 @@ COMMANDS = {
 }
 """What the help says of each, so that it imports none of them."""
 
+OPTIONAL = {"extractor": "gristmill_extractor"}
+"""Commands of packages that are installed separately, as the extra of the same name -> the package."""
+
 WITH_WORKERS = ("run", "verify")
 
 
@@ -92,12 +96,25 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
         callback=_options,  # without one, an app of a single command would have no name for it
     )
     for name in names:
-        module = importlib.import_module(f"gristmill.cli.{name}")
+        module = _module_of(name)
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
             app.command(name=name, epilog=module.EXAMPLE)(with_sample(module.command))
     return app
+
+
+def _module_of(name: str) -> ModuleType:
+    package = OPTIONAL.get(name)
+    try:
+        return importlib.import_module(f"{package}.commands" if package else f"gristmill.cli.{name}")
+    except ModuleNotFoundError as error:
+        if package is None or error.name != package:
+            raise
+        raise UserError(
+            f"gristmill {name} is a separate package, which is not installed, so nothing was done. Install it: "
+            f"pip install 'gristmill[{name}]'"
+        ) from None
 
 
 def main() -> None:

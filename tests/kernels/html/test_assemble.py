@@ -6,7 +6,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels.html.align import align
 from gristmill.kernels.html.assemble import (
     COPY_BYTES,
     HOLDER_BYTES,
@@ -28,6 +27,7 @@ from gristmill.kernels.html.block_names import (
 )
 from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import G_COLUMNS
+from gristmill_extractor.align import align
 
 SCORES = st.one_of(st.integers(-6000, 6000), st.sampled_from([0, 31, 32, -32, -33, -(2**31), 2**31 - 1]))
 

@@ -13,8 +13,8 @@ from gristmill.cli.screen import words
 from gristmill.cli.show import console
 from gristmill.cli.whole_file import check_place, write_whole
 from gristmill.errors import UserError
-from gristmill.query.extractor_pages import Page, is_archive, page_of_archive, page_of_corpus, page_of_file, show
-from gristmill.report.extraction import OPENING, page, summary
+from gristmill_extractor.pages import Page, is_archive, page_of_archive, page_of_corpus, page_of_file, show
+from gristmill_extractor.report import OPENING, page, summary
 
 EXAMPLE = "Example: gristmill extractor show recipes/demo.yaml --url pyworkshop"
 DEFAULT = Path("extractor-show.html")

@@ -40,7 +40,7 @@ b { display: inline-block; min-width: 3.2em }
 
 
 def page(shown: Mapping[str, Any]) -> str:
-    """A page as query/extractor_pages.py shows it (ShownPage as a dict)."""
+    """A page as pages.py shows it (ShownPage as a dict)."""
     title = shown["facts"]["title"] or shown["url"] or shown["origin"]
     return "\n".join(
         [

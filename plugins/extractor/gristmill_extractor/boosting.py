@@ -20,7 +20,6 @@ from numba import njit
 
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.html.trees import DEEPEST, MOST_TREES, ONE, Trees
-from gristmill.kernels.memory import borrow
 
 Array = np.ndarray[Any, Any]
 
@@ -102,8 +101,6 @@ def _slopes(
     table: Array, scores: Array, labels: Array, weights: Array, taken: Array, slopes: Array, bends: Array
 ) -> int:
     """Slope and curvature of the loss of each row; 0 for rows that are not taken. Returns the sum of all |slopes|."""
-    table, scores, labels, weights = borrow(table), borrow(scores), borrow(labels), borrow(weights)
-    taken, slopes, bends = borrow(taken), borrow(slopes), borrow(bends)
     total = 0
     for row in range(scores.size):
         entry = min(max((scores[row] + _REACH) >> _ENTRY_BITS, 0), _ENTRIES - 1)
@@ -118,7 +115,6 @@ def _slopes(
 @njit(nogil=True, cache=True)
 def _pack(slopes: Array, bends: Array, shift: int, packed: Array) -> None:
     """Slope and curvature in one number that is added at once: rounded to multiples of 2^shift, slope on top."""
-    slopes, bends, packed = borrow(slopes), borrow(bends), borrow(packed)
     half = (1 << shift) >> 1
     for row in range(slopes.size):
         packed[row] = (((slopes[row] + half) >> shift) << 32) + ((bends[row] + half) >> shift)
@@ -127,7 +123,6 @@ def _pack(slopes: Array, bends: Array, shift: int, packed: Array) -> None:
 @njit(nogil=True, cache=True)
 def _answer(column: Array, threshold: int, level: int, leaf: Array) -> None:
     """The bit of a level in the number of each row's leaf."""
-    column, leaf = borrow(column), borrow(leaf)
     bit = np.uint8(1 << level)
     for row in range(leaf.size):
         leaf[row] |= bit if column[row] > threshold else np.uint8(0)
@@ -142,8 +137,6 @@ def _count(leaf: Array, taken: Array, counts: Array) -> None:
 @njit(nogil=True, cache=True)
 def _gather(leaf: Array, taken: Array, packed: Array, place: Array, rows: Array, slots: Array, values: Array) -> int:
     """Lists the rows of the leaves that are to be summed up, with the slot of each. Returns how many they are."""
-    leaf, taken, packed, place = borrow(leaf), borrow(taken), borrow(packed), borrow(place)
-    rows, slots, values = borrow(rows), borrow(slots), borrow(values)
     found = 0
     for row in range(leaf.size):
         slot = place[leaf[row]]
@@ -154,7 +147,6 @@ def _gather(leaf: Array, taken: Array, packed: Array, place: Array, rows: Array,
 
 @njit(nogil=True, cache=True)
 def _sum_up(column: Array, rows: Array, slots: Array, values: Array, sums: Array) -> None:
-    column, rows, slots, values, sums = borrow(column), borrow(rows), borrow(slots), borrow(values), borrow(sums)
     for at in range(rows.size):
         sums[(np.int64(slots[at]) << 8) + column[rows[at]]] += values[at]
 
@@ -165,7 +157,6 @@ def _best(sums: Array, order: Array, l2: float, least: float, gains: Array) -> t
 
     A leaf with slope G and curvature H lowers the loss by G^2 / 2 (H + l2); halves are left to who reports.
     """
-    sums, order, gains = borrow(sums), borrow(order), borrow(gains)
     for value in range(256):
         gains[value] = 0.0
     for at in range(order.size):

@@ -28,8 +28,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import open_path, shown
-from gristmill.query.gold_domains import domain_of
-from gristmill.query.gold_scores import Score, score_segments, score_text, words_of
 from gristmill.recipe.plain_words import tell
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
@@ -38,6 +36,8 @@ from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.json_value import parsed
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.ingest.stream import decompressed, without_compression_suffix
+from gristmill_extractor.gold_domains import domain_of
+from gristmill_extractor.gold_scores import Score, score_segments, score_text, words_of
 
 MAX_LINE_BYTES = 64 << 20
 """Of a gold file, decompressed; as the reader of JSON Lines has it."""

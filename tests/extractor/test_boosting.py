@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gristmill.kernels.html import boosting
-from gristmill.kernels.html.boosting import Settings, chances, train
 from gristmill.kernels.html.trees import ONE, score
+from gristmill_extractor import boosting
+from gristmill_extractor.boosting import Settings, chances, train
 
 PLAIN = Settings(trees=1, depth=3, learning_rate=1.0, l2=1.0, min_leaf_weight=0.0)
 UNIT = 2.0**28
@@ -178,8 +178,8 @@ def test_the_same_bytes_on_every_machine():
 
 def test_the_same_bytes_in_another_process():
     """One that hashes otherwise and has more threads."""
-    code = "from tests.kernels.html.test_boosting import drawn; print(drawn(2))"
-    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    code = "from tests.extractor.test_boosting import drawn; print(drawn(2))"
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == drawn()
 

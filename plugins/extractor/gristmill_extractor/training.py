@@ -14,17 +14,17 @@ import numpy as np
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.kernels.html.align import align
-from gristmill.kernels.html.boosting import Settings, Trained, train
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.context import CONTEXT_FEATURES
 from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import COLUMNS
 from gristmill.kernels.html.trees import Trees, score
-from gristmill.query.gold import Page
-from gristmill.query.gold_domains import folds
-from gristmill.query.gold_scores import words_of
 from gristmill.stages.extract.main_text import Blocks, Extractor, Model, TooManyBlocks
+from gristmill_extractor.align import align
+from gristmill_extractor.boosting import Settings, Trained, train
+from gristmill_extractor.gold import Page
+from gristmill_extractor.gold_domains import folds
+from gristmill_extractor.gold_scores import words_of
 
 Array = np.ndarray[Any, Any]
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as some
 
 from gold_pages import page, text_of, write_archive, write_gold, write_rows
 from gristmill.errors import UserError
-from gristmill.query.gold import read_gold
-from gristmill.query.gold_domains import EVERYWHERE, KINDS, domain_of, folds
-from gristmill.query.gold_scores import Score, mean, score_segments, score_text
+from gristmill_extractor.gold import read_gold
+from gristmill_extractor.gold_domains import EVERYWHERE, KINDS, domain_of, folds
+from gristmill_extractor.gold_scores import Score, mean, score_segments, score_text
 
 
 def test_pages_are_joined_with_their_gold_by_the_id_of_their_record(tmp_path):

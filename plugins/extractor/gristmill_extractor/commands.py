@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli import extractor_show, extractor_train
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.sample_option import with_sample
 from gristmill.cli.screen import words
@@ -14,10 +13,11 @@ from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.query.extractors import TRAINED, Result, chosen_tools, evaluate, known_tools
-from gristmill.query.gold import Page, read_gold
-from gristmill.query.gold_domains import kinds_of
-from gristmill.query.gold_scores import Score, mean
+from gristmill_extractor import show_command, train_command
+from gristmill_extractor.extractors import TRAINED, Result, chosen_tools, evaluate, known_tools
+from gristmill_extractor.gold import Page, read_gold
+from gristmill_extractor.gold_domains import kinds_of
+from gristmill_extractor.gold_scores import Score, mean
 
 app = typer.Typer(
     help="Judge extractors on gold pages; train ours, see what it keeps.",
@@ -170,5 +170,5 @@ _KINDS = {
 }
 
 app.command(name="evaluate", epilog="Example: gristmill extractor evaluate gold/")(evaluate_command)
-app.command(name="train", epilog=extractor_train.EXAMPLE)(extractor_train.command)
-app.command(name="show", epilog=extractor_show.EXAMPLE)(with_sample(extractor_show.command))
+app.command(name="train", epilog=train_command.EXAMPLE)(train_command.command)
+app.command(name="show", epilog=show_command.EXAMPLE)(with_sample(show_command.command))

@@ -6,10 +6,10 @@ import pytest
 
 from gold_pages import page, text_of, write_archive, write_gold, write_rows
 from gristmill.errors import UserError
-from gristmill.query import extractors
-from gristmill.query.extractors import TRIMMED, Trained, chosen_tools, evaluate
-from gristmill.query.gold import read_gold
-from gristmill.query.gold_scores import Score
+from gristmill_extractor import extractors
+from gristmill_extractor.extractors import TRIMMED, Trained, chosen_tools, evaluate
+from gristmill_extractor.gold import read_gold
+from gristmill_extractor.gold_scores import Score
 
 
 class Silent:

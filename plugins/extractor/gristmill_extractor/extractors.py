@@ -16,12 +16,12 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from gristmill.errors import UserError
-from gristmill.query.extractor_training import texts_of, train_model
-from gristmill.query.gold import Page, is_weak
-from gristmill.query.gold_domains import folds
-from gristmill.query.gold_scores import Score, mean
 from gristmill.recipe.mistakes import suggest
 from gristmill.stages.extract import extract
+from gristmill_extractor.gold import Page, is_weak
+from gristmill_extractor.gold_domains import folds
+from gristmill_extractor.gold_scores import Score, mean
+from gristmill_extractor.training import texts_of, train_model
 
 BATCH_PAGES = 32
 """Given to a tool at once: some megabytes of markup."""

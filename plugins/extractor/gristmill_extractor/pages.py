@@ -29,7 +29,6 @@ from gristmill.kernels.html.trees import ONE
 from gristmill.places import shown
 from gristmill.query.audit import recorded_config
 from gristmill.query.documents import rows
-from gristmill.query.gold import told_if_unreadable
 from gristmill.query.lookup import find
 from gristmill.query.withheld import told
 from gristmill.recipe.columns import INGEST
@@ -42,6 +41,7 @@ from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.stream import decompressed
 from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
+from gristmill_extractor.gold import told_if_unreadable
 
 FACTS = ("title", "author", "date", "language_hint", "canonical_url", "site")
 STEP = "extract"

@@ -15,9 +15,9 @@ from gristmill.cli.show import Bars, console, size, table
 from gristmill.cli.whole_file import check_place, write_whole
 from gristmill.counted import counted, percent
 from gristmill.errors import UserError
-from gristmill.query.extractor_training import STEPS, Learned, Told, learn
-from gristmill.query.gold import read_golds
 from gristmill.stages.extract.main_text import write_model
+from gristmill_extractor.gold import read_golds
+from gristmill_extractor.training import STEPS, Learned, Told, learn
 
 EXAMPLE = "Example: gristmill extractor train gold/ --out own.model"
 MOST_SHOWN = 12
