@@ -14,20 +14,20 @@ from gristmill.engine.executors.insist import insist
 from gristmill.engine.mill import wait_for
 from gristmill.engine.publish.folder import FOLDER, LATEST, contents
 from gristmill.engine.publish.garbage import published_in
+from gristmill.engine.publish.references import NamedPart, named_in
 from gristmill.engine.publish.run_record import is_partial, newest_run, run_records, see_record, task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener
-from gristmill.engine.work.task import Hash, Result, Task, part_from_json
+from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.places import Place
 from gristmill.shardformat.manifest import read_manifest
-from gristmill.store.store import CorruptPart, Part, Store, with_verdicts
+from gristmill.store.store import CorruptPart, Part, Store
 
 RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks")
 """Folders of records. Those that name others are listed before them: a run may write meanwhile."""
 OTHER_HASH = "does not match its hash"
-NO_TASK = 32 * "0"
 
 
 @dataclass
@@ -107,15 +107,11 @@ def clear_away(seen: Run, found: Findings) -> None:
         if name.startswith(f"{FOLDER}/") and fact == OTHER_HASH:
             seen.store.unmark(name)
     for name in [f"stages/{key}.json" for key in seen.stages.keys.values()]:
-        if any(one in found.damaged for one in _named_in("stages", seen.store.read_json(name) or {"datasets": {}})):
+        if any(one in found.damaged for one in named_in("stages", seen.store.read_json(name) or {"datasets": {}})):
             seen.store.remove(name)
 
 
-_Named = tuple[Part, str, str]
-"""A part that a record names, the key of the task that made it, and that task in words."""
-
-
-def _check_records(store: Store, findings: Findings) -> dict[str, _Named]:
+def _check_records(store: Store, findings: Findings) -> dict[str, NamedPart]:
     """Read all records and look for the records that they name; all parts that they name, by hash."""
     names = [name for folder in RECORDS for name, _ in store.list_files(folder) if name.endswith(".json")]
     findings.records = len(names)
@@ -124,32 +120,14 @@ def _check_records(store: Store, findings: Findings) -> dict[str, _Named]:
     there, parts = set(names), {}
     for name, body in chain(zip(names, store.each(store.read_json, names), strict=True), runs):
         with suppress(KeyError, TypeError, AttributeError, IndexError, ValueError):  # another version's: not used
-            for one in _named_in(name.partition("/")[0], body) if body is not None else ():
+            for one in named_in(name.partition("/")[0], body) if body is not None else ():
                 if not isinstance(one, str):
-                    parts[one[0].hash] = one
+                    parts[one.part.hash] = one
                 elif one not in there:
                     findings.damaged[one] = "is missing"
     for name in there & store.damaged_records.keys():
         findings.damaged[name] = store.damaged_records[name].partition(f"{name} ")[2] or store.damaged_records[name]
     return parts
-
-
-def _named_in(kind: str, body: Mapping[str, Any]) -> Iterator[str | _Named]:
-    """Records and parts that a record names and that must be there as long as it is."""
-    if kind == "tasks":
-        label = f"{body['node']}, {body['label']}"
-        yield from ((part, body["key"], label) for part in with_verdicts(map(part_from_json, body["parts"])))
-    elif kind == "datasets":
-        for entry in body["parts"]:
-            yield f"tasks/{entry['task']}.json"
-            for part in with_verdicts((part_from_json(entry),)):
-                yield part, entry["task"], body["produced_by"]["node"]
-    for node in (body,) if kind == "stages" else body["nodes"].values() if kind == "versions" else ():
-        yield from (f"tasks/{key}.json" for key in node.get("tasks", ()))
-        yield from (f"datasets/{name}.json" for name in node["datasets"].values())
-        yield from ((part_from_json(part), NO_TASK, node["name"]) for part in node.get("config_files", ()))
-        if node.get("stage"):
-            yield f"stages/{node['stage']}.json"
 
 
 def _parts_in(store: Store) -> Iterator[Part]:
@@ -209,7 +187,7 @@ async def _check(
     findings.different.sort()
 
 
-def _made_by(seen: Seen, named: Mapping[str, _Named]) -> dict[str, str]:
+def _made_by(seen: Seen, named: Mapping[str, NamedPart]) -> dict[str, str]:
     """The step and the task that made each part, and the recipe where it is another, as far as runs are on record."""
     others = {task for _, task, _ in named.values()}
     for made in seen.made.values() if named else ():

@@ -10,7 +10,7 @@ that could name something cannot be read, nothing goes at all.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,8 @@ from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
 from gristmill.engine.executors.shared_kernels import current as current_kernels
 from gristmill.engine.publish.catalog import WRITTEN
 from gristmill.engine.publish.folder import FOLDER
-from gristmill.engine.publish.run_record import datasets_of, last_of_kind, task_names
+from gristmill.engine.publish.references import named_in
+from gristmill.engine.publish.run_record import datasets_of, last_of_kind
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
@@ -29,8 +30,9 @@ from gristmill.recipe.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.leases import hold, holders
 from gristmill.store.records import DAMAGED, DamagedRecord
-from gristmill.store.store import CorruptPart, Store, with_verdicts
+from gristmill.store.store import CorruptPart, Store
 
+RECORDS = ("tasks", "stages", "datasets")
 _SHARDS = re.compile(rf"{FOLDER}/([^/]+/[0-9a-f]{{12}})/(manifest\.json|tokenizer\.json|.+/shard_[0-9]{{5}}\.[^/]+)")
 """The files of a folder of shards: which folder, and their names in it."""
 
@@ -82,42 +84,32 @@ def find_garbage(
 
 
 def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[str, str] | None) -> Garbage:
-    tasks = {key for made in (seen.made.values() if seen else ()) for key in made.tasks}
-    stages = set(seen.stages.keys.values()) if isinstance(seen, Run) else set()
-    datasets: set[str] = set()
+    records = {f"tasks/{key}.json" for made in (seen.made.values() if seen else ()) for key in made.tasks}
+    records |= {f"stages/{key}.json" for key in seen.stages.keys.values()} if isinstance(seen, Run) else set()
     parts: set[str] = set()
     needed_by: dict[str, None] = {}
     older: dict[str, set[str]] = {}
     for holder, record in _records(store, without):
-        if holder is None:
-            with suppress(KeyError, TypeError, AttributeError):  # of another shape: it is let go, whatever it was
-                older[f"{record['recipe']} {record['version']}"] = datasets_of(record)
+        if holder is not None:
+            needed_by[holder] = None
+            _add_named(f"The record of {holder} in {store.uri}", "versions", record, records, parts)
             continue
-        needed_by[holder] = None
-        try:
-            for node in record["nodes"].values():
-                if node.get("stage"):
-                    stages.add(node["stage"])
-                    store.read_record(f"stages/{node['stage']}.json")
-                tasks.update(task_names(store, node))
-                datasets.update(node["datasets"].values())
-                parts.update(part["hash"] for part in node.get("config_files", ()))
-        except DamagedRecord:
-            raise
-        except (KeyError, TypeError, AttributeError):
-            raise DamagedRecord(f"The record of {holder} in {store.uri} {DAMAGED}") from None
-    for name in datasets:
-        dataset = store.read_record(f"datasets/{name}.json")
-        entries = (dataset or {}).get("parts", ())
-        parts.update(_hashes(entries))
-        tasks.update(part["task"] for part in entries)  # where the record of the stage is not there to name them
+        with suppress(KeyError, TypeError, AttributeError):  # of another shape: it is let go, whatever it was
+            older[f"{record['recipe']} {record['version']}"] = datasets_of(record)
     manifests: set[str] = set()
-    for key in tasks:
-        task = store.read_record(f"tasks/{key}.json")
-        if task is not None:
-            parts.update(_hashes(task["parts"]))
-            if task["node"].endswith(f"/{MIX}"):
-                manifests.update(_manifest_hashes(store, task))
+    unread = set(records)
+    while unread:
+        name = unread.pop()
+        body = store.read_record(name)
+        if body is None:
+            continue
+        kind = name.partition("/")[0]
+        new: set[str] = set()
+        _add_named(f"{name} in {store.uri}", kind, body, new, parts)
+        unread |= new - records
+        records |= new
+        if kind == "tasks" and body["node"].endswith(f"/{MIX}"):
+            manifests.update(_manifest_hashes(store, body))
     published = {folder for folder in published_in(store) if folder.split("/")[1] not in manifests}
     going = {_find_named(name, published, store) for name in named}
     for folder in published - going:
@@ -128,7 +120,8 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
     foreign: list[str] = []
-    wanted = {"tasks": tasks, "stages": stages, "datasets": datasets, "parts": parts, KERNELS: current_kernels()}
+    wanted = {"parts": parts, KERNELS: set(current_kernels())}
+    wanted |= {kind: {_subject(name) for name in records if name.startswith(kind)} for kind in RECORDS}
     for kind, names in wanted.items():
         for path, size in store.list_files(kind):
             if WRITTEN.fullmatch(path) is None:
@@ -181,9 +174,16 @@ def _readable() -> Iterator[None]:
         ) from None
 
 
-def _hashes(entries: Iterable[Any]) -> Iterator[str]:
-    """Of parts that a record names, and of the small ones beside them."""
-    return (part.hash for part in with_verdicts(map(part_from_json, entries)))
+def _add_named(told: str, kind: str, body: Any, records: set[str], parts: set[str]) -> None:
+    """Add what a record names."""
+    try:
+        for one in named_in(kind, body):
+            if isinstance(one, str):
+                records.add(one)
+            else:
+                parts.add(one.part.hash)
+    except (KeyError, TypeError, AttributeError):
+        raise DamagedRecord(f"{told} {DAMAGED}") from None
 
 
 def published_in(store: Store) -> set[str]:
