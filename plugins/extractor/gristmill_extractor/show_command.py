@@ -11,10 +11,10 @@ from gristmill.cli.options import A_RUN, Json, StoreUri, id_prefix, is_run, open
 from gristmill.cli.sample_option import refuse_sample
 from gristmill.cli.screen import words
 from gristmill.cli.show import console
-from gristmill.cli.whole_file import check_place, write_whole
 from gristmill.errors import UserError
 from gristmill_extractor.pages import Page, is_archive, page_of_archive, page_of_corpus, page_of_file, show
 from gristmill_extractor.report import OPENING, page, summary
+from gristmill_extractor.whole_file import check_place, write_whole
 
 EXAMPLE = "Example: gristmill extractor show recipes/demo.yaml --url pyworkshop"
 DEFAULT = Path("extractor-show.html")

@@ -12,12 +12,12 @@ import typer
 from gristmill.cli.options import Json, print_json
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size, table
-from gristmill.cli.whole_file import check_place, write_whole
 from gristmill.counted import counted, percent
 from gristmill.errors import UserError
 from gristmill.stages.extract.main_text import write_model
 from gristmill_extractor.gold import read_golds
 from gristmill_extractor.training import STEPS, Learned, Told, learn
+from gristmill_extractor.whole_file import check_place, write_whole
 
 EXAMPLE = "Example: gristmill extractor train gold/ --out own.model"
 MOST_SHOWN = 12

@@ -12,7 +12,6 @@ from gristmill.counted import counted, percent
 from gristmill.errors import UserError
 from gristmill.query.touched import OfBenchmark, OfSuite, plain, touched
 
-SHOWN_HASH = 16
 MOST_NAMED = 5
 EXAMPLE = "Example: gristmill suite touched demo/store@demo --out touched.jsonl"
 

@@ -17,14 +17,13 @@ from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import (
     METHODS,
     _method,
+    _put_bands,
     _sketch,
-    band_hashes,
     band_hashes_of,
     jaccard,
     ratio_of,
     reaches,
     shingle_sets,
-    sketches,
     sort_distinct,
 )
 
@@ -155,14 +154,13 @@ def test_sketches_equal_the_oracle(method, shingles, times, hashes, seed):
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=4), ngram=st.integers(1, 5), seed=st.integers(0, 9), data=st.data())
 def test_the_fused_path_equals_its_parts(method, texts, ngram, seed, data):
-    """Texts to bands in one go are the oracle's shingles, sketches and bands, and those of our own single steps."""
+    """Texts to bands in one go are the oracle's shingles, sketches and bands, with offsets of either width."""
     bands, rows = data.draw(st.sampled_from([(1, 1), (3, 2), (2, 5)]))
     salt = as_set(data.draw(st.lists(VALUES, min_size=len(texts), max_size=len(texts))))
     found = band_hashes_of(*arrow(texts), ngram, bands, rows, method, seed, salt, word_tables())
-    steps = sketches(*arrow(texts, np.int32), ngram, bands * rows, method, seed, word_tables())
-    assert np.array_equal(found, band_hashes(steps, bands, rows, salt))
+    narrow = band_hashes_of(*arrow(texts, np.int32), ngram, bands, rows, method, seed, salt, word_tables())
+    assert np.array_equal(found, narrow)
     wanted = [ORACLES[method](oracle(text, ngram), bands * rows, seed) for text in texts]
-    assert steps.tolist() == wanted
     pairs = zip(wanted, salt.tolist(), strict=True)
     assert found.tolist() == [bands_oracle(sketch, bands, rows, one) for sketch, one in pairs]
 
@@ -171,27 +169,38 @@ def test_the_fused_path_equals_its_parts(method, texts, ngram, seed, data):
 def test_a_long_repetitive_text_is_sketched_as_its_few_words(method):
     """A text of few distinct shingles, repeated beyond what is hashed again and again, keeps the exact sketch."""
     text = "one two three four five six " * 2000
-    found = sketches(*arrow([text]), 5, HASHES, method, 3, word_tables())
-    assert found.tolist() == [ORACLES[method](sorted(set(oracle(text, 5))), HASHES, 3)]
+    found = band_hashes_of(*arrow([text]), 5, HASHES, 1, method, 3, as_set([7]), word_tables())
+    sketch = ORACLES[method](sorted(set(oracle(text, 5))), HASHES, 3)
+    assert found.tolist() == [bands_oracle(sketch, HASHES, 1, 7)]
+
+
+def bands_of(sketches: np.ndarray, bands: int, rows: int, salts: list[int]) -> np.ndarray:
+    """The bands of sketches that are made up."""
+    found = np.empty((len(sketches), bands), np.uint64)
+    for sketch, salt, into in zip(sketches, as_set(salts), found, strict=True):
+        _put_bands(sketch, rows, salt, into)
+    return found
 
 
 def test_bands_keep_band_row_and_salt_apart():
     """Bands of equal rows differ by their number and by the salt, and the order of rows counts."""
     alike = np.full((2, 12), 5, np.uint64)
     swapped = np.array([[1, 2, 3, 4], [2, 1, 3, 4]], np.uint64)
-    assert len(np.unique(band_hashes(alike, 4, 3, as_set([0, 1])))) == 8
-    found = band_hashes(swapped, 2, 2, as_set([9, 9]))
+    assert len(np.unique(bands_of(alike, 4, 3, [0, 1]))) == 8
+    found = bands_of(swapped, 2, 2, [9, 9])
     assert (found[0] == found[1]).tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: sketches(*arrow(["a"]), 5, 8, "slow", 0, word_tables()), "Methods: fast, minhash"),
-        (lambda: sketches(*arrow(["a"]), 0, 8, "fast", 0, word_tables()), "at least 1"),
-        (lambda: sketches(*arrow(["a"]), 5, 0, "fast", 0, word_tables()), "at least 1"),
-        (lambda: sketches(arrow(["a"])[0], np.array([0, 2]), 5, 8, "fast", 0, word_tables()), "within 1 bytes"),
-        (lambda: band_hashes(np.zeros((1, 8), np.uint64), 3, 3, as_set([0])), "do not fit"),
+        (lambda: band_hashes_of(*arrow(["a"]), 5, 2, 4, "slow", 0, as_set([0]), word_tables()), "Methods: fast, min"),
+        (lambda: band_hashes_of(*arrow(["a"]), 0, 2, 4, "fast", 0, as_set([0]), word_tables()), "at least 1"),
+        (lambda: band_hashes_of(*arrow(["a"]), 5, 2, 0, "fast", 0, as_set([0]), word_tables()), "at least 1"),
+        (
+            lambda: band_hashes_of(arrow(["a"])[0], np.array([0, 2]), 5, 2, 4, "fast", 0, as_set([0]), word_tables()),
+            "within 1 bytes",
+        ),
         (lambda: band_hashes_of(*arrow(["a"]), 5, 2, 2, "fast", 0, as_set([]), word_tables()), "0 salts for 1"),
     ],
 )

@@ -239,28 +239,6 @@ def _sketch(shingles: Array, count: int, keys: Array, method: int, bins: Array, 
 
 
 @njit(nogil=True, cache=True)
-def _sketches(
-    data: Array, offsets: Array, ngram: int, hashes: int, method: int, keys: Array, tables: WordTables, longest: int
-) -> Array:
-    buffer = np.empty(room_for(longest), np.uint64)
-    scratch = np.empty(room_for(longest), np.uint64)
-    edge = np.empty(64, np.uint8)
-    drawn = np.empty(hashes, np.uint64)
-    found = np.empty((len(offsets) - 1, hashes), np.uint64)
-    for row in range(len(found)):
-        count = shingles_of(data, offsets[row], offsets[row + 1], ngram, tables, buffer, edge)
-        _sketch(buffer, count, keys, method, found[row], drawn, scratch)
-    return found
-
-
-def sketches(data: Array, offsets: Array, ngram: int, hashes: int, method: str, seed: int, tables: WordTables) -> Array:
-    """A sketch of each text: uint64, texts x hashes."""
-    data, offsets, longest = _checked(data, offsets, ngram)
-    number, keys = _method(method, seed, hashes)
-    return np.asarray(_sketches(data, offsets, ngram, hashes, number, keys, tables, longest))
-
-
-@njit(nogil=True, cache=True)
 def _put_bands(bins: Array, rows: int, salt: np.uint64, bands: Array) -> None:
     """Each step is one to one in the number that it takes in, so sketches that differ collide only by chance."""
     for band in range(len(bands)):
@@ -269,24 +247,6 @@ def _put_bands(bins: Array, rows: int, salt: np.uint64, bands: Array) -> None:
             state = (state ^ bins[row]) * _BAND_MUL
             state ^= state >> _HALF
         bands[band] = mix(state)
-
-
-@njit(nogil=True, cache=True)
-def _band_hashes(found: Array, bands: int, rows: int, salt: Array) -> Array:
-    hashed = np.empty((len(found), bands), np.uint64)
-    for row in range(len(found)):
-        _put_bands(found[row], rows, salt[row], hashed[row])
-    return hashed
-
-
-def band_hashes(found: Array, bands: int, rows: int, salt: Array) -> Array:
-    """A hash for each band of each sketch: of the band's number, its rows, and the document's salt (uint64).
-
-    Documents with different salts share no band, so the salt keeps scopes apart.
-    """
-    if found.shape[1] < bands * rows or len(salt) != len(found):
-        raise ValueError(f"{bands} bands of {rows} rows and {len(salt)} salts do not fit sketches of {found.shape}")
-    return np.asarray(_band_hashes(found, bands, rows, salt))
 
 
 @njit(nogil=True, cache=True)
@@ -326,7 +286,10 @@ def band_hashes_of(
     salt: Array,
     tables: WordTables,
 ) -> Array:
-    """`band_hashes` of `sketches`, with no more in memory than the shingles of one text at a time."""
+    """A hash for each band of the sketch of each text: of the band's number, its rows, and the text's salt (uint64).
+
+    Texts with different salts share no band, so the salt keeps scopes apart. Memory holds the shingles of one text.
+    """
     data, offsets, longest = _checked(data, offsets, ngram)
     number, keys = _method(method, seed, bands * rows)
     if len(salt) != len(offsets) - 1:

@@ -31,7 +31,6 @@ _MAGIC, _VERSION, _SUPERVISED = 793712314, 12, 3
 _LABEL = "__label__"
 _LONGEST = 255  # n-gram in characters or words; trained models have at most 6
 _DECODED_BYTES = 64 << 20  # a decoded table larger than this misses the caches anyway
-_BUCKET_BYTES = 16 << 20  # of the bits that say which buckets are kept, whatever the size of the file
 _UNPACKED = 64  # bytes of a decoded matrix for each byte of the file; fastText's default is 8
 _LARGEST = 1e15  # of a weight: sums of products of two stay within float32; trained models are below 1e3
 

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from gristmill.cli import whole_file
-from gristmill.cli.whole_file import check_place, write_whole
 from gristmill.errors import UserError
+from gristmill_extractor import whole_file
+from gristmill_extractor.whole_file import check_place, write_whole
 
 
 def test_a_link_or_a_pipe_that_lies_in_wait_is_not_written_through(tmp_path, monkeypatch):
