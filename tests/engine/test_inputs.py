@@ -47,7 +47,7 @@ def meanwhile(monkeypatch, act):
         act()
         return found
 
-    monkeypatch.setattr("gristmill.engine.schedule.run.find_inputs", then_act)
+    monkeypatch.setattr("gristmill.engine.schedule.find_sources.find_inputs", then_act)
 
 
 def texts(project, run):

@@ -114,7 +114,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch
         path.write_text(json.dumps({"text": "changed in the meantime"}) + "\n")
         return found
 
-    monkeypatch.setattr("gristmill.engine.schedule.run.find_inputs", then_change)
+    monkeypatch.setattr("gristmill.engine.schedule.find_sources.find_inputs", then_change)
     with pytest.raises(UserError, match="changed since it was hashed"):
         project.run()
 

@@ -18,7 +18,8 @@ from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import Group
 from gristmill.engine.files.tree import Folders
 from gristmill.engine.plan.graph import Graph, Node
-from gristmill.engine.plan.inputs import SourceInputs, find_inputs, hash_files, use_known_content, work_of
+from gristmill.engine.plan.inputs import SourceInputs, hash_files, work_of
+from gristmill.engine.schedule.find_sources import SourceFinder
 from gristmill.engine.schedule.first_part import refuse_lost
 from gristmill.engine.schedule.frontier import READING, Frontier, Item, items_of
 from gristmill.engine.schedule.preview import Previews
@@ -27,7 +28,7 @@ from gristmill.engine.schedule.run_model import fit_model, make_asset
 from gristmill.engine.schedule.run_sink import write_files
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.stage_record import StageRecords, label
-from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks, key_of
+from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
 from gristmill.engine.work.task import Map, Result, Task, layer_hashes
 from gristmill.errors import UserError, first_cause
 from gristmill.recipe.columns import INGEST
@@ -84,10 +85,9 @@ class Run(Seen):
         self._contents = contents
         self._by_task = keep is not None
         self.previews = Previews() if previews else None
-        self._found: dict[str, list[Document] | None] = {}
-        """By source: what was read of all of it, where that was looked up."""
-        self._unlisted = len(recipe.sources)
-        self._all_listed = asyncio.Event()
+        self._sources = SourceFinder(
+            graph, self.tasks, self.stages, contents, executor, store, listener.note, self.previews
+        )
         self._whole: set[str] = set()
         """Stages that are in the store as a whole."""
         self._unread = {node.id: len(node.sources) for node in graph.nodes.values()}
@@ -225,12 +225,12 @@ class Run(Seen):
         """Find a source's files; true where all of its document parts are there, otherwise their reading begins."""
         node = self.graph.read_node(source)
         recipe = self.graph.recipe
-        inputs = self.inputs[source] = await self._find_inputs(source, folders)
+        inputs = self.inputs[source] = await self._sources.find(source, folders)
         if (limit := recipe.sources[source].limit) is not None:
             self._group.create_task(self._read_some(node, inputs, limit))
             return False
         if not self._by_task:
-            found = await self._find_reading(node, inputs)
+            found = await self._sources.find_reading(node, inputs)
             if found is not None:
                 self.documents[source] = found
                 self._take(node)
@@ -243,49 +243,6 @@ class Run(Seen):
             await self._read_all(node, inputs, True)
         self._frontier.submit(READING, reads)
         return False
-
-    async def _find_inputs(self, source: str, folders: Folders) -> SourceInputs:
-        """A source's files. With previews, the faults of all sources are raised together, before anything is hashed."""
-        recipe, executor = self.graph.recipe, self._executor
-
-        async def listed(inputs: SourceInputs) -> None:
-            if self.previews is not None:
-                if inputs.groups and not await self._was_read(inputs):
-                    await self.previews.add(recipe, self.graph.read_node(source), inputs, executor)
-                await self._all_previewed(self.previews)
-
-        try:
-            return await find_inputs(recipe, source, folders, self._contents, executor, self.listener.note, listed)
-        except UserError as fault:
-            if self.previews is None or not self._unlisted:
-                raise
-            self.previews.faults[source] = fault
-            await self._all_previewed(self.previews)
-            raise
-
-    async def _all_previewed(self, previews: Previews) -> None:
-        self._unlisted -= 1
-        if not self._unlisted:
-            previews.refuse(self.graph.recipe)
-            self._all_listed.set()
-        await self._all_listed.wait()
-
-    async def _was_read(self, inputs: SourceInputs) -> bool:
-        """Whether the store has what a run read of a source, or of its first files, unchanged."""
-        node, source = self.graph.read_node(inputs.source), self.graph.recipe.sources[inputs.source]
-        if source.limit is None and not use_known_content(inputs, inputs.groups, self._contents):
-            self._found[source.name] = await self._find_reading(node, inputs)
-            if self._found[source.name] is not None:
-                return True
-        if use_known_content(inputs, inputs.groups[:1], self._contents):
-            return False
-        _, reads = work_of(source, inputs, inputs.groups[0], source.limit)
-        return await self.tasks.ask_store(self.store.read_json, f"tasks/{key_of(node, reads)}.json") is not None
-
-    async def _find_reading(self, node: Node, inputs: SourceInputs) -> list[Document] | None:
-        if inputs.source in self._found:
-            return self._found[inputs.source]
-        return await self.tasks.ask_store(self.stages.find, node, self.stages.key_of_reading(node, inputs))
 
     async def _read_one(self, node: Node, inputs: SourceInputs, number: int, left: dict[str, int]) -> None:
         documents = await self._read(node, inputs, number)
