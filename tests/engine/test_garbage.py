@@ -184,3 +184,13 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"it is no store\. Nothing was removed"):
         refuse_no_store(Store(str(tmp_path)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
+
+
+@pytest.mark.parametrize("kind", ["stages", "datasets", "tasks"])
+def test_a_whole_record_of_another_shape_stops_it(tagged, kind):
+    """As one that cannot be read does: what it keeps alive is not known."""
+    mill = tagged.mill()
+    name = _of_version(mill, kind)
+    mill.store.write_json(name, {"of": "another version"})
+    with pytest.raises(UserError, match=rf"{name} in .*Nothing was removed"):
+        find_garbage(mill.store)
