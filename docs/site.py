@@ -28,6 +28,10 @@ API = {
     "Errors": ("gristmill.UserError",),
 }
 """The names that users import, by heading."""
+COLUMNS = 92
+"""Of code that fits beside the menus."""
+COMMANDS = re.compile(r"(?<=\n\n)(?:    .+\n)+(?=\n|$)")
+REMARK = re.compile(r"    (.*?\S) {2,}# (.*)")
 ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 TO_OUTSIDE = re.compile(rf"\]\(\.\./({'|'.join(map(re.escape, OUTSIDE))})")
 FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^\"' >]+", re.I)
@@ -39,7 +43,7 @@ def pages() -> dict[str, str]:
     for name in OUTSIDE:
         if name.endswith(".md"):
             found[name] = re.sub(r"(?<=\]\()docs/", "../" * name.count("/"), (ROOT / name).read_text(encoding="utf-8"))
-    found = {name: with_lists(text) for name, text in found.items()}
+    found = {name: with_remarks(with_lists(text)) for name, text in found.items()}
     return {**found, "command-line.md": command_page(), "api.md": api_page()}
 
 
@@ -54,6 +58,20 @@ def with_lists(markdown: str) -> str:
             lines.append("")
         lines.append(line)
     return "\n".join(lines)
+
+
+def with_remarks(markdown: str) -> str:
+    """The same with the remark after a command above it, in blocks of commands that are too wide for a page."""
+
+    def block(found: re.Match[str]) -> str:
+        lines = found[0].splitlines()
+        if max(map(len, lines)) <= COLUMNS or not any(map(REMARK.fullmatch, lines)):
+            return found[0]
+        apart = [REMARK.sub(r"# \2\n\1\n", line).removeprefix("    ") for line in lines]
+        return "```sh\n" + "\n".join(apart).rstrip() + "\n```\n"
+
+    parts = re.split(r"(^```.*?^```$)", markdown, flags=re.M | re.S)
+    return "".join(part if part.startswith("```") else COMMANDS.sub(block, part) for part in parts)
 
 
 def command_page() -> str:

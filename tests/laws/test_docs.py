@@ -178,6 +178,16 @@ def test_the_site_lists_after_paragraphs_are_lists():
     assert with_lists("```\nx\n- a\n```\n1. b") == "```\nx\n- a\n```\n\n1. b"
 
 
+def test_the_site_has_remarks_above_wide_commands():
+    """Where a remark after its command would be cut off; short blocks and code stay as they are."""
+    with_remarks, wide = site_module().with_remarks, "w" * 80
+    assert with_remarks(f"To run:\n\n    a {wide}  # why\n    b\n\nEnd") == (
+        f"To run:\n\n```sh\n# why\na {wide}\n\nb\n```\n\nEnd"
+    )
+    for text in ("To run:\n\n    a  # why\n\nEnd", f"```\n\n    a {wide}  # why\n\n```"):
+        assert with_remarks(text) == text
+
+
 def test_a_page_that_fetches_from_another_host_is_found(tmp_path):
     """Fonts and scripts of a CDN; links to other hosts are for the reader to click."""
     fetched = site_module().fetched
