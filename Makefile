@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint bench clean fuzz
 
 $(VENV)/base: pyproject.toml plugins/extractor/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -36,9 +36,20 @@ demo: $(VENV)/base demo/inputs/truth.json
 picture: demo  # of the README
 	$(BIN)/python -m demo picture recipes/demo.yaml docs/demo.svg
 
+# The documentation as a static site in build/site; a broken link or anchor is an error. Neither demo nor test installs its builder.
+$(VENV)/docs: $(VENV)/base
+	@$(INSTALL) --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/docs
+	@$(BIN)/python docs/site.py write build/docs
+	@$(BIN)/zensical build --config-file mkdocs.yml --clean --strict
+	@$(BIN)/python docs/site.py check build/site
+	@echo "Open build/site/index.html, or serve it with its search: $(BIN)/python -m http.server --directory build/site"
+
 lint: $(VENV)/dev
-	$(BIN)/ruff check src plugins tests bench fuzz demo
-	$(BIN)/ruff format --check src plugins tests bench fuzz demo
+	$(BIN)/ruff check src plugins tests bench fuzz demo docs/site.py
+	$(BIN)/ruff format --check src plugins tests bench fuzz demo docs/site.py
 	$(BIN)/mypy
 
 kernels: $(VENV)/base
@@ -94,4 +105,4 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench all
 
 clean:
-	rm -rf demo/inputs demo/store demo/audit .mypy_cache .ruff_cache $(SERVERS) $(READERS)
+	rm -rf demo/inputs demo/store demo/audit .cache .mypy_cache .ruff_cache build $(SERVERS) $(READERS)

@@ -1,14 +1,19 @@
 """What the documentation prints is true: commands run, recipes load, files exist."""
 
+import importlib.util
+import os
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from gristmill.cli.main import make_app
 from gristmill.cli.steps import page as page_of
+from gristmill.recipe.fields import RecipeFields
 from gristmill.recipe.load import load
 from gristmill.recipe.mix import MixFields
 from gristmill.recipe.settings import all_entries
@@ -20,6 +25,8 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").g
 
 def blocks(language):
     for page in PAGES:
+        if page.name == "tutorial.md":  # its recipes are run, with the files that its script writes: test_tutorial.py
+            continue
         for found in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S):
             yield pytest.param(page, found, id=f"{page.name}-{found[:30].splitlines()[0]}")
 
@@ -109,6 +116,115 @@ def test_files_that_the_docs_link_to_exist():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def heading_anchors(text):
+    """As GitHub and the site make them: lower case, marks out, hyphens for spaces."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        found.add(re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-"))
+    return found
+
+
+def test_headings_that_the_docs_link_to_exist():
+    """No dead anchors, in a page or between pages."""
+    links = 0
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+            linked = page.parent / target if target else page
+            assert anchor in heading_anchors(linked.read_text()), f"{page.name} links to {target}#{anchor}"
+            links += 1
+    assert links > 10
+
+
+def site_module():
+    """docs/site.py, which no package holds."""
+    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_menu_of_the_site_has_every_page_once():
+    """The builder checks links, not the menu: a page that is not in it could only be found by search."""
+    menu = []
+
+    def walk(entry):
+        for below in entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else ():
+            walk(below)
+        if isinstance(entry, str):
+            menu.append(entry)
+
+    settings = (ROOT / "mkdocs.yml").read_text().replace("!!python/object/apply:", "")
+    walk(yaml.safe_load(re.sub(r"slugify: .*", "", settings))["nav"])
+    assert sorted(menu) == sorted(site_module().pages())
+
+
+def test_pages_of_the_site_link_to_pages_of_the_site():
+    """Files outside of docs/ that a page links to are on the site, or the link would leave it."""
+    site = site_module()
+    known = {*site.pages(), *site.OUTSIDE, "demo.svg"}
+    for name, text in site.pages().items():
+        for target in re.findall(r"\]\(([^)#:]+)[)#]", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
+            path = os.path.normpath(Path(name).parent / target)
+            assert path in known, f"{name} links to {target}"
+
+
+def test_the_site_lists_after_paragraphs_are_lists():
+    """GitHub sees a list right after a paragraph, Markdown of Python only after an empty line; code stays as it is."""
+    with_lists = site_module().with_lists
+    assert with_lists("Two:\n- a\n- b\n  c\n- d") == "Two:\n\n- a\n- b\n  c\n- d"
+    assert with_lists("```\nx\n- a\n```\n1. b") == "```\nx\n- a\n```\n\n1. b"
+
+
+def test_the_site_has_remarks_above_wide_commands():
+    """Where a remark after its command would be cut off; short blocks and code stay as they are."""
+    with_remarks, wide = site_module().with_remarks, "w" * 80
+    assert with_remarks(f"To run:\n\n    a {wide}  # why\n    b\n\nEnd") == (
+        f"To run:\n\n```sh\n# why\na {wide}\n\nb\n```\n\nEnd"
+    )
+    for text in ("To run:\n\n    a  # why\n\nEnd", f"```\n\n    a {wide}  # why\n\n```"):
+        assert with_remarks(text) == text
+
+
+def test_a_page_that_fetches_from_another_host_is_found(tmp_path):
+    """Fonts and scripts of a CDN; links to other hosts are for the reader to click."""
+    fetched = site_module().fetched
+    (tmp_path / "good.html").write_text('<a href="https://a.example">a</a><script src="assets/b.js"></script>')
+    assert fetched(tmp_path) == []
+    (tmp_path / "bad.html").write_text('<link rel="stylesheet" href="//fonts.example/css">')
+    assert fetched(tmp_path) == ['bad.html fetches <link rel="stylesheet" href="//fonts.example/css']
+
+
+def test_every_command_is_on_the_site():
+    """With its help, and every name of the Python API that the site shows can be imported."""
+    site = site_module()
+    for name in get_command(make_app()).commands:
+        assert f"\n## gristmill {name}\n" in site.command_page()
+    for names in site.API.values():
+        for name in names:
+            module, _, attribute = name.rpartition(".")
+            assert re.search(rf"(?:class|def|import|as|,) {attribute}\b", source_of(module)), name
+
+
+def source_of(module):
+    """Of a module that may need an extra, so it is not imported."""
+    path = ROOT / "src" / Path(*module.split("."))
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+
+
+def test_the_page_of_the_recipe_has_every_field():
+    """Of the top level; the others are on the page of all settings."""
+    page = (ROOT / "docs" / "recipe.md").read_text()
+    assert {*re.findall(r"^\| `(\w+)` \|", page.partition("## Which")[0], re.M)} == set(RecipeFields.model_fields)
+
+
+def test_every_extra_for_users_is_on_the_page_of_the_installation():
+    """`dev` and `docs` are for contributors."""
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    page = (ROOT / "docs" / "install.md").read_text()
+    assert {*re.findall(r"^\| `(\w+)` \|", page, re.M)} == extras - {"dev", "docs"}
 
 
 def test_make_targets_that_the_docs_name_exist():

@@ -41,7 +41,7 @@ def test_every_attribute_that_the_page_names_exists(name, tmp_path):
         stats = loader.stats()
     text = PAGE.read_text()
     if name == "batch":
-        table = text[text.index("## What a batch holds") : text.index("All but tokens")]
+        table = text[text.index("## What a batch holds") : text.index("Everything except tokens")]
         found = re.findall(r"`([a-z_]+)`", " ".join(line.split("|")[1] for line in table.splitlines() if "|" in line))
         assert len(found) > 15
         assert all(hasattr(batch, attribute) for attribute in found)

@@ -1,0 +1,97 @@
+"""docs/tutorial.md is true: its files, its commands, and all that they print.
+
+Run as a program, this file writes what commands print into the page: python tests/laws/test_tutorial.py.
+"""
+
+import contextlib
+import io
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gristmill.cli.main import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+BLOCK = re.compile(r"(?:^(Add to )?`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
+WIDTH = "80"
+HASH = re.compile(r"\b[0-9a-f]{12,64}\b")
+"""Of versions, models and shards: they change with every VERSION of a stage, and the page says that they do."""
+
+
+def replay(page: str, typed: Callable[[str], str]) -> str:
+    """The page as it would be if every file was written and every command typed, in the current folder."""
+
+    def block(found: re.Match[str]) -> str:
+        added, name, language, text = found.groups()
+        if name:
+            Path(name).write_text((Path(name).read_text() if added else "") + text)
+        if language != "console":
+            return found[0]
+        shown = []
+        for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
+            output = "".join(f"{line.rstrip()}\n" for line in typed(command).rstrip("\n").split("\n"))
+            shown.append(f"$ {command}\n{printed if agree(printed, output) else output}")
+        return f"```console\n{''.join(shown)}```"
+
+    return BLOCK.sub(block, page)
+
+
+def agree(printed: str, output: str) -> bool:
+    """The same but for hashes; after a last line `...` anything may follow."""
+    printed, output = HASH.sub("HASH", printed), HASH.sub("HASH", output)
+    if printed.endswith("\n...\n"):
+        return output.startswith(printed.removesuffix("...\n"))
+    return printed == output
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
+def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch, capfd):
+    """From an empty folder, command after command: no warning, exit code 0, the output of the page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", WIDTH)
+
+    def typed(line):
+        words = shlex.split(line)
+        if words[0] == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                runpy.run_path(words[1], run_name="__main__")
+            return said.getvalue()
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        assert not ended.value.code, f"{line}\n{said.err}"
+        assert "WARNING" not in said.err, f"{line}\n{said.err}"
+        return said.out
+
+    page = PAGE.read_text()
+    assert page.count("\n$ ") > 10
+    assert replay(page, typed) == page, "write it again: python tests/laws/test_tutorial.py"
+
+
+def test_output_agrees_up_to_hashes_and_the_last_dots():
+    """What the page may differ in, and nothing else."""
+    assert agree("version 0123456789ab\n", "version ba9876543210\n")
+    assert agree("one\n...\n", "one\ntwo\n")
+    assert not agree("one\n", "two\n")
+    assert not agree("one\n", "one\ntwo\n")
+    assert not agree("two\n...\n", "one\ntwo\n")
+
+
+def _typed_in_a_shell(line: str) -> str:
+    environment = {**os.environ, "COLUMNS": WIDTH, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(shlex.split(line), env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        PAGE.write_text(replay(PAGE.read_text(), _typed_in_a_shell))
