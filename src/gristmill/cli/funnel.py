@@ -31,7 +31,7 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
     extraction, and add up. A document that is dropped before it has a text is counted as it was read, in a column
     apart; records that are no documents (requests, robots.txt) stand below the table.
     """
-    seen = open_seen(recipe, store)
+    seen = open_seen(recipe, store, only_records=True)
     found = funnels(seen)
     waiting = seen.unfinished()
     if not found:

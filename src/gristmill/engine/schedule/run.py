@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gristmill.checked import InputChanged
+from gristmill.counted import counted, size
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import Group
@@ -144,7 +145,7 @@ class Run(Seen):
         whole.
         """
         begun = await self._begin_assets()
-        folders = Folders()
+        folders = Folders(self._contents.list_folder)
         sources = {name: self._group.create_task(self._source(name, folders)) for name in self.graph.recipe.sources}
         read = [source for source, task in sources.items() if await task]
         for node in self.graph.nodes.values():
@@ -249,10 +250,13 @@ class Run(Seen):
         recipe, executor = self.graph.recipe, self._executor
 
         async def listed(inputs: SourceInputs) -> None:
+            files = f"{counted(len(inputs.files), 'file')} of {source}"
+            self.listener.doing(f"reading the beginning of {files}")
             if self.previews is not None:
                 if inputs.groups and not await self._was_read(inputs):
                     await self.previews.add(recipe, self.graph.read_node(source), inputs, executor)
                 await self._all_previewed(self.previews)
+            self.listener.doing(f"hashing {files} ({size(sum(file.size for file in inputs.files.values()))})")
 
         try:
             return await find_inputs(recipe, source, folders, self._contents, executor, self.listener.note, listed)
