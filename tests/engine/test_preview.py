@@ -154,7 +154,7 @@ def test_an_archive_that_is_cut_by_the_bound_has_no_damage(tmp_path):
 
 @pytest.mark.parametrize(("text", "rows"), [("a" * (1 << 20), 0), (random.Random(1).randbytes(1 << 17).hex(), 4)])
 def test_of_a_table_no_more_is_unpacked_than_a_preview_may(tmp_path, monkeypatch, text, rows):
-    """One that unpacks to many times its size is left for the run; of others a few batches are read. Neither is a fault."""
+    """One that unpacks to many times its size is left for the run, others after a few batches. Neither is a fault."""
     monkeypatch.setattr(head, "MOST_ROWS_BYTES", 1 << 20)
     monkeypatch.setattr(parquet, "_BATCH_BYTES", 1 << 18)
     path = tmp_path / "a.parquet"

@@ -71,6 +71,6 @@ def test_the_last_run_of_an_unchanged_recipe_is_read_without_heavy_libraries(pro
     (project.folder / "a.jsonl").write_text('{"text": "a mill grinds"}\n{"text": ""}\n')
     project.recipe.write_text(NOTES.replace("steps: [stagebox.length]", "steps: [exact_dedup]"))
     project.run()
-    runs = [[*command.split(), str(project.recipe)] for command in ("status", "funnel", "status --json")]
+    runs = [[*command.split(), str(project.recipe)] for command in ("status", "funnel", "status --json", "versions")]
     asked = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in runs]
     assert imported_by("from gristmill.cli.main import run_command", *asked) == []
