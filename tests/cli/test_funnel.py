@@ -120,3 +120,16 @@ def test_a_route_that_ends_before_extraction_has_no_text_yet(everything, say):
 def test_a_reader_of_archives_and_the_funnel_agree_on_what_is_no_document():
     """A new type of record is listed in both."""
     assert {f"{kind}_record" for kind in (*pages._OTHER_TYPES, "filedesc", "unknown")} | {"robots_txt"} == NO_DOCUMENT
+
+
+def test_one_source_can_be_shown_alone(everything, say):
+    """With the same counts; a name that is not there has a suggestion."""
+    whole, one = (
+        json.loads(say("funnel", everything.project.recipe, "--json", *more).out)
+        for more in ((), ("--source", "notes"))
+    )
+    assert one["funnel"] == {"notes": whole["funnel"]["notes"]}
+    assert "crawl" in say("funnel", everything.project.recipe).out
+    assert "crawl" not in say("funnel", everything.project.recipe, "--source", "notes").out
+    said = say("funnel", everything.project.recipe, "--source", "note")
+    assert (said.code, "Did you mean notes?" in said.err) == (2, True)

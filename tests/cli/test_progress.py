@@ -8,6 +8,7 @@ import pytest
 from gristmill.cli import show
 from gristmill.cli.show import Bars
 from gristmill.engine.executors.executor import InlineExecutor
+from gristmill.engine.mill import Silent
 
 
 def node(name):
@@ -140,6 +141,7 @@ def test_the_stages_that_are_done_never_become_fewer(project):
 
 def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):
     """Nobody says that nothing finished when something did."""
+    monkeypatch.setattr(show, "FIRST_S", 0.01)
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
     monkeypatch.setattr(show, "SILENCE_S", 0.01)
     lines, spoke = [], threading.Event()
@@ -160,6 +162,7 @@ def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):
 @pytest.mark.slow
 def test_stages_may_come_while_a_silence_is_broken(monkeypatch):
     """Who looks and who counts are two threads."""
+    monkeypatch.setattr(show, "FIRST_S", 0.0)
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
     monkeypatch.setattr(show, "SILENCE_S", 0.0)
     monkeypatch.setattr(show, "log", lambda text: None)
@@ -172,8 +175,51 @@ def test_stages_may_come_while_a_silence_is_broken(monkeypatch):
     assert not failed
 
 
+def test_what_is_done_before_the_first_task_is_told_once(monkeypatch):
+    """And no more once a task is done."""
+    monkeypatch.setattr(show, "FIRST_S", 0.01)
+    monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
+    lines, spoke = [], threading.Event()
+
+    def hear(text):
+        lines.append(text.partition("] ")[2])
+        spoke.set()
+
+    def heard():
+        assert spoke.wait(60)
+        spoke.clear()
+
+    monkeypatch.setattr(show, "log", hear)
+    with Bars() as bars:
+        heard()
+        bars.doing("hashing 1 file of notes (202 MB)")
+        heard()
+        bars.expect(node("notes/ingest"), 1)
+        heard()
+        work(bars, "notes/ingest", 1)
+        heard()
+    told = ["starting", "hashing 1 file of notes (202 MB)", "notes/ingest: 1 task begun, none done yet"]
+    assert [line for line in lines if "tasks" not in line and "1 of 1 task" not in line] == told
+
+
+def test_a_run_says_what_it_does_before_its_first_task(project):
+    """Its files are read and hashed, which may take a minute."""
+    said = []
+
+    class Heard(Silent):
+        def doing(self, what):
+            said.append(what)
+
+    mill = project.mill()
+    mill.executor = lambda *_: InlineExecutor(mill.store)
+    mill.run(None, Heard())
+    size = sum(path.stat().st_size for path in (project.folder / "in").iterdir())
+    assert said == ["reading the beginning of 4 files of notes", f"hashing 4 files of notes ({show.size(size)})"]
+
+
 def test_a_long_silence_is_broken(monkeypatch, capsys):
     """One task takes minutes: a log says that it is waited for."""
+    monkeypatch.setattr(show, "FIRST_S", 0.01)
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
     monkeypatch.setattr(show, "SILENCE_S", 0.01)
     spoke = threading.Event()

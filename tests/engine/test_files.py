@@ -24,6 +24,10 @@ WHOLE = SimpleNamespace(SPLITTABLE=lambda name: False)
 PART = 1000
 
 
+def _scanned(folder):
+    return list(os.scandir(folder))
+
+
 def files_of(sizes, snapshot=None, prefix="f"):
     return [
         InputFile(f"/x/{prefix}{n:04}", f"{prefix}{n:04}", size, snapshot, "", None) for n, size in enumerate(sizes)
@@ -282,7 +286,7 @@ def test_a_listing_looks_at_every_entry_once(tmp_path, monkeypatch):
         rings(tmp_path / str(count), count)
         for glob in (ANYTHING, ("**", "x.jsonl"), ("*", "*.jsonl")):
             listed.clear()
-            tree = list_tree(str(tmp_path / str(count)), glob, follow=True, folders=Folders())
+            tree = list_tree(str(tmp_path / str(count)), glob, follow=True, folders=Folders(_scanned))
             assert len(tree.files) == count
             assert len(listed) == count + 1
 
@@ -290,7 +294,7 @@ def test_a_listing_looks_at_every_entry_once(tmp_path, monkeypatch):
 def test_a_listing_ends_when_nobody_waits_for_it(tmp_path):
     """A signal reaches a run that lists a large tree."""
     rings(tmp_path, 3)
-    folders = Folders()
+    folders = Folders(_scanned)
     folders.stopped.set()
     with pytest.raises(Stopped):
         list_tree(str(tmp_path), ANYTHING, follow=False, folders=folders)
@@ -301,7 +305,7 @@ def test_a_signal_ends_a_run_that_is_listing(project):
     """The loop that hears signals goes on while a thread lists."""
     script = (
         "import os, signal, sys\n"
-        "from gristmill.engine.files import tree\n"
+        "from gristmill.engine.files import content\n"
         "from gristmill.engine.mill import Interrupted, Mill, Silent\n"
         "from gristmill.recipe.load import load\n"
         "real = os.scandir\n"
@@ -309,9 +313,9 @@ def test_a_signal_ends_a_run_that_is_listing(project):
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    return real(path)\n"
         "mill = Mill(load(sys.argv[1]))\n"
-        "tree.os = type(sys)('os')\n"
-        "tree.os.__dict__.update(os.__dict__)\n"
-        "tree.os.scandir = scan\n"
+        "content.os = type(sys)('os')\n"
+        "content.os.__dict__.update(os.__dict__)\n"
+        "content.os.scandir = scan\n"
         "try:\n"
         "    mill.run(1, Silent())\n"
         "except Interrupted as stop:\n"
@@ -379,4 +383,4 @@ def test_globs_match_as_pythons_own(tmp_path_factory, segments):
         (root / path).touch()
     found = glob.glob("/".join(segments), root_dir=root, recursive=True, include_hidden=True)
     expected = {f"{root}/{name}" for name in found if os.path.isfile(f"{root}/{name}")}
-    assert set(list_tree(str(root), segments, follow=False, folders=Folders()).files) == expected
+    assert set(list_tree(str(root), segments, follow=False, folders=Folders(_scanned)).files) == expected

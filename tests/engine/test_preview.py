@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from gristmill.engine.work.preview import MOST_RECORDS, HeadPiece, perform_previ
 from gristmill.engine.work.task import Preview
 from gristmill.errors import UserError
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import jsonl, warc
+from gristmill.stages.ingest import head, jsonl, parquet, warc
 from gristmill.stages.ingest.head import MOST_BYTES, MOST_READ_BYTES, Budget, Spent
 
 ROWS = [{"id": n, "text": f"the mill number {n}"} for n in range(60)]
@@ -149,3 +150,15 @@ def test_an_archive_that_is_cut_by_the_bound_has_no_damage(tmp_path):
     [_, [found]] = perform_preview(work).values
     assert found.rows > 9
     assert found.dropped == {}
+
+
+@pytest.mark.parametrize(("text", "rows"), [("a" * (1 << 20), 0), (random.Random(1).randbytes(1 << 17).hex(), 4)])
+def test_of_a_table_no_more_is_unpacked_than_a_preview_may(tmp_path, monkeypatch, text, rows):
+    """One that unpacks to many times its size is left for the run, others after a few batches. Neither is a fault."""
+    monkeypatch.setattr(head, "MOST_ROWS_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet, "_BATCH_BYTES", 1 << 18)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": [text] * 9}), path, compression="zstd", use_dictionary=False, write_batch_size=1)
+    work = Preview(parquet.__name__, parquet.Config(), (Piece(str(path), "a.parquet"),), {}, "a", None, None, 1 << 20)
+    (found,) = perform_preview(work).values[1]
+    assert (found.rows, found.dropped, found.is_whole) == (rows, {}, False)

@@ -6,7 +6,7 @@ import sys
 
 from gristmill.cli.main import COMMANDS
 
-HEAVY = ("numba", "numpy", "pyarrow", "duckdb", "torch", "ray", "yaml")
+HEAVY = ("pydantic", "numba", "numpy", "pyarrow", "duckdb", "torch", "ray", "yaml", "fsspec")
 READ_MORE = frozenset(
     [
         "steps",
@@ -63,4 +63,14 @@ def test_reading_the_record_of_a_run_imports_no_heavy_library(project):
     store = f"{project.folder}/store"
     runs = [f"{command} {store}@few".split() for command in ("status", "funnel", "versions show", "status --json")]
     asked = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in [*runs, ["versions", store]]]
+    assert imported_by("from gristmill.cli.main import run_command", *asked) == []
+
+
+def test_the_last_run_of_an_unchanged_recipe_is_read_without_heavy_libraries(project):
+    """From its file: neither the recipe is loaded nor are its inputs listed."""
+    (project.folder / "a.jsonl").write_text('{"text": "a mill grinds"}\n{"text": ""}\n')
+    project.recipe.write_text(NOTES.replace("steps: [stagebox.length]", "steps: [exact_dedup]"))
+    project.run()
+    runs = [[*command.split(), str(project.recipe)] for command in ("status", "funnel", "status --json", "versions")]
+    asked = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in runs]
     assert imported_by("from gristmill.cli.main import run_command", *asked) == []

@@ -1,8 +1,9 @@
 """gristmill funnel: what came in, what each step took or cut, what is left."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Group as Lines
 
 from gristmill.cli.language_table import language_table, languages, languages_heading
@@ -14,7 +15,7 @@ from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.query.funnel import funnels, unread_files
-from gristmill.recipe.mistakes import listed
+from gristmill.recipe.mistakes import listed, suggest
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
 MOST_REASONS = 5
@@ -24,15 +25,23 @@ COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
 _Row = tuple[str, str, str, str, str, str, str]
 
 
-def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> None:
+def command(
+    recipe: RecipeOrRun,
+    source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
     """Show what came in, what each step dropped, and what is left.
 
     For each source, with the reasons, and with what each step cut out of texts. Bytes are those of text after
     extraction, and add up. A document that is dropped before it has a text is counted as it was read, in a column
     apart; records that are no documents (requests, robots.txt) stand below the table.
     """
-    seen = open_seen(recipe, store)
-    found = funnels(seen)
+    seen = open_seen(recipe, store, only_records=True)
+    for name in source or ():
+        if name not in seen.chains:
+            raise UserError(f"--source {name} is not in {seen.told}. {suggest(name, seen.chains, 'Sources')}")
+    found = {name: one for name, one in funnels(seen).items() if not source or name in source}
     waiting = seen.unfinished()
     if not found:
         raise UserError(
@@ -43,22 +52,23 @@ def command(recipe: RecipeOrRun, store: StoreUri = None, json: Json = False) -> 
         steps = listed_steps(waiting, seen.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
         console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"))
+    seen.chains = {name: chain for name, chain in seen.chains.items() if not source or name in source}
     if json:
         beside = {"languages": languages(seen), "unread_files": unread_files(seen)}
         print_json({"recipe": seen.name, "funnel": found, **beside})
     else:
-        show_funnel(seen)
+        show_funnel(seen, found)
 
 
-def show_funnel(seen: Seen) -> None:
+def show_funnel(seen: Seen, found: Mapping[str, Any]) -> None:
     """The table of a corpus, and its languages where they were measured."""
     out = console()
-    out.print(funnel_table(funnels(seen)))
+    out.print(funnel_table(found))
     show_unread_files(seen)
-    if found := languages(seen):
+    if spoken := languages(seen):
         out.print()
         out.print(words(languages_heading(seen)))
-        out.print(language_table(found))
+        out.print(language_table(spoken))
 
 
 def show_unread_files(seen: Seen) -> None:

@@ -63,11 +63,16 @@ def as_typed(recipe: "Recipe", store: str | None) -> str:
     return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
 
 
-def open_seen(name: str, store: str | None) -> Seen:
-    """What there is of a recipe as it is now, or what a run made; and say which run that is."""
+def open_seen(name: str, store: str | None, only_records: bool = False) -> Seen:
+    """What there is of a recipe as it is now, or what a run made; and say which run that is. `only_records`: the record
+    of the last run will do, if nothing has changed since.
+    """
     if is_run(name):
         return open_run(name, store)
     opening.refuse_folder(name, store, asked_sample())
+    if only_records and asked_sample() is None and (seen := opening.open_unchanged(name, store)) is not None:
+        console(stderr=True).print(words((f"{describe(seen)}; nothing has changed since", "dim")))
+        return seen
     return opening.look(open_mill(name, store))
 
 

@@ -31,7 +31,7 @@ def command(
 
     Alone, first, and in all, with their bytes of text.
     """
-    seen = open_seen(recipe, store)
+    seen = open_seen(recipe, store, only_records=True)
     judges = [node.id for node in seen.nodes.values() if FAILED in node.columns]
     waiting = [node_id for node_id in seen.unfinished() if node_id in judges]
     if not judges:

@@ -172,7 +172,7 @@ def _from_here(place: str | None) -> str:
 
 
 def _show_details(run: Run, recipe: str) -> None:
-    show_funnel(run)
+    show_funnel(run, funnels(run))
     console().print()
     for line in _unread_details(run, recipe):
         print_paragraph(line)

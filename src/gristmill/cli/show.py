@@ -29,6 +29,8 @@ LOG_CHARS = 170
 """Characters of such a line, about: what does not fit is counted."""
 FEW_TASKS, FEW_SHARE = 5, 0.02
 """Of a stage: with fewer of its tasks done, or a smaller share, what they took says little of the others."""
+FIRST_S = 2.0
+"""Seconds after which a log says what is done before the first task."""
 SILENCE_S = 30.0
 """Seconds after which a log says that nothing has changed."""
 
@@ -163,6 +165,8 @@ class Bars:
         self._over = threading.Event()
         self._lock = threading.RLock()
         """Of all that is counted: a thread looks at it too."""
+        self._doing = "starting"
+        """Before the first task is done."""
         self._worked_since: float | None = None
         """When the first task began that was carried out."""
         self._busy_s = 0.0
@@ -182,13 +186,18 @@ class Bars:
 
     def _break_silence(self) -> None:
         """One long task, or many waiting for one, must not look like a program that hangs."""
-        while not self._over.wait(LOG_EVERY_S):
+        wait_s, told = FIRST_S, ""
+        while not self._over.wait(wait_s):
+            wait_s = LOG_EVERY_S
             with self._lock:
                 silent_s = time.monotonic() - self._said
                 moved = any(stage.told[0] < stage.done for stage in self.stages.values())
                 if moved and silent_s >= LOG_EVERY_S:
                     self._said = time.monotonic()
                     self._say(self.line())
+                elif told != self._doing and not self._counts()[0]:
+                    self._said, told = time.monotonic(), self._doing
+                    self._say(told)
                 elif silent_s >= SILENCE_S:
                     self._said = time.monotonic()
                     self._say(f"{self.line()}; at work, nothing finished meanwhile")
@@ -205,8 +214,14 @@ class Bars:
         with self._lock:
             self.stages[node.id].more = False
 
+    def doing(self, what: str) -> None:
+        self._doing = what
+        self._progress.update(self._all, told=what)
+
     def expect(self, node: "Node", tasks: int) -> None:
         self.promise(node.id, tasks)
+        if not self._counts()[0]:
+            self.doing(f"{one_line(node.id)}: {counted(tasks, 'task')} begun, none done yet")
         if self._live:
             self._draw(node.id, self.stages[node.id])
 

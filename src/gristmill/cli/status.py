@@ -36,7 +36,7 @@ def command(
     of content; a stage that reads what others made of the documents has none to count. A stage with a task that took
     many times what most of its kind did is named as skewed.
     """
-    seen = open_seen(recipe, store)
+    seen = open_seen(recipe, store, only_records=True)
     last = seen.record or next(run_records(seen.store, seen.name), None)
     if text:
         if last is None:

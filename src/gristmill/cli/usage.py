@@ -17,10 +17,33 @@ from gristmill.recipe.mistakes import nearest
 _EXTRA = re.compile(r"extra argument\(s\) \((.*)\)$", re.DOTALL)
 
 
+class _AsGiven:
+    """A value that has the type of its parameter already. Typer would import pydantic to check that, which takes as
+    long as the rest of a command that reads records. Any other value gets Typer's own check.
+    """
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        kind = param.type_descriptor.annotation
+        is_list = kind == list[str]
+        texts = value if is_list and value else (value,)
+        is_text = (is_list or kind is str) and all(type(one) is str and one.isascii() for one in texts)
+        if (value is None and not is_list) or is_text or (kind is not str and type(value) is kind):
+            return list(value) if is_list else value
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _without_pydantic(command: Any, context: Any) -> None:
+    for parameter in command.get_params(context):
+        if parameter.type_descriptor.parameter_info.parser is None:
+            parameter._runtime_param = _AsGiven()
+
+
 class Commands(TyperGroup):
     """Commands below a name; without one, its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _without_pydantic(self, ctx)
         if not args and not ctx.resilient_parsing:
             log_as_it_is(ctx.get_help())
             ctx.exit(2)
@@ -29,7 +52,9 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
             raise UserError(unknown_command(ctx.command_path, args[0], self.list_commands(ctx)))
-        return super().resolve_command(ctx, args)
+        found = super().resolve_command(ctx, args)
+        _without_pydantic(found[1], ctx)
+        return found
 
 
 def unknown_command(path: str, name: str, known: list[str]) -> str:

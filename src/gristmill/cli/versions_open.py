@@ -14,6 +14,7 @@ from gristmill.cli.show import console
 from gristmill.engine.publish.catalog import Version, find_version, refuse_no_store
 from gristmill.engine.publish.run_record import names_in
 from gristmill.errors import UserError
+from gristmill.query.opening import open_unchanged
 from gristmill.store.store import Store
 
 Named = Annotated[
@@ -43,6 +44,8 @@ def open_place(name: str, store: str | None) -> Place:
     if where is not None:
         refuse_no_store(where)
         return Place(where, None, None)
+    if asked_sample() is None and (seen := open_unchanged(name, store)) is not None:
+        return Place(seen.store, seen.name, os.path.abspath(name))
     from gristmill.recipe.load import load
 
     recipe = load(name, store=store, sample=asked_sample())

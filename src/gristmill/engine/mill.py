@@ -26,6 +26,7 @@ from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted
 from gristmill.engine.publish.folder import point_latest, publish
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
+from gristmill.engine.publish.unchanged import note_stamps
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
@@ -52,6 +53,7 @@ class Silent:
     notes: list[str] = field(default_factory=list)
 
     def begin(self, nodes: Iterable[Node], before: Mapping[str, Mapping[str, Any]]) -> None: ...
+    def doing(self, what: str) -> None: ...
     def expect(self, node: Node, tasks: int) -> None: ...
     def settled(self, node: Node) -> None: ...
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None: ...
@@ -197,8 +199,10 @@ class Mill:
             run.cost = requests.since(self._asked)
             before = self.newest_whole() if datasets else None
             record = make_record(run, self._started, datetime.now(UTC), datasets, status, self.until, before)
-            self.store.write_json(f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json", record)
+            path = f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json"
+            self.store.write_json(path, record)
             if datasets and self.until is None:
+                note_stamps(run, self.contents, path)
                 point_latest(run, run.listener.note)
         return record
 

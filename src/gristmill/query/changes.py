@@ -117,7 +117,7 @@ def _meant(path: Sequence[str], nodes: Sequence[Node]) -> str | None:
     for node in nodes:
         if field := nearest(path[0], type(node.config).model_fields):
             return ".".join([node.name, field, *path[1:]])
-    return None
+    return _meant(path[1:], nodes) if len(path) > 2 else None  # an own step as a recipe has it: module.function
 
 
 def _uses(node: Node, path: str) -> bool:

@@ -2,14 +2,16 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see
+from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see, see_record
+from gristmill.engine.publish.unchanged import unchanged_run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import NoInput, UserError
 from gristmill.places import is_url
-from gristmill.recipe.locations import locate_store
+from gristmill.recipe.locations import locate, locate_store
 from gristmill.recipe.mistakes import listed
 from gristmill.stages import CORPUS
 from gristmill.store.store import CorruptPart, Store
@@ -24,6 +26,8 @@ _FROM_STORE = (
 )
 MOST_NAMED = 5
 """Steps that a message names."""
+_PLAIN = re.compile(r" *([\w./-]+) *(?: #.*)?\r?")
+"""A value of a recipe that no reader of YAML could take for anything but these characters."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -71,6 +75,29 @@ def open_mill(
     from gristmill.recipe.load import load
 
     return Mill(load(recipe, store=store, sample=sample, profile=profile), until, executor, address)
+
+
+def open_unchanged(recipe: str, store: str | None = None) -> Seen | None:
+    """What the last run of a recipe made, if nothing that it depends on has changed since; else None."""
+    try:
+        with open(recipe, encoding="utf-8", newline="") as file:
+            text = file.read()
+    except (OSError, ValueError):
+        return None
+    values = [re.findall(rf"^{key} *:(.*)", text, re.MULTILINE) for key in ("recipe", "store")]
+    plain = [_PLAIN.fullmatch(found[0]) if len(found) == 1 else None for found in values]
+    if plain[0] is None or (plain[1] is None and values[1]):
+        return None
+    path = os.path.abspath(recipe)
+    written = locate(plain[1][1] if plain[1] else "./store", os.path.dirname(path))
+    where = Store(written if store is None else locate_store(store, "--store"))
+    if (record := unchanged_run(where, plain[0][1], path, text)) is None:
+        return None
+    with suppress(UserError):
+        seen = see_record(where, recipe, record)
+        if all(len(seen.made[one].tasks) == told["executed"] + told["cached"] for one, told in record["nodes"].items()):
+            return seen
+    return None
 
 
 def open_run(name: str, store: str | None = None, sample: str | None = None) -> Seen:

@@ -9,6 +9,7 @@
     versions/<name>.json          a finished run that somebody named
     dropped/<recipe>/<hash>.json  a version that nobody wants any more
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
+    inputs/<recipe>/last.json     the same of files and folders at the last run: shows that nothing has changed since
     locks/<id>.json               who uses the store now
     claims/<key>                  a task that a run is about to carry out
 

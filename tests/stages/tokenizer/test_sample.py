@@ -191,6 +191,14 @@ def test_a_domain_with_less_than_its_budget_is_taken_whole_and_said():
     assert any("0 of 50 bytes were taken of the domain code" in message for message in told)
 
 
+def test_all_domains_with_less_than_their_budget_are_one_warning():
+    """A first recipe asks for more than it has of every domain."""
+    config = config_of({"web": 10**9, "reference": 10**9, "code": 10**9})
+    _, counts = sampled(corpus(300), config)
+    (told,) = (message for message in warnings(counts, config) if "all are taken" in message)
+    assert [told.count(f"he domain {name} has") for name in ("code", "reference", "web")] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("offset", [0, 3])
 def test_the_texts_of_the_sample_stand_beside_their_domain_and_split(offset):
     """Text and domain of sampled documents, nulls for the others."""

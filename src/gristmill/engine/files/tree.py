@@ -17,7 +17,7 @@ import re
 import stat
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ MOST_CONFIG_FILES = 100_000
 Skipped = dict[str, list[str]]
 """Why -> the paths."""
 Inode = tuple[int, int]
+ListFolder = Callable[[str], list[os.DirEntry[str]]]
 
 
 class Stopped(Exception):
@@ -62,7 +63,8 @@ class Tree:
 class Folders:
     """Listings of folders, each made once, for the time of one plan. Several threads may ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, list_folder: ListFolder) -> None:
+        self._list_folder = list_folder
         self.stopped = threading.Event()
         """Set when nobody waits for listings any more: they end with Stopped."""
         self._listed: dict[str, list[os.DirEntry[str]]] = {}
@@ -74,8 +76,7 @@ class Folders:
             raise Stopped
         with self._locks.setdefault(folder, threading.Lock()):
             if folder not in self._listed:
-                with os.scandir(folder) as entries:
-                    self._listed[folder] = sorted(entries, key=_name)
+                self._listed[folder] = sorted(self._list_folder(folder), key=_name)
             found = self._listed[folder]
         for prefix in prefixes:
             at = bisect_left(found, prefix, key=_name)
@@ -218,7 +219,7 @@ def _name(entry: os.DirEntry[str]) -> str:
     return entry.name
 
 
-def folder_files(folder: str) -> Iterator[str]:
+def folder_files(folder: str, list_folder: ListFolder) -> Iterator[str]:
     """Every file of a folder that a config names, by its path below it. Links are the user's own and are followed, each
     under its name; a folder is not entered from inside of itself.
     """
@@ -230,7 +231,7 @@ def folder_files(folder: str) -> Iterator[str]:
             inode = _inode(os.stat(here))
             if inode in above:
                 continue
-            entries = list(os.scandir(here))
+            entries = list_folder(here)
         except OSError as error:
             raise cannot_list(error, here) from None
         for entry in entries:

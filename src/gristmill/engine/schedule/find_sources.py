@@ -5,8 +5,8 @@ sources are raised together, before anything is hashed.
 """
 
 import asyncio
-from collections.abc import Callable
 
+from gristmill.counted import counted, size
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.tree import Folders
@@ -15,7 +15,7 @@ from gristmill.engine.plan.inputs import SourceInputs, find_inputs, use_known_co
 from gristmill.engine.schedule.preview import Previews
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.stage_record import StageRecords
-from gristmill.engine.schedule.task_cache import Tasks, key_of
+from gristmill.engine.schedule.task_cache import Listener, Tasks, key_of
 from gristmill.errors import UserError
 from gristmill.store.store import Store
 
@@ -31,7 +31,7 @@ class SourceFinder:
         contents: ContentHashes,
         executor: Executor,
         store: Store,
-        note: Callable[[str], None],
+        listener: Listener,
         previews: Previews | None,
     ) -> None:
         self._graph = graph
@@ -40,7 +40,7 @@ class SourceFinder:
         self._contents = contents
         self._executor = executor
         self._store = store
-        self._note = note
+        self._listener = listener
         self._previews = previews
         self._found: dict[str, list[Document] | None] = {}
         """By source: what was read of all of it, where that was looked up."""
@@ -52,13 +52,18 @@ class SourceFinder:
         recipe = self._graph.recipe
 
         async def listed(inputs: SourceInputs) -> None:
+            files = f"{counted(len(inputs.files), 'file')} of {source}"
+            self._listener.doing(f"reading the beginning of {files}")
             if self._previews is not None:
                 if inputs.groups and not await self._was_read(inputs):
                     await self._previews.add(recipe, self._graph.read_node(source), inputs, self._executor)
                 await self._all_previewed(self._previews)
+            self._listener.doing(f"hashing {files} ({size(sum(file.size for file in inputs.files.values()))})")
 
         try:
-            return await find_inputs(recipe, source, folders, self._contents, self._executor, self._note, listed)
+            return await find_inputs(
+                recipe, source, folders, self._contents, self._executor, self._listener.note, listed
+            )
         except UserError as fault:
             if self._previews is None or not self._unlisted:
                 raise

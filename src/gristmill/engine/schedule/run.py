@@ -85,9 +85,7 @@ class Run(Seen):
         self._contents = contents
         self._by_task = keep is not None
         self.previews = Previews() if previews else None
-        self._sources = SourceFinder(
-            graph, self.tasks, self.stages, contents, executor, store, listener.note, self.previews
-        )
+        self._sources = SourceFinder(graph, self.tasks, self.stages, contents, executor, store, listener, self.previews)
         self._whole: set[str] = set()
         """Stages that are in the store as a whole."""
         self._unread = {node.id: len(node.sources) for node in graph.nodes.values()}
@@ -144,7 +142,7 @@ class Run(Seen):
         whole.
         """
         begun = await self._begin_assets()
-        folders = Folders()
+        folders = Folders(self._contents.list_folder)
         sources = {name: self._group.create_task(self._source(name, folders)) for name in self.graph.recipe.sources}
         read = [source for source, task in sources.items() if await task]
         for node in self.graph.nodes.values():

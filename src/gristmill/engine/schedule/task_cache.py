@@ -52,6 +52,9 @@ class Listener(Protocol):
     def begin(self, nodes: Iterable[Node], before: Mapping[str, Mapping[str, Any]]) -> None:
         """A run begins, of these steps; `before` is what earlier runs say of some of them."""
 
+    def doing(self, what: str) -> None:
+        """What is done before tasks are known."""
+
     def expect(self, node: Node, tasks: int) -> None: ...
     def settled(self, node: Node) -> None:
         """No further task of a step will be expected."""

@@ -8,6 +8,10 @@ from gristmill.checked import PlaceFile
 
 MOST_BYTES = 1 << 20
 """Of a stream, unpacked: a small file may unpack to a huge one."""
+MOST_ROWS_BYTES = 64 << 20
+"""Of a table, unpacked: its rows come in batches of up to 16 MB, or of one row that has more."""
+MOST_RATIO = 64
+"""Times the size of its file that a table may unpack to beyond that; text packs to a tenth at best."""
 MOST_READ_BYTES = 4 << 20
 """As they are in the files. More, as Parquet has its schema at the end, and a buffer for each column."""
 
@@ -54,6 +58,16 @@ class Head(PlaceFile):
         for chunk in chunks:
             self._budget.spend(unpacked_bytes=len(chunk))
             yield chunk
+
+    def check_rows(self, declared: int) -> None:
+        """Leaves rows for the run that would unpack to many times the file: a page is unpacked as a whole."""
+        if declared > MOST_ROWS_BYTES + MOST_RATIO * self._size:
+            self.unpacked_rows(declared)
+
+    def unpacked_rows(self, size: int) -> None:
+        """A batch of rows was used; ends the reading where the budget has no room for another."""
+        self._budget.spend(unpacked_bytes=size * MOST_BYTES // MOST_ROWS_BYTES)
+        self._budget.spend()
 
     def close(self) -> None:
         self._file.close()

@@ -19,6 +19,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
+from gristmill.stages.ingest.head import Head
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
@@ -228,6 +229,8 @@ def _group(
 ) -> Iterator[Any]:
     """What `build` makes of each row, and a `Record` with the reason in the place of what cannot be read."""
     position = first
+    if isinstance(file.file, Head):
+        file.file.check_rows(table.metadata.row_group(group).total_byte_size)
     # The footer's size is uncompressed, so it tells how many rows make a batch; a damaged one is a harmless guess.
     mean_bytes = max(table.metadata.row_group(group).total_byte_size // max(rows, 1), 1)
     batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // mean_bytes, _SPELLED_BYTES // max(spelled, 1)))
@@ -253,6 +256,8 @@ def _group(
                 return
             yield from _batch(batch.slice(start, stop - start), position + start, build, config)
         position += batch.num_rows
+        if isinstance(file.file, Head):
+            file.file.unpacked_rows(int(sizes.sum()))
 
 
 def _spelled(file: _Watched, table: pq.ParquetFile) -> list[int]:

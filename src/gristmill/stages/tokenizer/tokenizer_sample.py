@@ -137,7 +137,7 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> tuple[p
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Says where the corpus has less than was asked for, or gave nothing to judge by."""
-    told = []
+    told, short = [], []
     for name in sampled_domains(config):
         counts, asked = found.get("domains", {}).get(name), config.sample_bytes[name]
         if counts is None:
@@ -147,7 +147,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         planned, wanted = (int(config.held_out_share * some) for some in (asked, min(asked, has)))
         if has < asked:
             less = f", {held:,} of them held out instead of {planned:,}" if held < 0.9 * planned else ""
-            told.append(f"the domain {name} has {has:,} bytes of the {asked:,} asked for; all are taken{less}")
+            short.append(f"{name} has {has:,} bytes of the {asked:,} asked for; all are taken{less}")
         elif train < 0.9 * asked - held:
             told.append(
                 f"{train:,} of {asked:,} bytes were taken of the domain {name}, because the next document is longer "
@@ -162,6 +162,8 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
                 "because the next document is longer than what is left: what is measured on them is rough. Take a "
                 "larger held_out_share"
             )
+    if short:  # in one line: a first recipe has the same of every domain
+        told.append(f"the domain {'. The domain '.join(short)}")
     return told
 
 
