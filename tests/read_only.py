@@ -2,6 +2,7 @@
 
 import builtins
 import errno
+import io
 import os
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -27,4 +28,6 @@ def make_read_only(monkeypatch, folder):
         monkeypatch.setattr(os, name, guarded(getattr(os, name), lambda *_, **__: True))
     monkeypatch.setattr(os, "mkdir", guarded(os.mkdir, lambda path, *_, **__: not os.path.exists(path)))
     monkeypatch.setattr(os, "open", guarded(os.open, lambda path, flags, *_, **__: flags & WRITES))
-    monkeypatch.setattr(builtins, "open", guarded(open, lambda path, mode="r", *_, **__: set(mode) & set("wax+")))
+    opens = guarded(open, lambda path, mode="r", *_, **__: set(mode) & set("wax+"))
+    for module in (builtins, io):  # pathlib takes the one of io
+        monkeypatch.setattr(module, "open", opens)

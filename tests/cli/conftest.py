@@ -1,6 +1,7 @@
 """A corpus with everything in it, run once: a crawl and notes, steps that drop, cut and replace, shards."""
 
 import json
+import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from demo.warc import Response, write
 from gristmill.cli.main import main
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
+from read_only import make_read_only
 
 RECIPE = """
 recipe: everything
@@ -162,6 +164,24 @@ def routes(tmp_path_factory):
     (made.folder / "in" / "lists.jsonl").write_text(json.dumps({"text": "one\ntwo"}))
     made.recipe.write_text(TWO_ROUTES)
     return SimpleNamespace(project=made, run=made.run())
+
+
+@pytest.fixture(autouse=True)
+def shared_projects_are_read_only(request, monkeypatch):
+    """A test that changes a project of the whole session would change what the tests after it see: it fails instead."""
+    for name in {"everything", "routes"}.intersection(request.fixturenames):
+        make_read_only(monkeypatch, request.getfixturevalue(name).project.folder)
+
+
+@pytest.fixture
+def copy_of(tmp_path):
+    """A copy of a shared project, which the test may change."""
+
+    def copied(shared):
+        shutil.copytree(shared.project.folder, tmp_path / "copy", symlinks=True)
+        return Project(tmp_path / "copy")
+
+    return copied
 
 
 @pytest.fixture

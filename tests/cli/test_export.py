@@ -227,10 +227,11 @@ def test_the_command_says_what_it_did(everything, exported, say, tmp_path):
         (("--out", "new", "--file-size", "5mb"), "Did you mean 5MB?"),
         (("--out", "new", "--file-size", "5"), "too small"),
         (("--out", "new", "--workers", "0"), "--workers"),
-        (("--out", "new", "--store", "empty"), "has not run to its end"),
+        (("--out", "new", "--store", "{tmp_path}/empty"), "has not run to its end"),
     ],
 )
-def test_wrong_arguments_are_one_message(everything, say, monkeypatch, arguments, told):
+def test_wrong_arguments_are_one_message(everything, say, monkeypatch, tmp_path, arguments, told):
+    arguments = [word.format(tmp_path=tmp_path) for word in arguments]
     monkeypatch.chdir(everything.project.folder)
     said = say("export", "recipe.yaml", *arguments)
     assert said.code == 2

@@ -84,7 +84,7 @@ def test_bytes_are_those_of_the_texts_themselves(everything, found, source):
     } == first
 
 
-def test_the_table_and_json_say_the_same(everything, found, say):
+def test_the_table_and_json_say_the_same(everything, copy_of, found, say):
     """A run ends with the same table."""
     recipe = everything.project.recipe
     told = say("funnel", recipe)
@@ -101,15 +101,15 @@ def test_the_table_and_json_say_the_same(everything, found, say):
     assert [chain.index(step) for step in order] == sorted(chain.index(step) for step in order)
     assert f"{crawl['no_documents']['request_record']['rows']} request_record" in told.out
     assert json.loads(say("funnel", recipe, "--json").out)["funnel"] == json.loads(json.dumps(found))
-    ended = say("run", recipe, "--verbose").out
+    ended = say("run", copy_of(everything).recipe, "--verbose").out
     assert told.out.strip() in ended
 
 
 @pytest.mark.slow
-def test_a_route_that_ends_before_extraction_has_no_text_yet(everything, say):
+def test_a_route_that_ends_before_extraction_has_no_text_yet(everything, say, tmp_path):
     """`--until`: markup is never counted as text."""
     project = everything.project
-    store = project.folder / "until"
+    store = tmp_path / "until"
     crawl = funnels(project.run(until="gate", store=str(store)))["crawl"]
     assert crawl["read"]["text_bytes"] == crawl["kept"]["text_bytes"] == 0
     lost = sum(counts["raw_bytes"] for some in crawl["first"].values() for counts in some.values())

@@ -310,15 +310,12 @@ def test_after_a_change_of_an_input_the_last_run_is_named(project, say):
         assert say(command, f"{project.store}@project").code == 0
 
 
-def test_without_shards_for_the_recipe_as_it_is_the_last_run_is_named(everything, say, edit):
+def test_without_shards_for_the_recipe_as_it_is_the_last_run_is_named(everything, copy_of, say, edit):
     """So says whoever looks into shards."""
-    recipe = everything.project.recipe
-    edit(recipe, "seq_len_tokens: 128", "seq_len_tokens: 64")
-    try:
-        said = say("sample", recipe)
-    finally:
-        edit(recipe, "seq_len_tokens: 64", "seq_len_tokens: 128")
+    project = copy_of(everything)
+    edit(project.recipe, "seq_len_tokens: 128", "seq_len_tokens: 64")
+    said = say("sample", project.recipe)
     assert said.code == 2
-    run = f"{everything.project.store}@everything"
+    run = f"{project.store}@everything"
     assert said.err.endswith(f": {run}\n")
     assert say("sample", run).code == 0

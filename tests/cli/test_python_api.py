@@ -221,10 +221,10 @@ def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
         documents.to_arrow()
 
 
-def test_the_page_runs_as_it_is_printed(everything, monkeypatch):
+def test_the_page_runs_as_it_is_printed(everything, copy_of, monkeypatch):
     """Every block of Python in docs/python.md, one after the other."""
     page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
-    monkeypatch.chdir(everything.project.folder)
+    monkeypatch.chdir(copy_of(everything).folder)
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     assert len(blocks) == 2

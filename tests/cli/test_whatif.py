@@ -141,9 +141,9 @@ def test_without_inputs_a_question_says_what_can_be_had(routes, say, tmp_path):
 
 
 @pytest.mark.slow
-def test_no_stage_is_named_that_nobody_wrote(everything, say, edit):
+def test_no_stage_is_named_that_nobody_wrote(everything, copy_of, say, edit):
     """Not as one to ask about, nor as one that has not judged or not run: the step or the field it stands for is."""
-    recipe = everything.project.recipe
+    recipe = copy_of(everything).recipe
     told = json.loads(say("whatif", recipe, "web/keep_language.keep.en=0.4", "--json").out)
     assert told["not_judged_by"][-1] == "all/scrub"  # shards are made of what is kept
     assert "all/line_counts" not in told["not_judged_by"]
@@ -153,10 +153,7 @@ def test_no_stage_is_named_that_nobody_wrote(everything, say, edit):
         assert named in refused.err
         assert "all/tokens" not in refused.err
     edit(recipe, "max_count: 3", "max_count: 2")
-    try:
-        waits = say("whatif", recipe, "web/keep_language.keep.en=0.4").err
-    finally:
-        edit(recipe, "max_count: 2", "max_count: 3")
+    waits = say("whatif", recipe, "web/keep_language.keep.en=0.4").err
     assert "6 steps have not run as the recipe is now (the first: all/line_dedup)" in waits
 
 
@@ -169,16 +166,13 @@ def test_no_stage_is_named_that_nobody_wrote(everything, say, edit):
         ("file: tokenizer.json", "train: {vocab: 520, sample_bytes: {web: 1KB, text: 1KB}}"),
     ],
 )
-def test_what_comes_behind_the_steps_need_not_have_run(everything, say, edit, old, new):
+def test_what_comes_behind_the_steps_need_not_have_run(everything, copy_of, say, edit, old, new):
     """Mix, shards and tokenizer decide about no document: the answer is the same before and after an edit of them."""
-    recipe = everything.project.recipe
+    recipe = copy_of(everything).recipe
     question = ("whatif", recipe, "web/keep_language.keep.en=0.999", "--json")
     before = say(*question).out
     edit(recipe, old, new)
-    try:
-        after = say(*question)
-    finally:
-        edit(recipe, new, old)
+    after = say(*question)
     assert after.code == 0, after.err
     assert after.out == before
     assert json.loads(before)["corpus"] == funnels(everything.run)["crawl"]["kept"]["rows"]
@@ -285,21 +279,15 @@ def test_an_answer_is_a_bound_where_a_later_step_may_keep_another_copy(project, 
 
 
 @pytest.mark.slow
-def test_another_mixture_is_answered_as_the_step_would_mix_it(everything, say, edit):
+def test_another_mixture_is_answered_as_the_step_would_mix_it(everything, copy_of, say, edit):
     """The manifest of a run with that change, and no shards are made; a wrong domain is told."""
-    recipe = everything.project.recipe
+    project = copy_of(everything)
+    recipe = project.recipe
     told = json.loads(say("whatif", recipe, "mix.domains={web: 0.8, text: 0.2}", "mix.tokens=3k", "--json").out)
     shown = say("whatif", recipe, "mix.tokens=3k").out
     wrong = say("whatif", recipe, "mix.domains={wbe: 1}")
     edit(recipe, "mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}", "mix: {tokens: 3k, domains: {web: 0.8, text: 0.2}")
-    try:
-        after = read_model(everything.project.run(), "mix")
-    finally:
-        edit(
-            recipe,
-            "mix: {tokens: 3k, domains: {web: 0.8, text: 0.2}",
-            "mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}",
-        )
+    after = read_model(project.run(), "mix")
     assert told["then"] == tally(after) != told["now"]
     assert "mix tokens: 4000 -> 3k" in shown
     assert shown.count("phase, domain, group") == 2

@@ -4,6 +4,8 @@ import gzip
 import json
 import lzma
 import random
+import sys
+from types import ModuleType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -130,6 +132,46 @@ def test_a_preview_reads_little_of_a_huge_file(tmp_path, pack):
         list(jsonl.read(piece, jsonl.Config()))
     assert budget.unpacked_bytes <= 2 * MOST_BYTES
     assert budget.read_bytes <= MOST_READ_BYTES
+
+
+def test_a_preview_reads_little_of_a_file_that_nothing_unpacks(tmp_path):
+    """As a reader of tables reads it: here and there, and any number of bytes."""
+    (tmp_path / "a.parquet").write_bytes(bytes(MOST_READ_BYTES + 1))
+    budget = Budget()
+    with HeadPiece(str(tmp_path / "a.parquet"), "a.parquet", budget=budget).open() as file:
+        assert len(file.read(9)) == 9
+        with pytest.raises(Spent):
+            file.read(MOST_READ_BYTES)
+    assert budget.read_bytes == 9
+
+
+def test_a_table_that_is_larger_than_the_bound_has_no_damage(tmp_path):
+    """The row group in which the preview ends is no damaged one."""
+    texts = [random.Random(number).randbytes(1 << 19).hex() for number in range(9)]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", row_group_size=3, compression="none")
+    pieces = (Piece(str(tmp_path / "a.parquet"), "a.parquet"),)
+    work = Preview(parquet.__name__, parquet.Config(), pieces, {}, "a", None, None, 1 << 20)
+    [_, [found]] = perform_preview(work).values
+    assert found.dropped == {}
+    assert not found.is_whole
+
+
+def test_no_reader_takes_the_bound_for_damage(tmp_path, monkeypatch):
+    """Also one that takes every Exception for damage."""
+
+    def read(piece, config):
+        try:
+            yield from jsonl.read(piece, config)
+        except Exception as error:
+            pytest.fail(f"{error!r} is damage")
+
+    careful = ModuleType("careful")
+    careful.Config, careful.read, careful.LIBRARIES = jsonl.Config, read, ()
+    monkeypatch.setitem(sys.modules, "careful", careful)
+    (tmp_path / "a.jsonl").write_bytes(b"\n" * (2 * MOST_BYTES))
+    work = Preview("careful", jsonl.Config(), (Piece(str(tmp_path / "a.jsonl"), "a.jsonl"),), {}, "a", None, None, 1)
+    [_, [found]] = perform_preview(work).values
+    assert (found.rows, found.is_whole) == (0, False)
 
 
 def test_few_records_of_a_file_are_read(tmp_path):

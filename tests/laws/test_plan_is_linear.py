@@ -41,9 +41,8 @@ def work_of_plan(recipe: Path) -> dict[str, int]:
     with METERED, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "scandir", scan)
         load, mill = import_module("gristmill.recipe.load").load, import_module("gristmill.engine.mill").Mill
-        executor = import_module("gristmill.engine.executors.executor").InlineExecutor
         METER.reset()
-        made = mill(load(recipe), executor=lambda _: executor())
+        made = mill(load(recipe))
         loaded = METER.work
         made.look()
         return {"load": loaded, "look": METER.work - loaded, "listed": listed[0]}

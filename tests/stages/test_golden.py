@@ -1,6 +1,6 @@
 """A change of a stage's output comes with a new VERSION: fixed inputs, and the hash of what every stage makes of them.
 
-After a change that is meant: raise VERSION, then `python tests/stages/test_golden.py` writes golden.json anew.
+After an intended change: raise VERSION; `PYTHONPATH=tests python tests/stages/test_golden.py` writes golden.json again.
 """
 
 import dataclasses
@@ -431,7 +431,9 @@ def test_a_changed_output_has_a_new_version(name, made):
     golden, now = json.loads(GOLDEN.read_text())[name], made[name]
     other = {library for library, version in now["libraries"].items() if golden["libraries"].get(library) != version}
     if golden["version"] != now["version"] or other - {INTERPRETER}:
-        pytest.fail(f"{name}: golden.json is of {golden}, now {now}: run python tests/stages/test_golden.py")
+        pytest.fail(
+            f"{name}: golden.json is of {golden}, now {now}: run PYTHONPATH=tests python tests/stages/test_golden.py"
+        )
     if other and now["output"] != golden["output"]:
         pytest.skip(f"the hashes are of Unicode {golden['libraries'][INTERPRETER]}, this Python has another")
     assert now["output"] == golden["output"], f"the output of {name} changed: raise its VERSION"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
 from gristmill.errors import CannotBeMet
-from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite, findings
+from gristmill.stages.decontaminate import decontaminate, eval_index, eval_match, eval_suite, findings
 from gristmill.stages.decontaminate.code_tokens import marks_of
 from gristmill.stages.decontaminate.index import open_index
 from gristmill.stages.decontaminate.units import CODE, Unit
@@ -63,6 +63,15 @@ def test_items_let_go_are_named_in_a_warning():
     assert "b i7, b i6, b i5, b i4, b i3 and 2 other items" in said
     assert "`gristmill suite touched` lists" in said
     assert eval_match.warnings({"let_go_as_phrases": 0}, eval_match.Config()) == ()
+
+
+def test_a_suite_of_which_nothing_is_found_is_a_warning(tmp_path):
+    """Not where something was found, nor where there was no document."""
+    config = decontaminate.Config(suite=str(write_suite(tmp_path, {"b": [ITEM]})))
+    (said,) = decontaminate.warnings({"documents_seen": 3, "benchmarks": {}}, config)
+    assert said.startswith("no document was flagged for an item of the suite")
+    assert not decontaminate.warnings({"documents_seen": 3, "benchmarks": {"b": 1}}, config)
+    assert not decontaminate.warnings({"documents_seen": 0, "benchmarks": {}}, config)
 
 
 def test_a_copy_with_changes_of_a_phrase_is_one(tmp_path):

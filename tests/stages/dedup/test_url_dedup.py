@@ -1,7 +1,9 @@
 """URL deduplication: of documents of one URL the best by the keep order stays."""
 
 import random
+import unicodedata
 from itertools import pairwise
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -183,3 +185,24 @@ def test_no_url_at_all_is_told():
     assert "no document had a URL" in told
     assert not url_dedup.warnings({"rows_sent": 0, "records": 0}, Config())
     assert not url_dedup.warnings({"rows_sent": 5, "records": 3}, Config())
+
+
+MARKS = st.lists(st.sampled_from("e\u0301\u0316\u0344\u0f73\u0327é한각\u1100\u1161"), max_size=40).map("".join)
+
+
+@settings(max_examples=50)
+@given(MARKS)
+def test_marks_of_a_long_url_are_sorted_before_they_are_composed(path):
+    """Python puts marks in order in quadratic time. The normal form is the same as for a short URL."""
+    url, seen = path + "x" * url_parts._LONG, []
+
+    def nfc(text):
+        seen.append(text)
+        return unicodedata.normalize("NFC", text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(url_parts, "nfc", nfc)
+        composed = url_parts._composed(quote(url))
+    assert composed == quote(unicodedata.normalize("NFC", url))
+    classes = [unicodedata.combining(char) for char in seen[0]]
+    assert all(before <= after for before, after in pairwise(classes) if after)

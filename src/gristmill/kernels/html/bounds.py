@@ -223,7 +223,7 @@ def _start_tag(page: np.ndarray, kind: Any, code: Any, self_closing: bool) -> bo
     while FLAGS[page[STATE_KINDS, top]] & implied:
         top -= 1
     _pop_to(page, top + 1)
-    if flags & ENDS_P:
+    if flags & (ENDS_P | ENDS_ITSELF | OPTIONAL_END | BLOCK_END):
         # A parser opens formatting that was not closed anew in every later block: a small page can make a huge tree.
         page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]
     if flags & (VOID | RAW) or (flags & FOREIGN_ROOT and self_closing):
@@ -247,8 +247,7 @@ def _end_tag(page: np.ndarray, kind: Any, code: Any) -> None:
         _pop_to(page, place)
         return
     page[0, ESCAPES] += page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN
-    if flags & (FORMAT | ENDS_P):  # may copy the formatting around it
-        page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]
+    page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]  # a parser may close formatting with it, and open it anew
     if flags & (PARAGRAPH | VOID):  # `</p>` and `</br>` are elements
         _add_elements(page, 1)
 

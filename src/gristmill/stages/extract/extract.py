@@ -25,7 +25,7 @@ from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import Fault, bounded_pages, by_resiliparse, by_trafilatura
 from gristmill.stages.ingest.markup import count_markup, markup_warnings
 
-VERSION = 3
+VERSION = 4
 READS = ("html", "text", "title", "language_hint")
 _SAID = ("author", "date", "canonical_url", "site")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", *_SAID, "drop", "detail")])

@@ -34,7 +34,7 @@ from gristmill.kernels.text.plain_form import (
     SPACE,
     plain_forms,
 )
-from gristmill.kernels.text.unicode_data import known, nfc
+from gristmill.kernels.text.unicode_data import known, nfc, per_known
 
 Array = np.ndarray[Any, Any]
 
@@ -104,7 +104,7 @@ def normalise_rows(rows: Sequence[bytes], max_blank_lines: int = 1) -> tuple[Arr
     after = data.size
     for row in np.flatnonzero(longest).tolist():
         text = data[starts[row] : stops[row]].tobytes().decode()
-        if not unicodedata.is_normalized("NFC", text) and nfc(text) != text:
+        if not unicodedata.is_normalized("NFC", text) and per_known(_if_nfc, text) != text:
             text = _long_run().sub(r"\1", text) if longest[row] > MAX_MARKS else text
             composed.append(nfc(text).encode())
             starts[row], stops[row] = after, after + len(composed[-1])
@@ -112,6 +112,11 @@ def normalise_rows(rows: Sequence[bytes], max_blank_lines: int = 1) -> tuple[Arr
     if composed:
         data = np.concatenate([data, np.frombuffer(b"".join(composed), np.uint8)])
     return data, starts, stops
+
+
+def _if_nfc(piece: str) -> str:
+    # Unlike nfc(), this is linear for marks out of order.
+    return piece if unicodedata.is_normalized("NFC", piece) else ""
 
 
 def _bytes(text: str) -> bytes:
