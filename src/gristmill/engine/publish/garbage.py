@@ -10,8 +10,8 @@ that could name something cannot be read, nothing goes at all.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
+from gristmill.store.faults import Unwritable
 from gristmill.store.leases import hold, holders
 from gristmill.store.records import DAMAGED, DamagedRecord
 from gristmill.store.store import CorruptPart, Store, with_verdicts
@@ -58,9 +59,25 @@ class Garbage:
 
 
 @contextmanager
-def alone(store: Store) -> Iterator[None]:
-    """Be the only one that uses the store; a run that starts meanwhile waits."""
-    with hold(store, "gc", "") as lease, _readable():
+def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[None]:
+    """Be the only one that uses the store; a run that starts meanwhile waits.
+
+    A lease is a file. Where the disk is too full for it, files that `find` returns go first, one by one, if no lease of
+    another process is there; no run can start meanwhile, as it would need a lease too.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_readable())
+        waste: Iterator[str] | None = None
+        while True:
+            try:
+                lease = stack.enter_context(hold(store, "gc", ""))
+                break
+            except Unwritable as fault:
+                if waste is None and find is not None and fault.is_full and not holders(store):
+                    waste = iter(_in_order(find()))
+                if waste is None or (path := next(waste, None)) is None:
+                    raise
+                store.remove(path)
         users = [str(other) for other in holders(store, but=lease)]
         if users:
             raise UserError(
@@ -94,7 +111,7 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
                 older[f"{record['recipe']} {record['version']}"] = datasets_of(record)
             continue
         needed_by[holder] = None
-        try:
+        with _whole(store, f"The record of {holder}"):
             for node in record["nodes"].values():
                 if node.get("stage"):
                     stages.add(node["stage"])
@@ -102,22 +119,20 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
                 tasks.update(task_names(store, node))
                 datasets.update(node["datasets"].values())
                 parts.update(part["hash"] for part in node.get("config_files", ()))
-        except DamagedRecord:
-            raise
-        except (KeyError, TypeError, AttributeError):
-            raise DamagedRecord(f"The record of {holder} in {store.uri} {DAMAGED}") from None
     for name in datasets:
         dataset = store.read_record(f"datasets/{name}.json")
         entries = (dataset or {}).get("parts", ())
-        parts.update(_hashes(entries))
-        tasks.update(part["task"] for part in entries)  # where the record of the stage is not there to name them
+        with _whole(store, f"datasets/{name}.json"):
+            parts.update(_hashes(entries))
+            tasks.update(part["task"] for part in entries)  # where the record of the stage is not there to name them
     manifests: set[str] = set()
     for key in tasks:
         task = store.read_record(f"tasks/{key}.json")
         if task is not None:
-            parts.update(_hashes(task["parts"]))
-            if task["node"].endswith(f"/{MIX}"):
-                manifests.update(_manifest_hashes(store, task))
+            with _whole(store, f"tasks/{key}.json"):
+                parts.update(_hashes(task["parts"]))
+                if task["node"].endswith(f"/{MIX}"):
+                    manifests.update(_manifest_hashes(store, task))
     published = {folder for folder in published_in(store) if folder.split("/")[1] not in manifests}
     going = {_find_named(name, published, store) for name in named}
     for folder in published - going:
@@ -154,13 +169,18 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
 
 
 def collect(store: Store, garbage: Garbage) -> None:
-    """Take the files away, records before the parts that they name, so that nothing ever names a missing part."""
-    order = {FOLDER: 0, "stages": 1, "datasets": 2, "tasks": 3, "parts": 4, KERNELS: 5}
-    for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
+    """Take the files away."""
+    for path in _in_order(garbage):
         store.remove(path)
     for path, _ in list(store.list_files("claims")):  # nobody else uses the store: their runs were killed
         store.unmark(path)
     store.sweep_temporaries()
+
+
+def _in_order(garbage: Garbage) -> list[str]:
+    """Records before the parts that they name, so that nothing ever names a missing part."""
+    order = (FOLDER, "stages", "datasets", "tasks", "parts", KERNELS)
+    return sorted(garbage.files, key=lambda path: (order.index(path.split("/")[0]), path))
 
 
 def _subject(path: str) -> str:
@@ -179,6 +199,17 @@ def _readable() -> Iterator[None]:
             f"{damaged.fact}, so what it keeps alive is not known. Nothing was removed. Restore that file from a copy; "
             "if nothing of it is needed any more, delete it; then collect again."
         ) from None
+
+
+@contextmanager
+def _whole(store: Store, record: str) -> Iterator[None]:
+    """Reading a record: one that lacks something, or has another shape, is damaged."""
+    try:
+        yield
+    except DamagedRecord:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise DamagedRecord(f"{record} in {store.uri} {DAMAGED}") from None
 
 
 def _hashes(entries: Iterable[Any]) -> Iterator[str]:
