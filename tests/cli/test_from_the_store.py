@@ -297,6 +297,19 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     assert f"gristmill verify {project.recipe} --repair makes it again" in met.err
 
 
+def test_a_damaged_record_of_a_run_is_no_matter_of_repair(project, say):
+    """No run can write it again, so `verify` says what helps, and offers no --repair."""
+    project.write_inputs()
+    project.write_recipe("  - stagebox.length\n")
+    project.run()
+    [*_, path] = sorted((project.store / "runs/project").iterdir())
+    path.write_bytes(path.read_bytes().replace(b"documents", b"documenta", 1))
+    told = say("verify", project.recipe)
+    assert told.code == 1, told
+    assert f"Restore runs/project/{path.name} from a copy. If you have none, delete it" in told.out
+    assert "--repair" not in told.out
+
+
 def test_what_has_not_been_run_cannot_be_inspected(project, say):
     """One message, not an answer of no documents."""
     project.write_recipe("  - stagebox.length\n")

@@ -340,6 +340,20 @@ def test_verify_tells_of_a_missing_tokenizer_beside_the_other_faults(copy, grist
     assert {fault.split(":")[0] for fault in json.loads(out)["faults"]} == {"tales/A, shard 0", "tokenizer"}
 
 
+@pytest.mark.parametrize("ending", [".idx", ".ds.index", ".ds.metadata", ".csv.gz", ".npy"])
+def test_verify_checks_the_files_for_other_trainers(copy, gristmill, ending):
+    """One changed bit in a sidecar, or in a copy of the tokens under another name, is a fault that names the file."""
+    path = copy / f"tales/A/shard_00000{ending}"
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+    assert gristmill("shards", "verify", copy)[0] == 0
+    flip(path)
+    code, out, _ = gristmill("shards", "verify", copy, "--json")
+    [fault] = json.loads(out)["faults"]
+    assert (code, f"{path} is damaged" in fault) == (1, True), out
+
+
 def test_verify_seals_what_is_right_and_leaves_what_is_not(ran, gristmill, tmp_path):
     """After a copy without times: a loader hashes what is not sealed, each time."""
     shutil.copytree(ran[1], tmp_path / "copy", copy_function=shutil.copy)

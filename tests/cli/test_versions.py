@@ -102,6 +102,8 @@ def test_names_and_pins_keep_a_version_until_they_go(three, say):
     """gc takes what has neither, and says which versions that are; what a kept one needs stays."""
     first, second, third = three.hashes
     assert say("versions", "tag", three.uri, first, "good").code == 0
+    again = say("versions", "tag", three.uri, first, "good")
+    assert (again.code, f"good names {first} already" in again.out) == (0, True)
     assert say("versions", "pin", f"{three.uri}@{second}").code == 0
     states = {one["version"]: one["state"] for one in listed(say, three.uri)}
     assert states == {first: "kept: named", second: "kept: pinned", third: "kept: the newest run"}

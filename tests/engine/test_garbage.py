@@ -1,5 +1,6 @@
 """Garbage collection takes nothing away that it does not understand."""
 
+import errno
 import os
 import shutil
 
@@ -11,6 +12,8 @@ from gristmill.engine.publish.catalog import refuse_no_store
 from gristmill.engine.publish.garbage import alone, collect, find_garbage
 from gristmill.engine.publish.run_record import task_names
 from gristmill.errors import UserError
+from gristmill.store import leases
+from gristmill.store.faults import unwritable
 from gristmill.store.leases import hold
 from gristmill.store.store import Store
 
@@ -69,7 +72,7 @@ def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
     before = set(mill.store.list_files(""))
 
     def clean():
-        with alone(mill.store):
+        with alone(mill.store, lambda: find_garbage(mill.store, run)):
             collect(mill.store, find_garbage(mill.store, run))
 
     with pytest.raises(UserError, match=r"Nothing was removed") as told:
@@ -192,5 +195,54 @@ def test_a_whole_record_of_another_shape_stops_it(tagged, kind):
     mill = tagged.mill()
     name = _of_version(mill, kind)
     mill.store.write_json(name, {"of": "another version"})
-    with pytest.raises(UserError, match=rf"{name} in .*Nothing was removed"):
+    with pytest.raises(UserError, match=rf"{name} .*Nothing was removed"):
         find_garbage(mill.store)
+
+
+@pytest.mark.parametrize(("kind", "key"), [("datasets", "task"), ("datasets", "hash"), ("tasks", "hash")])
+def test_an_entry_that_lacks_a_key_is_damage(tagged, kind, key):
+    """A record whose checksum is right and that lacks a key in an entry of a part is named, and nothing goes."""
+    store = tagged.mill().store
+    name = _of_version(tagged.mill(), kind)
+    record = store.read_record(name)
+    del record["parts"][0][key]
+    store.write_json(name, record)
+    with pytest.raises(UserError, match=f"{name}.* is damaged.* Nothing was removed"):
+        find_garbage(store)
+
+
+@pytest.mark.parametrize("is_in_use", [False, True])
+def test_it_frees_a_full_disk(tagged, monkeypatch, is_in_use):
+    """Where a disk has no room for a lease, what nothing needs goes first; nothing goes while others use the store."""
+    store = tagged.mill().store
+    store.remove("versions/v1.json")
+    wanted = find_garbage(store, tagged.look())
+    assert len(wanted.files) > 2
+    if is_in_use:
+        store.write_json("locks/0123.json", vars(lease_of_another()))
+    write = leases._write
+
+    def full(store, lease):
+        if all((tagged.store / path).exists() for path in wanted.files):
+            raise unwritable(store.uri, OSError(errno.ENOSPC, "No space left on device"))
+        write(store, lease)
+
+    monkeypatch.setattr(leases, "_write", full)
+    before = set(store.list_files("parts"))
+
+    def clean():
+        with alone(store, lambda: find_garbage(store, tagged.look())):
+            collect(store, find_garbage(store, tagged.look()))
+
+    if is_in_use:
+        with pytest.raises(UserError, match="No space left"):
+            clean()
+        assert set(store.list_files("parts")) == before
+    else:
+        clean()
+        assert not find_garbage(store, tagged.look()).files
+        assert not any((tagged.store / path).exists() for path in wanted.files)
+
+
+def lease_of_another():
+    return leases.Lease("0123", "run", "elsewhere", 1, "another machine", "demo")

@@ -82,6 +82,21 @@ def test_repeated_keys_are_counted_and_told(project):
     assert not any("key" in told for told in find_warnings(project.run()))
 
 
+def test_a_position_that_is_also_a_key_is_told(project):
+    """A record without a key is located by its position, which may be another's key: ids differ, and it is told."""
+    rows = [{"text": "first"}, {"text": "second"}, {"id": "b", "text": "third"}]
+    recipe(project, {"a.jsonl": rows}, read=", fields: {key: id}")
+    locator = documents(project, project.run(), "locator")[1][0]
+    rows[2]["id"] = locator.partition("#")[2]
+    recipe(project, {"a.jsonl": rows}, read=", fields: {key: id}")
+    run = project.run()
+    found = documents(project, run, "locator", "doc_id")
+    assert [one for one, _ in found].count(locator) == 2
+    assert len({doc_id for _, doc_id in found}) == 3
+    assert any(f"1 record has a key that an earlier record of the same file has (such as {locator})" in told
+               for told in find_warnings(run))  # fmt: skip
+
+
 def test_repeated_keys_do_not_mix_up_documents(project):
     """Parts of equal keys, and texts that have nothing to do with each other: no duplicate is found that is none."""
     texts = {

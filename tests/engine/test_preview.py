@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gristmill.engine.mill import find_warnings
 from gristmill.engine.work.preview import MOST_RECORDS, HeadPiece, perform_preview
 from gristmill.engine.work.task import Preview
 from gristmill.errors import UserError
@@ -95,10 +96,18 @@ def test_what_is_no_mistake_is_a_warning_or_nothing(plan):
     assert some.startswith("some/ingest: 20 of the first 60 records cannot be used: missing_text. The first, b.jsonl#")
     assert markup.startswith("markup/ingest: 9 of 9 texts (100%) are mostly markup")
     pages = {"pages": ("format: html", "d.html", lines([{"html": "<p>the mill</p>"}]))}
-    [told] = plan(pages, "[extract]").warnings
+    [told] = plan(pages, "[extract]").formats
     assert told.startswith(
         "pages/ingest: d.html begins as files of `format: jsonl` do, and `format: html` takes it for"
     )
+
+
+def test_a_run_says_that_a_text_file_is_jsonl(plan, project):
+    """Its lines would be one document, and nothing that a run counts shows it."""
+    warning = "texts/ingest: e.txt begins as files of `format: jsonl` do, and `format: text` takes it for one document"
+    [told] = plan({"texts": ("format: text", "e.txt", lines(ROWS))}).formats
+    assert told.startswith(warning)
+    assert [told for told in find_warnings(project.run()) if told.startswith(warning)]
 
 
 def test_a_beginning_that_proves_little_refuses_nothing(plan):

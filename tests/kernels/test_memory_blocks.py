@@ -21,7 +21,9 @@ from gristmill.kernels.memory_blocks import (
 
 BYTES = st.one_of(
     st.binary(min_size=65, max_size=80),
-    st.lists(st.sampled_from(list(b"aZ_09 \n:;=()[]{|}~\x80\xff@`/")), min_size=65, max_size=80).map(bytes),
+    st.lists(
+        st.sampled_from(list(b"aZ_09 \n:;=()[]{|}~\x00\x08\x0e\x1f\x7f\x80\xff@`/")), min_size=65, max_size=80
+    ).map(bytes),
 )
 
 
@@ -33,12 +35,14 @@ def masks(data, at, low, span):
 
 @given(BYTES, st.integers(0, 255), st.integers(1, 40))
 def test_bits_and_counts_are_those_of_single_bytes(data, low, span):
-    """Letters, bytes outside of ASCII, a range of bytes, and signs of code, one of which looks at the byte before."""
+    """Letters, bytes other than printable ASCII and white space, a range of bytes, and signs of code, one of which
+    looks at the byte before.
+    """
     at = len(data) - 64
     words, wide, within, signs = masks(np.frombuffer(data, np.uint8), at, low, span)
     block = data[at:]
     assert words == sum(1 << k for k, byte in enumerate(block) if re.match(rb"\w", bytes([byte]), re.ASCII))
-    assert wide == sum(1 << k for k, byte in enumerate(block) if byte > 127)
+    assert wide == sum(1 << k for k, byte in enumerate(block) if not (9 <= byte <= 13 or 32 <= byte < 127))
     assert within == sum(1 << k for k, byte in enumerate(block) if ((byte | 32) - low) % 256 < span)
     brackets = len(re.findall(rb"(?<=\w)[(\[]", data[at - 1 :], re.ASCII))
     assert signs == brackets + len(re.findall(rb"[;={|}]", block)) + 2 * len(

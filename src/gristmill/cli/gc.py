@@ -11,7 +11,7 @@ from gristmill.cli.screen import words
 from gristmill.cli.show import console, size, table
 from gristmill.counted import counted
 from gristmill.engine.publish.catalog import refuse_no_store
-from gristmill.engine.publish.garbage import alone, collect, find_garbage
+from gristmill.engine.publish.garbage import Garbage, alone, collect, find_garbage
 from gristmill.recipe.mistakes import listed
 
 RecipeOrStore = Annotated[
@@ -43,8 +43,12 @@ def command(
     assert where is not None
     if mill is None:
         refuse_no_store(where)
-    with nullcontext() if dry_run else alone(where):
-        garbage = find_garbage(where, None if mill is None else mill.look(), published or ())
+
+    def find() -> Garbage:
+        return find_garbage(where, None if mill is None else mill.look(), published or ())
+
+    with nullcontext() if dry_run else alone(where, find):
+        garbage = find()
         if not dry_run:
             collect(where, garbage)
     if json:

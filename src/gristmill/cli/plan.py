@@ -84,7 +84,7 @@ def command(
     idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe)))) or None
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
     seen = run.previews or Previews()
-    twice = [*seen.warnings, *read_twice(run.inputs)]
+    twice = [*seen.warnings, *seen.formats, *read_twice(run.inputs)]
     inputs = list(input_changes(run, mill.newest_whole()))
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
@@ -135,7 +135,8 @@ def command(
 
 def _checked(seen: Previews) -> str:
     previewed = f"{counted(seen.sources, 'source')} ({size(seen.read_bytes)})"
-    found = f"{counted(len(seen.warnings), 'warning')} below" if seen.warnings else "no faults"
+    warnings = len(seen.warnings) + len(seen.formats)
+    found = f"{counted(warnings, 'warning')} below" if warnings else "no faults"
     return f"Read the beginning of {previewed}: {found}." if seen.sources else ""
 
 

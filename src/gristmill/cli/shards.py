@@ -1,8 +1,13 @@
 """gristmill shards: look into the files that a trainer reads, and check them."""
 
+import gzip
 import hashlib
+import os
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -21,11 +26,13 @@ from gristmill.engine.mill import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
 from gristmill.query.published import Published
-from gristmill.shardformat.index import read_index
+from gristmill.shardformat.index import Index, read_index
 from gristmill.shardformat.locations import is_remote
 from gristmill.shardformat.manifest import Group, Shard
 from gristmill.shardformat.open_file import open_plain
 from gristmill.stages.shards.check import check_shard
+from gristmill.stages.shards.shards import SIDECARS, TOKENS_AS
+from gristmill.stages.shards.sidecars import sidecars
 
 GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
 ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Of the group, from 0.")]
@@ -92,10 +99,36 @@ def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Itera
     found = check_shard(paths[0], paths[1], paths[2], manifest.tokenizer["vocab_size"])
     yield from (f"{name}: {fault}" for fault in found)
     if not found:
+        index = read_index(paths[1])
         try:
-            opened.shards.compare(read_index(paths[1]), group, shard)
+            opened.shards.compare(index, group, shard)
         except UserError as error:
             yield f"{name}: {error}"
+        if not is_remote(manifest.where(shard.bin)):
+            others = _other_trainers(manifest.where(shard.bin).removesuffix(".bin"), index, paths[2], shard.bin)
+            yield from (f"{name}: {path} is damaged: it does not describe the shard" for path in others)
+
+
+def _other_trainers(stem: str, index: Index, lineage: str | Path, digest: str) -> Iterator[str]:
+    """The files for other trainers that are there and say something else than the shard does."""
+    for name, content in sidecars(index, lineage, SIDECARS).items():
+        path = stem + name.removeprefix("tokens")
+        opener = gzip.open if name.endswith(".gz") else open
+        wanted = gzip.decompress(content) if name.endswith(".gz") else content
+        with suppress(FileNotFoundError):
+            try:
+                with opener(path, "rb") as file:
+                    is_right = file.read(len(wanted) + 1) == wanted
+            except (gzip.BadGzipFile, EOFError, zlib.error):
+                is_right = False
+            if not is_right:
+                yield path
+    for path in (stem + ending for ending in TOKENS_AS.values() if ending != ".bin"):
+        with suppress(FileNotFoundError):
+            if not os.path.samefile(path, stem + ".bin"):
+                with open(path, "rb") as file:
+                    if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                        yield path
 
 
 @app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +29,7 @@ from gristmill.stages.takedown.requests import ITEMS
 from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, in_part, make_sets
 from gristmill.stages.takedown.takedown_sets import FEWEST
 from gristmill.stages.takedown.takedown_sets import VERSION as WORDS
+from gristmill.store.processes import new_folder
 
 SETS = "shingles.parquet"
 PAGE = "receipt.html"
@@ -158,22 +157,14 @@ def _files(opened: Published) -> dict[tuple[str, int], dict[str, str]]:
 def write_receipt(folder: Path, content: dict[str, Any], sets: pa.Table) -> None:
     """A folder with the receipt, the page and the shingles: all of them, or nothing."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise UserError(f"--out {folder}: nothing can be written there: {error.strerror}. Name another.") from None
-    try:
-        pq.write_table(sets, made / SETS, compression="zstd")
-        content[SETS] = hashlib.sha256((made / SETS).read_bytes()).hexdigest()
-        content["seal"] = seal_of(content)
-        (made / NAME).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-        (made / PAGE).write_text(page(content), "utf-8")
-        os.chmod(made, 0o755)
-        made.rename(folder)
+        with new_folder(folder) as made:
+            pq.write_table(sets, made / SETS, compression="zstd")
+            content[SETS] = hashlib.sha256((made / SETS).read_bytes()).hexdigest()
+            content["seal"] = seal_of(content)
+            (made / NAME).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+            (made / PAGE).write_text(page(content), "utf-8")
     except OSError as error:
         raise UserError(f"--out {folder}: the receipt cannot be written: {error.strerror}. Name another.") from None
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 # Verifying

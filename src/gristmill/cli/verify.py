@@ -87,10 +87,17 @@ def _show(found: Findings, before: Findings | None, recipe: str) -> None:
             f"To have them back: gristmill run {recipe} --retry-crashed",
             markup=False,
         )
-    if found.has_damage and before is None:
+    records = [name for name in found.damaged if name.startswith(("runs/", "versions/"))]
+    if records and before is None:
+        out.print(
+            f"The record of a run cannot be made again. Restore {records[0]} from a copy. If you have none, delete it: "
+            "gristmill run RECIPE then writes a new one, and what is in the store is not run again.",
+            markup=False,
+        )
+    if found.has_damage and before is None and (found.broken or len(records) < len(found.damaged)):
         name = "RECIPE, with the file of the recipe" if is_run(recipe) else recipe
-        out.print(words(f"To repair it: gristmill verify --repair {name}"))
-    elif found.has_damage:
+        out.print(words(f"To repair {'the rest' if records else 'it'}: gristmill verify --repair {name}"))
+    elif found.has_damage and before is not None:
         out.print("What is left is not of this recipe, or cannot be made again: restore it from a copy, or delete it.")
 
 

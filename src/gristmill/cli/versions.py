@@ -146,6 +146,9 @@ def tag_command(
             "Write STORE@V NAME."
         )
     place, found, _ = open_version(typed, store)
+    if name in found.names:
+        _answer(place.store, found, json, f"{name} names {found.hash} already, so nothing was changed.")
+        return
     catalog.check_name(place.store, name, "NAME")
     with catalog.changing(place.store, tell) as lease:
         _refuse_gone(place.store, found)

@@ -295,7 +295,7 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
         if source in run.inputs
         for message in run.inputs[source].warnings(run.made[f"{source}/{INGEST}"].metrics)
     ]
-    found += read_twice(run.inputs)
+    found += [*(run.previews.formats if run.previews else ()), *read_twice(run.inputs)]
     for node in run.graph.nodes.values():
         warn = getattr(importlib.import_module(node.module), "warnings", None)
         metrics = run.made[node.id].metrics

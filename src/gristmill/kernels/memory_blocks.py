@@ -49,6 +49,15 @@ def _quarters(builder: Any, block: Any) -> list[Any]:
     ]
 
 
+def _joined(builder: Any, parts: list[Any]) -> Any:
+    """64 bytes of four times sixteen."""
+    while len(parts) > 1:
+        lanes = ir.VectorType(ir.IntType(32), 2 * parts[0].type.count)
+        order = ir.Constant(lanes, [*range(lanes.count)])
+        parts = [builder.shuffle_vector(*parts[at : at + 2], order) for at in range(0, len(parts), 2)]
+    return parts[0]
+
+
 def _one_bit_each(builder: Any, lanes: Any) -> Any:
     """64 truth values as the bits of a number."""
     if not builder.module.triple.startswith("aarch64"):
@@ -88,8 +97,27 @@ def _word_bits(context: Any, address: Any, index: Any) -> Any:
 
 
 def _wide_bits(context: Any, address: Any, index: Any) -> Any:
-    """Which of the 64 bytes from `index` on are not ASCII."""
-    return _bits_of((address, index), lambda builder, found, _: builder.icmp_signed("<", found, _same(0)))
+    """Which of the 64 bytes from `index` on are not printable ASCII or white space."""
+
+    def chosen(builder: Any, found: Any, _: Any) -> Any:
+        add = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_BLOCK, [_BLOCK, _BLOCK]), "llvm.uadd.sat.v64i8"
+        )
+        after = builder.call(add, [found, _same(1)])  # 0x7F becomes negative, as all above it are
+        if not builder.module.triple.startswith("aarch64"):
+            low = builder.icmp_signed("<", after, _same(ord("\t") + 1))
+            return builder.or_(low, builder.icmp_unsigned("<", builder.sub(found, _same(14)), _same(18)))
+        kind = ir.VectorType(ir.IntType(8), 16)
+        look = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(kind, [kind] * 3), "llvm.aarch64.neon.tbl2.v16i8"
+        )
+        halves = [
+            ir.Constant(kind, [0 if 8 < byte < 14 else 128 for byte in part]) for part in (range(16), range(16, 32))
+        ]
+        parts = [builder.call(look, [*halves, part]) for part in _quarters(builder, found)]
+        return builder.icmp_signed("<", builder.or_(after, _joined(builder, parts)), _same(0))
+
+    return _bits_of((address, index), chosen)
 
 
 def _bytes_in(context: Any, address: Any, index: Any, fold: Any, low: Any, span: Any) -> Any:
@@ -163,11 +191,8 @@ def _code_kinds_by_tables(builder: Any, found: Any) -> list[Any]:
         lower = builder.call(look, [_half_table(_LOWER), builder.and_(part, ir.Constant(kind, [15] * 16))])
         upper = builder.call(look, [_half_table(_UPPER), builder.lshr(part, ir.Constant(kind, [4] * 16))])
         parts.append(builder.and_(lower, upper))
-    while len(parts) > 1:
-        lanes = ir.VectorType(ir.IntType(32), 2 * parts[0].type.count)
-        order = ir.Constant(lanes, [*range(lanes.count)])
-        parts = [builder.shuffle_vector(*parts[at : at + 2], order) for at in range(0, len(parts), 2)]
-    classes = [builder.and_(parts[0], _same(mask)) for mask in (15, 8, 48, 192)]
+    joined = _joined(builder, parts)
+    classes = [builder.and_(joined, _same(mask)) for mask in (15, 8, 48, 192)]
     return [builder.icmp_unsigned("!=", one, _same(0)) for one in classes]
 
 

@@ -175,6 +175,8 @@ def _parts(node: Node, config: StageConfig) -> dict[str, StageConfig]:
 
 def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Iterable[str]:
     module = importlib.import_module(node.module)
+    for path in sorted(set(fields) & set(getattr(module, "for_all_languages", lambda _: ())(config))):
+        yield f"{path} takes the place of the thresholds that other languages have, unless it is set under by_language."
     for path in fields if hasattr(module, "exceptions") else ():
         found: Mapping[str, OtherSetting] = module.exceptions(config, path)
         for is_built_in, whose in ((False, "the recipe has another value"), (True, "a built-in exception holds")):

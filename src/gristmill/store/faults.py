@@ -12,12 +12,13 @@ from gristmill.places import kind_of
 class Unwritable(UserError):
     """Nothing can be written to a store, or not now."""
 
-    def __init__(self, message: str, why: str) -> None:
+    def __init__(self, message: str, why: str, is_full: bool = False) -> None:
         super().__init__(message)
         self.why = why
+        self.is_full = is_full
 
-    def __reduce__(self) -> tuple[type["Unwritable"], tuple[str, str]]:
-        return Unwritable, (str(self), self.why)
+    def __reduce__(self) -> tuple[type["Unwritable"], tuple[str, str, bool]]:
+        return Unwritable, (str(self), self.why, self.is_full)
 
 
 def unwritable(uri: str, error: OSError, path: str | None = None) -> Unwritable:
@@ -28,8 +29,9 @@ def unwritable(uri: str, error: OSError, path: str | None = None) -> Unwritable:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unwritable(
             f"The store {uri} is full ({why}). What is finished is kept. "
-            "Free some space (`gristmill gc` lists what nothing needs) and run again to go on.",
+            "Free some space (`gristmill gc` removes what nothing needs, on a full disk too) and run again to go on.",
             why,
+            is_full=True,
         )
     if path is not None and (found := in_the_way(path)) is not None:
         return Unwritable(

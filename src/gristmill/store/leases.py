@@ -64,10 +64,12 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
         _write(store, lease)
     except (OSError, ValueError, UserError) as error:
         why = error.why if isinstance(error, Unwritable | Unreachable) else error
-        raise UserError(
+        raise Unwritable(
             f"The store {store.uri} cannot be written ({why}). Nothing was run, and nothing removed. Looking needs no "
             "writing: gristmill status, funnel, inspect. To run, give a folder that you may write with `store:` in the "
-            "recipe or --store."
+            "recipe or --store.",
+            str(why),
+            isinstance(error, Unwritable) and error.is_full,
         ) from None
     over = threading.Event()
     beat = threading.Thread(target=_renew, args=(store, lease, over), daemon=True)
@@ -81,7 +83,7 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
             store.remove(_path(lease.id))
 
 
-def holders(store: Store, but: Lease) -> list[Lease]:
+def holders(store: Store, but: Lease | None = None) -> list[Lease]:
     """The other users of the store that are alive; what dead ones left is taken away. DamagedRecord where one cannot
     be read.
     """
@@ -90,10 +92,10 @@ def holders(store: Store, but: Lease) -> list[Lease]:
         try:
             lease = find(store, name.split("/")[-1].removesuffix(".json"))
         except DamagedRecord:
-            if os.path.basename(name).startswith(but.id):
+            if but and os.path.basename(name).startswith(but.id):
                 continue
             raise
-        if lease is not None and lease.id != but.id:
+        if lease is not None and lease != but:
             found.append(lease)
     return found
 

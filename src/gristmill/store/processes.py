@@ -4,10 +4,16 @@ A process id alone says nothing outside the namespace that gave it, and is given
 is named by the place that its id is valid in (host, boot, namespace of process ids), its id, and when it started.
 """
 
+import glob
 import hashlib
 import os
+import shutil
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 
 @cache
@@ -69,3 +75,22 @@ def runs(name: str) -> bool | None:
         pass
     now = started(int(pid))
     return None if "0" in (start, now) else now == start
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder that has its name when it is whole. What a process that was killed left of it is removed.
+
+    Raises OSError, also where the name is taken.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}-{here()}-*"):
+        if runs(left.name.removeprefix(f".{folder.name}-").rpartition("-")[0]) is False:
+            shutil.rmtree(left, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-{name_of_self()}-", dir=folder.parent))
+    try:
+        yield made
+        os.chmod(made, 0o755)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

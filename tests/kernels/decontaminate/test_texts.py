@@ -77,7 +77,7 @@ NO_SUPPORT = Support(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, n
 
 def found(texts, marks=NO_MARKS, long=LONG, support=NO_SUPPORT):
     data, offsets = arrays(texts)
-    return match_texts(data, offsets, word_tables(), long, SHORT_UNITS, support, marks)
+    return match_texts(data, offsets, copy_tables(), long, SHORT_UNITS, support, marks)
 
 
 @settings(max_examples=60, deadline=None)

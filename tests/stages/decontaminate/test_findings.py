@@ -1,5 +1,7 @@
 """What is found must say enough to be told from text that has nothing to do with the item, and decoys hide nothing."""
 
+from unicodedata import normalize
+
 import pyarrow as pa
 import pytest
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
@@ -218,6 +220,7 @@ def test_words_that_are_spelled_are_charged(tmp_path, monkeypatch):
 
 COFFEE = "Which of these valleys has the oldest water mill that still grinds coffee for the monks of the abbey?"
 KHMER = "តើ ទឹក រំពុះ នៅ សីតុណ្ហភាព ប៉ុន្មាន អង្សា នៅ លើ ភ្នំ ខ្ពស់ បំផុត ក្នុង ប្រទេស កម្ពុជា នៅ រដូវ ប្រាំង"  # words
+KOREAN = "수도사들을 위해 아직도 커피를 가는 가장 오래된 물레방아가 있는 골짜기는 다음 중 어느 것이며 언제 지어졌습니까"
 RUSSIAN = "В какой долине стоит самая старая водяная мельница, на которой монахи до сих пор мелют кофе?"
 
 
@@ -227,6 +230,9 @@ RUSSIAN = "В какой долине стоит самая старая вод�
         (COFFEE, COFFEE.translate({ord("a"): "а", ord("e"): "е", ord("o"): "ο"})),
         (COFFEE, "".join(chr(ord(one) + 0xFEE0) if one.isalpha() else one for one in COFFEE)),
         (COFFEE, COFFEE.replace("ff", "ﬀ").replace("ill", "i\u00adll").replace("ey", "e\u200by\u200b")),
+        (COFFEE, COFFEE.replace("e", "e\x01").replace("ill", "i\x7fll").replace("off", "o\x9bff")),
+        (COFFEE.replace("o", "ö"), COFFEE.replace("o", "o\u0308").replace("a", "a\U000e0041")),
+        (KOREAN, normalize("NFD", KOREAN)),
         (KHMER.replace(" ", "\u200b"), KHMER.replace(" ", "")),
         (KHMER.replace(" ", ""), KHMER.replace(" ", "\u200b")),
         (RUSSIAN, RUSSIAN.upper()),
@@ -234,8 +240,8 @@ RUSSIAN = "В какой долине стоит самая старая вод�
     ],
 )
 def test_a_disguise_hides_no_copy(tmp_path, question, copy):
-    """Look-alike letters, other forms of letters, soft hyphens and zero-width spaces: a copy to the word all the same,
-    and its place is that of the disguised words.
+    """Look-alike letters, other forms of letters, accents, NFD, control and invisible characters: a copy to the word
+    all the same, and its place is that of the disguised words.
     """
     text = f"{prose(1)}.\n\n{copy}\n\n{prose(2)}"
     rows, _ = step_of(tmp_path, {"id": "i0", "q": question, "a": "1742"}, settings=None).run([text])

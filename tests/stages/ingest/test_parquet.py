@@ -43,6 +43,15 @@ def test_rows_are_documents_in_order():
     assert found[7].url == "https://a.example/7"
 
 
+def test_nan_is_null_and_said(tmp_path):
+    """JSON has no NaN and no infinite number: `_mended` names the rows that had one, at any depth."""
+    nan, deep = float("nan"), [{"x": [1.0]}, {"x": [float("-inf")]}, {"x": None}]
+    table = pa.table({"text": ["a", "b", "c"], "score": [nan, 0.5, None], "deep": deep, "n": [1, 2, 3]})
+    found = [json.loads(row.meta) for row in rows(tmp_path, packed(table))]
+    assert [meta.get("_mended") for meta in found] == [["not a number"], ["not a number"], None]
+    assert [meta["score"] for meta in found] == [None, 0.5, None]
+
+
 def test_pieces_of_a_file_are_together_the_file(tmp_path):
     """Reading [0,a) and [a,end) gives the rows of the whole, and [p,p+1) gives one, damage included."""
     data = bytearray(packed(documents(50), row_group_size=8))

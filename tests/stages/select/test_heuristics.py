@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from gristmill.engine.work.task import add_counts
 from gristmill.stages.measure import code_signals, signals
+from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.select import heuristics
 from gristmill.stages.select.heuristics import SETS, Config, apply, groups, may_read, metrics, reads, warnings
 from gristmill.stages.select.verdicts import reasons_of
@@ -286,9 +287,9 @@ def test_rules_that_no_document_failed_are_told_in_one_warning() -> None:
     )
     batch = documents(20)
     found = metrics(batch, apply(batch, config), config)
-    assert warnings(found, config) == ("own rule none, own rule no matched no document",)
+    assert warnings(found, config) == ["own rule none, own rule no matched no document"]
     nothing = batch.slice(0, 0)
-    assert warnings(metrics(nothing, apply(nothing, config), config), config) == ()
+    assert not warnings(metrics(nothing, apply(nothing, config), config), config)
 
 
 @pytest.mark.parametrize(
@@ -332,3 +333,19 @@ def test_a_field_that_does_not_exist_is_named_before_the_missing_rules():
     """`drop: [c4]` is a slip of the field's name; that there is no rule follows from it."""
     with pytest.raises(ValidationError, match="drop"):
         Config.model_validate({"drop": ["c4"]})
+
+
+def test_a_threshold_that_replaces_those_of_other_languages_is_told() -> None:
+    """A looser limit for English may drop Japanese documents, which had their own threshold: one for `en` does not."""
+    changed = Config.model_validate({"gopher_quality": {"min_mean_word_chars": 2.5}})
+    batch = documents(20)
+    batch = batch.set_column(batch.schema.get_field_index(LABEL), LABEL, pa.array(["ja", "en", None, "en"] * 5))
+    found = metrics(batch, apply(batch, changed), changed)
+    assert found["not_english"] == 5
+    (told,) = [one for one in warnings(found, changed) if "matched no" not in one]
+    assert told.startswith("gopher_quality.min_mean_word_chars took the place of the thresholds that other languages")
+    assert told.endswith("in these: 5. To change it for English alone, write gopher_quality: "
+                         "{by_language: {en: {min_mean_word_chars: 2.5}}}")  # fmt: skip
+    assert not [one for one in warnings({**found, "not_english": 0}, changed) if "matched no" not in one]
+    english = Config.model_validate({"gopher_quality": {"by_language": {"en": {"min_mean_word_chars": 2.5}}}})
+    assert not [one for one in warnings(found, english) if "matched no" not in one]

@@ -157,17 +157,23 @@ def test_the_lineage_of_another_shard_is_refused(tmp_path):
 def test_each_trainer_gets_its_files_and_always_the_same_bytes(tmp_path):
     """Those that are asked for, and nothing in them that changes from one writing to the next."""
     shard(tmp_path, corpus())
-    made = sidecars.sidecars(tmp_path, ("megatron", "datatrove", "olmo"))
+    made = sidecars.sidecars(
+        read_index(tmp_path / "tokens.index"), tmp_path / "lineage.parquet", ("megatron", "datatrove", "olmo")
+    )
     assert set(made) == {name for names in shards.SIDECARS.values() for name in names}
     for kind, names in shards.SIDECARS.items():
-        assert sidecars.sidecars(tmp_path, (kind,)) == {name: made[name] for name in names}
+        assert sidecars.sidecars(read_index(tmp_path / "tokens.index"), tmp_path / "lineage.parquet", (kind,)) == {
+            name: made[name] for name in names
+        }
     assert made["tokens.csv.gz"][4:10] == bytes([0, 0, 0, 0, 0, 255])  # no time, no system
 
 
 def test_a_shard_without_samples_has_sidecars_without_rows(tmp_path):
     """A shard that no document fell into has the same files as any other."""
     written(tmp_path, {})
-    made = sidecars.sidecars(tmp_path, ("megatron", "datatrove", "olmo"))
+    made = sidecars.sidecars(
+        read_index(tmp_path / "tokens.index"), tmp_path / "lineage.parquet", ("megatron", "datatrove", "olmo")
+    )
     assert read_megatron(made["tokens.idx"]) == (8, [], [], [0])
     assert made["tokens.ds.index"] == b""
     assert made["tokens.ds.metadata"].endswith(b"|2\n0\n0 T")

@@ -10,8 +10,8 @@ that could name something cannot be read, nothing goes at all.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.mistakes import listed
 from gristmill.recipe.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
+from gristmill.store.faults import Unwritable
 from gristmill.store.leases import hold, holders
 from gristmill.store.records import DAMAGED, DamagedRecord
 from gristmill.store.store import CorruptPart, Store
@@ -60,9 +61,25 @@ class Garbage:
 
 
 @contextmanager
-def alone(store: Store) -> Iterator[None]:
-    """Be the only one that uses the store; a run that starts meanwhile waits."""
-    with hold(store, "gc", "") as lease, _readable():
+def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[None]:
+    """Be the only one that uses the store; a run that starts meanwhile waits.
+
+    A lease is a file. Where the disk is too full for it, files that `find` returns go first, one by one, if no lease of
+    another process is there; no run can start meanwhile, as it would need a lease too.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_readable())
+        waste: Iterator[str] | None = None
+        while True:
+            try:
+                lease = stack.enter_context(hold(store, "gc", ""))
+                break
+            except Unwritable as fault:
+                if waste is None and find is not None and fault.is_full and not holders(store):
+                    waste = iter(_in_order(find()))
+                if waste is None or (path := next(waste, None)) is None:
+                    raise
+                store.remove(path)
         users = [str(other) for other in holders(store, but=lease)]
         if users:
             raise UserError(
@@ -92,7 +109,8 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
     for holder, record in _records(store, without):
         if holder is not None:
             needed_by[holder] = None
-            _add_named(f"The record of {holder} in {store.uri}", "versions", record, records, parts)
+            with _whole(store, f"The record of {holder}"):
+                _add_named("versions", record, records, parts)
             continue
         with suppress(KeyError, TypeError, AttributeError):  # of another shape: it is let go, whatever it was
             older[f"{record['recipe']} {record['version']}"] = datasets_of(record)
@@ -105,11 +123,12 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
             continue
         kind = name.partition("/")[0]
         new: set[str] = set()
-        _add_named(f"{name} in {store.uri}", kind, body, new, parts)
+        with _whole(store, name):
+            _add_named(kind, body, new, parts)
+            if kind == "tasks" and body["node"].endswith(f"/{MIX}"):
+                manifests.update(_manifest_hashes(store, body))
         unread |= new - records
         records |= new
-        if kind == "tasks" and body["node"].endswith(f"/{MIX}"):
-            manifests.update(_manifest_hashes(store, body))
     published = {folder for folder in published_in(store) if folder.split("/")[1] not in manifests}
     going = {_find_named(name, published, store) for name in named}
     for folder in published - going:
@@ -147,13 +166,18 @@ def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[
 
 
 def collect(store: Store, garbage: Garbage) -> None:
-    """Take the files away, records before the parts that they name, so that nothing ever names a missing part."""
-    order = {FOLDER: 0, "stages": 1, "datasets": 2, "tasks": 3, "parts": 4, KERNELS: 5}
-    for path in sorted(garbage.files, key=lambda path: (order[path.split("/")[0]], path)):
+    """Take the files away."""
+    for path in _in_order(garbage):
         store.remove(path)
     for path, _ in list(store.list_files("claims")):  # nobody else uses the store: their runs were killed
         store.unmark(path)
     store.sweep_temporaries()
+
+
+def _in_order(garbage: Garbage) -> list[str]:
+    """Records before the parts that they name, so that nothing ever names a missing part."""
+    order = (FOLDER, "stages", "datasets", "tasks", "parts", KERNELS)
+    return sorted(garbage.files, key=lambda path: (order.index(path.split("/")[0]), path))
 
 
 def _subject(path: str) -> str:
@@ -174,16 +198,24 @@ def _readable() -> Iterator[None]:
         ) from None
 
 
-def _add_named(told: str, kind: str, body: Any, records: set[str], parts: set[str]) -> None:
-    """Add what a record names."""
+@contextmanager
+def _whole(store: Store, record: str) -> Iterator[None]:
+    """Reading a record: one that lacks something, or has another shape, is damaged."""
     try:
-        for one in named_in(kind, body):
-            if isinstance(one, str):
-                records.add(one)
-            else:
-                parts.add(one.part.hash)
-    except (KeyError, TypeError, AttributeError):
-        raise DamagedRecord(f"{told} {DAMAGED}") from None
+        yield
+    except DamagedRecord:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise DamagedRecord(f"{record} in {store.uri} {DAMAGED}") from None
+
+
+def _add_named(kind: str, body: Any, records: set[str], parts: set[str]) -> None:
+    """Add what a record names."""
+    for one in named_in(kind, body):
+        if isinstance(one, str):
+            records.add(one)
+        else:
+            parts.add(one.part.hash)
 
 
 def published_in(store: Store) -> set[str]:

@@ -44,6 +44,8 @@ class Previews:
     faults: dict[str, UserError] = field(default_factory=dict)
     """By source."""
     warnings: list[str] = field(default_factory=list)
+    formats: list[str] = field(default_factory=list)
+    """Warnings of files in another format, which no count of a run shows; a run repeats them."""
 
     async def add(self, recipe: Recipe, node: Node, inputs: SourceInputs, executor: Executor) -> None:
         """Read the beginning of a source. A file that kills its reader is left for the run, which isolates the record.
@@ -65,7 +67,8 @@ class Previews:
         if (fault := _fault(recipe, source, inputs, found)) is not None:
             self.faults[source.name] = UserError(fault)
         else:
-            self.warnings += [f"{source.name}/{INGEST}: {told}" for told in _warnings(source, inputs, found)]
+            self.warnings += [f"{source.name}/{INGEST}: {told}" for told in _warnings(inputs, found)]
+            self.formats += [f"{source.name}/{INGEST}: {told}" for told in _other_formats(source, found)]
 
     def refuse(self, recipe: Recipe) -> None:
         """Raises one UserError for all faults, in the order of the recipe."""
@@ -107,7 +110,7 @@ def _summed(found: Sequence[FilePreview]) -> tuple[int, dict[str, int]]:
     return sum(one.rows for one in found), dropped
 
 
-def _warnings(source: Source, inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[str]:
+def _warnings(inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[str]:
     rows, dropped = _summed(found)
     for reason, count in dropped.items():
         if stands_for_a_file(reason) or (count >= MIN_UNREAD_SHARE * rows and reason in unread(dropped)):
@@ -118,6 +121,9 @@ def _warnings(source: Source, inputs: SourceInputs, found: Sequence[FilePreview]
     for one in found if not inputs.expects_markup else ():
         add_counts(markup, one.markup)
     yield from markup_warnings(markup, "text", "texts", "no step removes it. Add the step `- extract`.")
+
+
+def _other_formats(source: Source, found: Sequence[FilePreview]) -> Iterator[str]:
     others = [one for one in found if one.format in _OF_RECORDS and source.format in ("text", "html")]
     if others:
         first = f"{shown(others[0].name)} begins as files of `format: {others[0].format}` do"

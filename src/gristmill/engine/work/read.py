@@ -168,8 +168,7 @@ def _groups(work: Read, seen: dict[str, Any] | None, files: dict[str, int]) -> I
         held += _add_row(rows, work, name, record)
         files[name] = files.get(name, 0) + 1
         markup += len(rows["html"][-1] or "")
-        if record.key is not None:
-            keys.meet(name, record.key)
+        keys.meet(name, str(record.position) if record.key is None else record.key)  # what the locator says
         weight = held - markup + markup // MARKUP_WEIGHT
         if weight >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
             yield _Group(_batch_of(rows), held, *keys.told())

@@ -29,7 +29,7 @@ from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
 from gristmill.kernels.memory_writes import put_eight_bytes
-from gristmill.kernels.text.look_alikes import IGNORED, reading_tables, unpacked
+from gristmill.kernels.text.look_alikes import IGNORED, parts, reading_tables, unpacked
 from gristmill.kernels.text.unicode_classes import (
     LETTER,
     LOWER,
@@ -154,10 +154,24 @@ def _utf8(point: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
+def _joined(
+    state: np.uint64, held: np.uint64, bytes_held: int, written: np.uint64, length: int
+) -> tuple[np.uint64, np.uint64, int]:
+    """A word's state, the bytes that are not yet fed and their number, after `length` more bytes."""
+    held |= written << np.uint64(8 * bytes_held)
+    bytes_held += length
+    if bytes_held >= 8:
+        state = _fed(state, held)
+        bytes_held -= 8
+        held = written >> np.uint64(8 * (length - bytes_held))
+    return state, held, bytes_held
+
+
+@njit(nogil=True, cache=True)
 def _scan_wide(
     data: int, begin: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, sum_: np.uint64
 ) -> tuple[int, int, np.uint64]:
-    """Words from a character outside ASCII at `at` to the next word that starts with ASCII, or the end.
+    """Words from a character outside ASCII, or a control character, at `at` to the next word that starts with ASCII.
 
     A word that is open since `begin` (-1: none) is continued. Returns where the scan goes on, the count and the sum.
     """
@@ -176,11 +190,12 @@ def _scan_wide(
             held = (_load(data, begin, size) | _CASE) & (_ALL >> np.uint64(64 - 8 * bytes_held))
     while at < stop:
         byte = byte_at(data, at)
+        second = third = 0  # further code points of a reading
         if byte < 0xE0:
             if byte < 0x80:
                 if not inside or alone:
                     entry = four_bytes_at(short, 4 * byte)
-                    if entry >> 28:
+                    if entry >> 28 == _PART:
                         break
                 point = byte
                 at += 1
@@ -210,13 +225,14 @@ def _scan_wide(
             bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
             if bits & (LETTER | NUMBER):
                 kind = _ALONE if bits & (UNIT | PIECE) else _PART
-                if bits & UPPER or not bits & (LOWER | UNIT | PIECE):
-                    place = byte_at(lower_pages, point >> 8) << 8 | point & 255
-                    change = np.int64(np.int32(four_bytes_at(lowers, 4 * place)))
-                    if change:
-                        raw, length = _utf8(point + change)
             else:
                 kind = _MARK if bits & MARK else _IGNORED if bits & IGNORED else _NONE
+            if bits & UPPER or (kind == _PART and not bits & LOWER):
+                place = byte_at(lower_pages, point >> 8) << 8 | point & 255
+                change = np.int64(np.int32(four_bytes_at(lowers, 4 * place)))
+                if change:
+                    first, second, third = parts(point + change)
+                    raw, length = _utf8(first)
             written = np.uint64(raw)
 
         if kind == _IGNORED:
@@ -233,16 +249,12 @@ def _scan_wide(
                 continue
             inside = True
             alone = kind == _ALONE
-            state = _WORD_SEED
-            held = written
-            bytes_held = length
-            continue
-        held |= written << np.uint64(8 * bytes_held)
-        bytes_held += length
-        if bytes_held >= 8:
-            state = _fed(state, held)
-            bytes_held -= 8
-            held = written >> np.uint64(8 * (length - bytes_held))
+            state, held, bytes_held = _WORD_SEED, _ZERO, 0
+        state, held, bytes_held = _joined(state, held, bytes_held, written, length)
+        while second:
+            raw, length = _utf8(second)
+            state, held, bytes_held = _joined(state, held, bytes_held, np.uint64(raw), length)
+            second, third = third, 0
     if inside:
         if bytes_held:
             state = _fed(state, held)

@@ -85,7 +85,7 @@ class UnicodeTables(NamedTuple):
     lowers: npt.NDArray[np.int32]
 
 
-def _two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
+def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
     """Pages numbered by first appearance, so that page 0 stays page 0."""
     found: dict[bytes, int] = {}
     pages = np.empty(len(flat) // 256, np.uint8)
@@ -129,7 +129,7 @@ def unicode_tables() -> UnicodeTables:
     for shift, text in DATA["lower"].items():
         for first, last in ranges(text):
             lowers[first : last + 1] = int(shift)
-    tables = UnicodeTables(*_two_level(flat), *_two_level(lowers))
+    tables = UnicodeTables(*two_level(flat), *two_level(lowers))
     for table in tables:
         table.setflags(write=False)
     return tables

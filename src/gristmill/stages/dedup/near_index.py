@@ -6,9 +6,6 @@ size of the text. index.json, written last, says how sketches were made.
 """
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +24,7 @@ from gristmill.places import place_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup.keep_order import ID_BYTES, fixed_bytes
 from gristmill.stages.dedup.near_candidates import Config
+from gristmill.store.processes import new_folder
 
 Array = np.ndarray[Any, Any]
 
@@ -64,17 +62,11 @@ def write_index(folder: Path, batches: Iterable[pa.RecordBatch], config: Config)
     if folder.exists():
         raise UserError(f"{folder} exists, and an index is never changed. Name another folder, or remove this one.")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        with new_folder(folder) as made:
+            about = _write(made, batches, config)
+            (made / "index.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
     except OSError as error:
         raise UserError(f"{folder}: the index cannot be written there: {error}. Name another folder.") from None
-    try:
-        about = _write(made, batches, config)
-        (made / "index.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-        os.chmod(made, 0o755)
-        made.rename(folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return about
 
 

@@ -6,7 +6,9 @@ passes them on.
 """
 
 import errno
-from collections.abc import Callable, Iterator
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import IO, Any
 
@@ -20,12 +22,13 @@ from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
 from gristmill.stages.ingest.head import Head
+from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.thrift import Unreadable
 
-VERSION = 7
+VERSION = 8
 LIBRARIES = ("orjson", "pyarrow")
 POSITIONS = "rows"
 
@@ -33,6 +36,7 @@ _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096
 _SPELLED_BYTES = 1 << 27
 """The most that a batch may hold if every row has the largest text of a dictionary."""
+_FLOAT = re.compile("float|double")
 MOST_RATIO = 4096
 MOST_ROWS_BYTES = 1 << 30
 """A row group may hold so many bytes of text, and beyond that `MOST_RATIO` for each byte of the file. Deflate
@@ -306,8 +310,11 @@ def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> 
         yield from _batch(batch.slice(half), position + half, build, config)
         return
     paths = [path for path in (config.fields.text, config.fields.html) if path is not None]
+    floats = [name for name, kind in zip(names, batch.schema.types, strict=True) if _FLOAT.search(str(kind))]
     for row in zip(*values, strict=True):
         document = dict(zip(names, row, strict=True))
+        if floats and any(_has_nan(document[name]) for name in floats):
+            document[MENDED] = ["not a number"]  # JSON has null for it
         fault = None
         for path in paths:
             place = locate(document, path)
@@ -317,6 +324,15 @@ def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> 
         else:
             yield Record(position, drop=fault.reason, detail=fault.detail)
         position += 1
+
+
+def _has_nan(value: Any) -> bool:
+    """Whether a value is or holds NaN or an infinite number."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        value = value.values()
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and any(map(_has_nan, value))
 
 
 def _decode(container: Any, name: Any, limit_bytes: int) -> Fault | None:

@@ -25,11 +25,12 @@ _ABOUT = (
 )
 _VERSIONED = (
     "[a-z]*versions?|ver|v|release[ds]?|rev|revision|build|changelog|sections?|sec|chapter|clause|table|figure|fig|oid"
-    "|up(?:grade|date)d?|assembly|versión|versão|versione|wersja|appendix|annex|paragraph|article|rule|driver|firmware"
-    "|sdk|patch|package"
+    "|up(?:grade|date)d?|assembly|versión|versão|versione|wersja|appendix|annex|paragraph|article|rule|(driver|firmware"
+    "|sdk|patch|package)"
 )
 _TELLING = re.compile(rf"(?<![a-z])(?:({_ABOUT})|{_VERSIONED})(?![a-z])".encode())
-"""The first group: words of addresses. Otherwise words of versions and sections."""
+"""The first group: words of addresses. Otherwise words of versions and sections; the second: of what has a sender."""
+_SENT = re.compile(rb"\b(?:from|by|via)\W{1,3}$")
 _USED = re.compile(
     r"\W{0,4}\d[a-z0-9.+-]*+(?:[\W\d_]|(?:and|or|to|through|until|und|bis|et|y|e)\b)*+[^\W\d_]|.*\b(?:at|on)\W{1,3}$"
 )
@@ -101,6 +102,8 @@ def _told(text: bytes, start: int, stop: int) -> bool | None:
     before = text[max(0, start - _BEFORE) : start].rpartition(b"\n")[2].lower()
     after = text[stop : stop + _AFTER].partition(b"\n")[0].lower()
     for found in [*_TELLING.finditer(before)][-1:]:
+        if found[2] and _SENT.search(before, found.end()) and not after.startswith(b" to "):
+            continue  # a package from that address
         if found[1] or not _USED.match(before[found.end() :].decode("utf-8", "ignore")):
             return found[1] is not None
     return any(found[1] for found in _TELLING.finditer(after)) or None

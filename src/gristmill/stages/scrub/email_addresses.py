@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
+from gristmill.data_files import read_table
 from gristmill.kernels.text.unicode_classes import PIECE_RANGES, UNIT_RANGES
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.dedup.public_suffix import has_suffix
@@ -52,11 +53,16 @@ _SPELT = re.compile(
 SPELT_STEP, _MOST_SPELT = 60, 120
 """Bytes that are looked at together, and around them."""
 _LARGE = frozenset({"com", "net", "org", "edu", "gov", "mil", "info", "biz"})
-_SENTENCE = re.compile(
-    r"(?:us|me|him|her|them|it|looks?|looking|visit|available|here|site|online|is|are|was|be|and|or|more|meet)@.*"
-    rf"|.*\.(?:a[mst]|be|by|do|in|is|it|me|my|no|so|to|us|(?!(?:{'|'.join(sorted(_LARGE))})$)[a-z]{{3,}})"
+_NO_DOMAIN = re.compile(
+    rf".*\.(?:a[mst]|be|by|do|in|is|it|me|my|no|so|to|us|(?!(?:{'|'.join(sorted(_LARGE))})$)[a-z]{{3,}})"
 )
-"""`visit us at mill dot com`, `look at the dot in it`: without brackets, no name and no country."""
+"""`look at the dot in it`: without brackets, no country."""
+_ORDINARY = frozenset(read_table(__file__, "words.toml")["ordinary"].split())
+
+
+def _is_sentence(name: str, domain: str) -> bool:
+    """Whether words around ` at ` or ` @ ` read as a sentence: `he worked at mill dot com`, `concert @ mill.org`."""
+    return name in _ORDINARY or _NO_DOMAIN.fullmatch(domain) is not None
 
 
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
@@ -74,7 +80,7 @@ def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Ite
     if name.lower() in _SERVICES and text[end : end + 1] in (b":", b"/"):
         return
     begin, value = sign.end(1) - len(name.encode()), unicodedata.normalize("NFC", f"{name.lower()}@{domain}")
-    if sign[2] == b" @ " and (len(name) == 1 or text[end : end + 1] == b"/" or _SENTENCE.fullmatch(value)):
+    if sign[2] == b" @ " and (len(name) == 1 or text[end : end + 1] == b"/" or _is_sentence(name.lower(), domain)):
         return  # a product of matrices; `more @ mill.org/news`
     is_user = sign[2] == b"@" and text[max(0, begin - 3) : begin] == b"://" and not _USER_ENDS.match(text, end)
     if text[end : end + 1] == b"(" or is_user:
@@ -122,7 +128,8 @@ def _is_kept(domain: str, kept: Collection[str]) -> bool:
 def find_spelt(text: bytes, start: int, kept: Collection[str]) -> Iterator[Finding]:
     """`name [at] domain [dot] com`, `NAME AT DOMAIN DOT COM`, with a word for a sign in SPELT_STEP bytes from `start`.
 
-    Without brackets, at least one dot is a word, and the last label is a large domain or a country.
+    Without brackets, at least one dot is a word, the last label is a large domain or a country, and the name is not an
+    ordinary English word, unless AT is in capitals and the name is not.
     """
     low = max(0, start - _MOST_SPELT)
     if not _SPELT_AT.search(text, low, start + SPELT_STEP):
@@ -133,7 +140,8 @@ def find_spelt(text: bytes, start: int, kept: Collection[str]) -> Iterator[Findi
         )
         value = f"{name}@{domain}{last}"
         bare = not re.search(rb"[\[({]", found[2])
-        if bare and (b"dot" not in found[3].lower() or _SENTENCE.fullmatch(value)):
+        marked = found[2] == b" AT " and not found[1].isupper() and not _NO_DOMAIN.fullmatch(domain + last)
+        if bare and (b"dot" not in found[3].lower() or not (marked or not _is_sentence(name, domain + last))):
             continue
         if has_suffix(domain + last) and not _is_kept(domain + last, kept):
             yield Finding(found.start(), found.end(), "email", value)

@@ -37,7 +37,7 @@ from gristmill.stages.scrub.replacements import Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
 from gristmill.stages.select.tally import NOTHING
 
-VERSION = 3
+VERSION = 4
 ONLY_KEPT = True
 READS = ("text", "url", "source", "locator")
 MAY_READ = (LABEL,)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pydantic import field_validator, model_validator
 
 from gristmill.stages.contract import OtherSetting, StageConfig
-from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
 from gristmill.stages.select.expressions import parse_rule
 from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Thresholds
@@ -177,13 +177,17 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     """For each rule the documents, and their bytes of text, that fail it at all, first, or fail nothing else."""
     tally = Tally(reasons_of(groups(config)), answers["failed"], batch["text_bytes"])
     found: dict[str, Any] = {"judged": tally.judged(), "rules": tally.rules()}
+    if may_read(config) and LABEL in batch.schema.names:
+        counts = batch[LABEL].drop_null().value_counts().to_pylist()
+        found["not_english"] = sum(one["counts"] for one in counts if language_of(one["values"]) != ENGLISH)
     for name in config.count_by:
         found[f"by_{name}"] = tally.by(batch[LANGUAGES.get(name, name)])
     return found
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """Sets of which no rule matched a document, and the recipe's own rules that matched none (law 7).
+    """Sets of which no rule matched a document, the recipe's own rules that matched none (law 7), and thresholds that
+    take the place of those for other languages.
 
     A single rule of a published set that matches nothing is a good sign; `gristmill removed` shows the counts.
     """
@@ -196,4 +200,24 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             idle += [f"own rule {reason}" for reason in silent]
         elif len(silent) == len(reasons_of([group])):
             idle.append(f"rule set {name}")
-    return (f"{', '.join(idle)} matched no document",) if idle else ()
+    told = [f"{', '.join(idle)} matched no document"] if idle else []
+    if found.get("not_english") and (changed := for_all_languages(config)):
+        set_name, _, threshold = changed[0].partition(".")
+        told.append(
+            f"{', '.join(changed)} took the place of the thresholds that other languages than English have; documents "
+            f"in these: {found['not_english']:,}. To change it for English alone, write {set_name}: {{by_language: "
+            f"{{en: {{{threshold}: {getattr(getattr(config, set_name), threshold)}}}}}}}"
+        )
+    return told
+
+
+def for_all_languages(config: Config) -> list[str]:
+    """The thresholds (SET.NAME) that the recipe changed and that published sets have for other languages."""
+    return [
+        f"{name}.{threshold}"
+        for name in config.rules
+        if name in SETS
+        for threshold in dict.fromkeys(key for one in SETS[name].LANGUAGES.values() for key in one)
+        for own in (getattr(config, name),)
+        if getattr(own, threshold) != type(own).model_fields[threshold].default
+    ]

@@ -34,7 +34,7 @@ from gristmill.stages.dedup import near_candidates, url_parts
 from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.select.index_file import KINDS, write_file
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = (*url_parts.LIBRARIES, "unicode")
 READS = ("doc_id", "url", "text", "corpus.drop")
 COUNTS = "corpus"

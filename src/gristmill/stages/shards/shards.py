@@ -156,6 +156,7 @@ def build(
     records: pa.Table | None, config: Config, entry: Mapping[str, Any], folder: Path, models: Mapping[str, Path]
 ) -> dict[str, int]:
     """Write the files of one shard."""
+    from gristmill.shardformat.index import read_index
     from gristmill.stages.shards.pack import write_shard
     from gristmill.stages.shards.sidecars import sidecars
 
@@ -174,7 +175,8 @@ def build(
         group=entry["group"],
         source=entry["source"],
     )
-    for name, content in sidecars(Path(folder), config.sidecars).items():
+    index = read_index(folder / "tokens.index")
+    for name, content in sidecars(index, folder / "lineage.parquet", config.sidecars).items():
         (folder / name).write_bytes(content)
     return metrics
 

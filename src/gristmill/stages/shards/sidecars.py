@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.shardformat.index import Index, read_index
+from gristmill.shardformat.index import Index
 from gristmill.stages.buffers import strings
 
 Array = np.ndarray[Any, Any]
@@ -34,16 +34,15 @@ _INT32_END = 2**31
 _HEX = np.array([tuple(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
 
 
-def sidecars(folder: Path, kinds: Collection[str]) -> dict[str, bytes]:
-    """The files for some kinds of trainers, of the shard that `write_shard` wrote to a folder."""
-    index = read_index(folder / "tokens.index")
+def sidecars(index: Index, lineage_path: str | Path, kinds: Collection[str]) -> dict[str, bytes]:
+    """The files for some kinds of trainers, of a shard."""
     made = {}
     if "megatron" in kinds:
         made["tokens.idx"] = megatron_index(index)
     if "datatrove" in kinds:
         made |= {"tokens.ds.index": datatrove_index(index), "tokens.ds.metadata": datatrove_metadata(index)}
     if "olmo" in kinds:
-        lineage = pq.read_table(folder / "lineage.parquet", columns=["locator", "source"])
+        lineage = pq.read_table(lineage_path, columns=["locator", "source"])
         made["tokens.csv.gz"] = olmo_metadata(index, lineage)
     return made
 

@@ -31,7 +31,7 @@ from gristmill.stages.dedup.s_curve import Similarity
 from gristmill.stages.matches import first_and_last, shingles_of
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
-VERSION = 4
+VERSION = 5
 LIBRARIES = ("unicode",)
 ONLY_KEPT = True
 USES = ("takedown_sets",)

@@ -20,7 +20,7 @@ from gristmill.stages.matches import shingles_of
 from gristmill.stages.select.index import NGRAM
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 3
+VERSION = 4
 LIBRARIES = ("unicode", "pyarrow")
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
 SUFFIX = "parquet"
