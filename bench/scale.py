@@ -44,6 +44,7 @@ from gristmill.engine.work.task import (
     sent,
 )
 from gristmill.recipe.load import load
+from gristmill.stages.contract import Resources
 from gristmill.store.seal import seal
 from gristmill.store.segments import ROW, SegmentFile
 from gristmill.store.store import Part, Store, Verdicts
@@ -217,7 +218,7 @@ class MadeUp:
         return part
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[StartWorker]:
+    async def alone(self, needs: Resources) -> AsyncIterator[StartWorker]:
         raise RuntimeError("no worker dies here")
         yield
 

@@ -2,21 +2,28 @@
 
 import asyncio
 import hashlib
+import re
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from gristmill.engine.mill import EXECUTORS, Mill, Silent, make_executor
+from gristmill.engine.asked import check_executor
+from gristmill.engine.executors.registry import BUILT_IN
+from gristmill.engine.mill import Mill, Silent, make_executor
 from gristmill.engine.work.task import Hash, Map, Task
 from gristmill.errors import UserError
 from gristmill.places import Place
 from gristmill.recipe.load import load
+from gristmill.stages.contract import Resources
 from gristmill.stages.select import corpus
 from gristmill.store.store import CorruptPart, Part, Store
 
 MARKS = {"ray": [pytest.mark.slow], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in EXECUTORS])
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in BUILT_IN])
 def name(request):
     if request.param == "ray":
         request.getfixturevalue("ray_nodes")
@@ -93,7 +100,7 @@ def test_alone_gives_workers_that_answer(name, tmp_path):
     task = hashing(tmp_path, b"grain")
 
     async def work(executor):
-        async with executor.alone() as start:
+        async with executor.alone(Resources()) as start:
             worker = await start()
             first = await worker.ask(task)
             worker.kill()
@@ -109,6 +116,44 @@ def test_a_recipe_comes_out_the_same(name, project):
     recipe = load(project.recipe, store=str(project.folder / name))
     run = Mill(recipe, executor=name).run(None, Silent())
     assert project.parts(run) == project.parts(project.run())
+
+
+@pytest.fixture
+def yard(tmp_path, monkeypatch):
+    """The package of docs/engine.md, installed."""
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
+    files = dict(re.findall(r"^`(yard\.py|pyproject\.toml)`:\n\n```\w+\n(.*?)^```", page, re.M | re.S))
+    points = tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]
+    about = tmp_path / "site" / "yard-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: yard\nVersion: 1.0\n")
+    for group, named in points.items():
+        lines = "\n".join(f"{name} = {value}" for name, value in named.items())
+        (about / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
+    (about.parent / "yard.py").write_text(files["yard.py"])
+    monkeypatch.syspath_prepend(about.parent)
+    yield about.parent
+    sys.modules.pop("yard", None)
+
+
+def test_an_installed_package_adds_an_executor_by_an_entry_point(project, yard):
+    """As docs/engine.md says; the bytes are the same."""
+    check_executor("yard", "somewhere:1", None)
+    listener = Silent()
+    run = Mill(load(project.recipe, store=str(project.folder / "yard")), executor="yard").run(None, listener)
+    assert any(note.startswith("yard: notes/ingest") for note in listener.notes)
+    assert project.parts(run) == project.parts(project.run())
+
+
+def test_a_wrong_name_lists_the_executors_that_there_are(yard):
+    with pytest.raises(UserError, match=r"yrad is not known.*: local, inline, ray, slurm, yard\. Did you mean yard"):
+        check_executor("yrad", None, None)
+
+
+def test_an_executor_that_cannot_be_imported_is_one_message(tmp_path, yard):
+    (yard / "yard.py").write_text("import nowhere_to_be_found\n")
+    with pytest.raises(UserError, match=r"--executor yard cannot be imported from yard:.*nowhere_to_be_found"):
+        make_executor(Store(str(tmp_path)), None, name="yard")
 
 
 def test_a_store_in_memory_is_for_this_process_alone(tmp_path):

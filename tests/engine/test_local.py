@@ -10,13 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.engine.executors import local
-from gristmill.engine.executors.executor import StageFailed, WorkerDied
-from gristmill.engine.executors.local import LocalExecutor, _elsewhere
+from gristmill.engine.executors.executor import StageFailed, WorkerDied, in_thread
+from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.worker import _answer
 from gristmill.engine.work import perform
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.places import Place
+from gristmill.stages.contract import Resources
 from gristmill.store.processes import name_of, runs
 from gristmill.store.store import CorruptPart, Store
 
@@ -28,6 +29,7 @@ class Made:
         self.pool = pool
         self.is_free = True
         self.ended = self.killed = False
+        self.gpus = ()
 
     async def ask(self, task):
         self.is_free = False
@@ -57,7 +59,7 @@ class Pool:
         self.begun, self.answers, self.workers = [], {}, []
         monkeypatch.setattr(self.executor, "_make", self._make)
 
-    def _make(self):
+    def _make(self, gpus):
         self.workers.append(Made(self))
         return self.workers[-1]
 
@@ -179,7 +181,7 @@ def test_whoever_wanted_to_be_alone_and_fails_or_is_called_off_holds_nobody_up(c
     """Before it was alone, and in the middle; workers that it started end with it."""
 
     async def alone(pool, moment):
-        async with pool.executor.alone() as start:
+        async with pool.executor.alone(Resources()) as start:
             moment.set_result((await start(), await start()))
             await asyncio.get_running_loop().create_future()
 
@@ -219,7 +221,7 @@ def test_a_start_that_fails_is_tried_again(carry_out, monkeypatch):
 
     async def work(pool):
         faults, make = [EOFError(), ConnectionResetError(), RuntimeError("server")], pool.executor._make
-        monkeypatch.setattr(pool.executor, "_make", lambda: make() if not faults else raise_(faults.pop()))
+        monkeypatch.setattr(pool.executor, "_make", lambda gpus: make(gpus) if not faults else raise_(faults.pop()))
         task = pool.ask("task")
         await pool.until("task")
         await pool.end("task")
@@ -243,7 +245,7 @@ def test_a_worker_that_comes_too_late_is_ended():
         return late
 
     async def work():
-        waiting = asyncio.create_task(_elsewhere(start))
+        waiting = asyncio.create_task(in_thread(start, lambda made: made.kill()))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

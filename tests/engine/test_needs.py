@@ -9,11 +9,12 @@ from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import PROCESS_BYTES, needs_of
 from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import Build, Hash, Map, Reduce
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Resources, StageConfig
+from gristmill.stages.select import corpus
 from gristmill.store.segments import ROW, SegmentFile, SegmentTable
 from gristmill.store.store import Part
 
-CONFIG = StageConfig()
+CONFIG, NAME = StageConfig(), corpus.__name__
 
 
 def segments(memory):
@@ -24,15 +25,15 @@ def segments(memory):
 
 def test_a_task_needs_what_it_reads_and_not_more_than_its_bounds():
     """A map by the size of its part, a reducer by its records up to what it takes into memory, a shard by all of it."""
-    assert needs_of(Hash(())).memory_bytes == PROCESS_BYTES
+    assert needs_of(Hash(())).memory == PROCESS_BYTES
     assert all(needs_of(work).cores == 1 for work in (Hash(()),))
-    sizes = [needs_of(Map("m", CONFIG, (Part("a" * 64, "parquet", n),), (), (), {})).memory_bytes for n in (10, 10**8)]
+    sizes = [needs_of(Map(NAME, CONFIG, (Part("a" * 64, "parquet", n),), (), (), {})).memory for n in (10, 10**8)]
     assert sizes[0] < sizes[1] < 10**9
     few, many, more = (
-        needs_of(Reduce("m", CONFIG, "reduce", segments(n), "key", 58)).memory_bytes for n in (10, 2**30, 2**40)
+        needs_of(Reduce(NAME, CONFIG, "reduce", segments(n), "key", 58)).memory for n in (10, 2**30, 2**40)
     )
     assert few < many == more == PROCESS_BYTES + 4 * IN_MEMORY < 10**9
-    assert needs_of(Build("m", CONFIG, {}, segments(2**30), {})).memory_bytes > 2**31
+    assert needs_of(Build(NAME, CONFIG, {}, segments(2**30), {})).memory > 2**31
 
 
 def test_no_task_starts_that_would_need_more_memory_than_is_left():
@@ -44,7 +45,7 @@ def test_no_task_starts_that_would_need_more_memory_than_is_left():
         ends = [asyncio.Event() for _ in sizes]
 
         async def one(number):
-            async with turns.turn((number,), sizes[number]):
+            async with turns.turn((number,), Resources(memory=sizes[number])):
                 begun.append(number)
                 await ends[number].wait()
 

@@ -44,8 +44,8 @@ def shoot(monkeypatch, share, most):
     """From now on kill some workers as soon as they have started, until so many are dead; a list of the victims."""
     draw, shot, start = random.Random(5), [], LocalExecutor._start
 
-    async def start_and_maybe_kill(executor):
-        worker = await start(executor)
+    async def start_and_maybe_kill(executor, *gpus):
+        worker = await start(executor, *gpus)
         if len(shot) < most and draw.random() < share:
             shot.append(worker._process.pid)
             os.kill(shot[-1], signal.SIGKILL)
@@ -301,8 +301,8 @@ def test_a_step_that_dies_on_any_document_costs_six_workers(project, monkeypatch
     """Two beside others, one alone, and three that each read one document: then the step is to blame."""
     started, start = [], LocalExecutor._start
 
-    async def counted(executor):
-        started.append(await start(executor))
+    async def counted(executor, *gpus):
+        started.append(await start(executor, *gpus))
         return started[-1]
 
     monkeypatch.setattr(LocalExecutor, "_start", counted)

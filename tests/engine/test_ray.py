@@ -18,11 +18,13 @@ from gristmill.engine.executors.executor import StageFailed, WorkerDied
 from gristmill.engine.executors.ray_cluster import HOST_BYTES, RayExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.needs import PROCESS_BYTES
-from gristmill.engine.work.task import Hash, Result, Task
+from gristmill.engine.work.task import Hash, Map, Result, Task
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
+from gristmill.stages.contract import Resources
 from gristmill.store.processes import name_of, runs
 from gristmill.store.store import Store
+from stagebox import loads
 
 TASK = Task("", "inputs", "hashing", Hash(()))
 
@@ -184,6 +186,49 @@ def test_a_task_that_had_too_little_memory_is_given_more_next_time(tmp_path, ray
     executor.close()
     assert PROCESS_BYTES + HOST_BYTES <= 512 << 20
     assert asked == [512, 512, 2048, 3072, 512]
+
+
+@pytest.mark.slow
+def test_ray_gets_the_resources_that_a_step_declares(project, ray_nodes):
+    """Cores, at most those of one node, GPUs and memory; a step that no node can run is refused before any work."""
+    asked = []
+
+    class Work:
+        def options(self, **options):
+            asked.append({name: options[name] for name in ("num_cpus", "num_gpus", "memory")})
+            return SimpleNamespace(remote=lambda *_: None)
+
+    async def answer(_):
+        return Result()
+
+    config = loads.Config(diary="", memory="1GB", gpus=2)
+    task = Task("", "all/loads", "a", Map("stagebox.loads", config, (), (), (), {}))
+    executor = RayExecutor(Store(str(project.folder)), None)
+    executor._work = executor._work_on_gpu = Work()
+    executor._answer = answer
+    asyncio.run(executor.run(task))
+    executor.close()
+    assert asked == [{"num_cpus": 1, "num_gpus": 2, "memory": 5 * (256 << 20)}]
+    assert executor.lacks(Resources(gpus=1)) == "1 GPU, and the largest node of the Ray cluster has none"
+    assert "9.0 TB of memory" in executor.lacks(Resources(memory="9TB"))
+    assert executor.lacks(Resources(memory="1GB", cores=99)) is None
+    project.write_recipe(f"  - stagebox.loads: {{diary: '{project.folder}', gpus: 1}}\n")
+    with pytest.raises(UserError, match=r"a task of loads needs 1 GPU, and the largest node .* has none"):
+        run_on_ray(project)
+    assert not (project.folder / "on-ray" / "tasks").exists()
+
+
+@pytest.mark.slow
+def test_what_a_step_loads_is_released_when_the_run_ends(project, ray_nodes):
+    """The driver goes, Ray ends its processes, and workers release what they loaded."""
+    (project.folder / "diary").mkdir()
+    project.write_recipe(f"  - stagebox.loads: {{diary: '{project.folder}/diary'}}\n", pattern="in/00.jsonl")
+    run = run_on_ray(project)
+    assert project.parts(run) == project.parts(project.run())
+    for path in (project.folder / "diary").iterdir():
+        while (words := path.read_text().split()[::2])[-1] != "release":
+            time.sleep(0.01)
+        assert words == ["load", *["use"] * (len(words) - 2), "release"]
 
 
 @pytest.mark.slow

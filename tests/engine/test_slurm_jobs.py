@@ -17,6 +17,7 @@ from gristmill.engine.executors.slurm_member import Member
 from gristmill.engine.work.task import Hash, Task
 from gristmill.errors import UserError
 from gristmill.recipe.cluster import ClusterFields
+from gristmill.stages.contract import Resources
 from gristmill.store.store import Store
 
 GB = 10**9
@@ -91,6 +92,50 @@ def test_tasks_of_one_job_fit_into_its_memory(executor):
 def test_a_task_that_needs_more_than_any_job_has_gets_one_alone_and_that_is_told(executor):
     assert given(executor, [lambda: member(slots=4, memory=GB)], 9 * GB, 1) == ["1_0", None]
     assert "a task may need 9.0 GB, and jobs have 1.0 GB" in executor.notes[0]
+
+
+def test_a_step_that_declares_resources_has_jobs_of_that_size(executor):
+    """Each does one task at a time; what the step says takes the place of what the recipe says about size alone."""
+    given_options = {"partition": "big", "mem-per-cpu": 100, "cpus-per-task": 8}
+    executor._cluster = executor._jobs._cluster = ClusterFields(jobs=2, sbatch=given_options)
+    kind = executor._kind_of(Resources(memory="2GB", cores=4, gpus=1))
+    assert executor._jobs.options_of(kind) == {
+        "partition": "big",
+        "cpus-per-task": 4,
+        "mem": f"{9 * 256}M",
+        "gres": "gpu:1",
+    }
+    assert executor._jobs.options_of("many") == given_options
+    assert "gres" not in executor._jobs.options_of(executor._kind_of(Resources(memory="2GB")))
+    assert executor._kind_of(Resources(memory="2.1GB", cores=4, gpus=1)) == kind  # about as large
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        executor._members = {member(slots=8), member(kind=kind, job="2_0")}
+        large = [_Waiting((0,), n, task(n), 2 * GB, loop.create_future(), kind) for n in range(4)]
+        small = _Waiting((9,), 9, task(9), 1, loop.create_future())
+        executor._waiting = [*large, small]
+        executor._hand_out()
+        assert [one.place.done() and one.place.result().job for one in (*large, small)] == ["2_0", *[False] * 3, "1_0"]
+        return executor._wanted(kind), executor._wanted("many")
+
+    assert asyncio.run(main()) == (2, 1)  # four tasks, and jobs: 2
+
+
+def test_a_task_that_needs_a_gpu_is_alone_in_a_job_that_has_one(executor):
+    async def main():
+        needs = Resources(memory="1GB", gpus=1)
+        kind = executor._kind_of(needs)
+        executor._begin = lambda: asyncio.sleep(0)
+        executor._members = {member(), on_gpu := member(kind=kind, job="2_0")}
+        async with executor.alone(needs) as start:
+            starting = asyncio.create_task(start())
+            await asyncio.sleep(0)
+            assert executor._wanted(kind) == 1
+            starting.cancel()
+            return on_gpu.is_reserved
+
+    assert asyncio.run(main())
 
 
 def test_no_task_is_begun_near_the_end_of_a_job(executor):
@@ -178,7 +223,7 @@ def test_a_job_alone_has_its_own_options_and_no_other_task(tmp_path, monkeypatch
 
     async def main():
         executor._members = {member(), member(kind="alone", job="7_0")}
-        reserving = asyncio.create_task(executor._reserve())
+        reserving = asyncio.create_task(executor._reserve(executor._kind_alone))
         given = await reserving
         executor._waiting.append(_Waiting((0,), 0, task(), 1, asyncio.get_running_loop().create_future()))
         executor._hand_out()
@@ -192,7 +237,7 @@ def test_who_wants_a_job_alone_gets_the_next_that_is_empty(executor):
         busy = member(slots=2)
         busy.hold(1, 1)
         executor._members = {busy}
-        reserving = asyncio.create_task(executor._reserve())
+        reserving = asyncio.create_task(executor._reserve(executor._kind_alone))
         await asyncio.sleep(0)
         assert not busy.has_slot  # nothing new for it
         busy.release(1)

@@ -145,7 +145,7 @@ class Vanishing:
         return
 
     @asynccontextmanager
-    async def alone(self):
+    async def alone(self, needs):
         async def start():
             return self
 

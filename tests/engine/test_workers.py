@@ -20,6 +20,7 @@ from gristmill.engine.mill import wait_for
 from gristmill.engine.work.task import Hash, Task
 from gristmill.errors import UserError
 from gristmill.places import Place
+from gristmill.stages.contract import Resources
 from gristmill.stopping import Interrupted
 from gristmill.store.store import Store
 
@@ -73,7 +74,7 @@ def test_a_worker_outlives_its_fork_server(tmp_path):
     """It answers as before; only how it ends is no longer known, which is never taken for a crash of its own."""
 
     async def work(executor, task):
-        async with executor.alone() as start:
+        async with executor.alone(Resources()) as start:
             worker = await start()
             await worker.ask(task)
             kill_and_wait(forkserver._forkserver._forkserver_pid)
@@ -121,7 +122,7 @@ def test_a_death_says_what_it_was(tmp_path, number, inside):
     """A crash is what a process does to itself; a kill is done to it."""
 
     async def work(executor, task):
-        async with executor.alone() as start:
+        async with executor.alone(Resources()) as start:
             worker = await start()
             await worker.ask(task)
             os.kill(worker._process.pid, signal.Signals[number])
@@ -140,7 +141,7 @@ def test_alone_means_that_nothing_else_runs(tmp_path):
         await asyncio.sleep(0)
 
         async def be_alone():
-            async with executor.alone() as start:
+            async with executor.alone(Resources()) as start:
                 assert all(one.done() for one in running)
                 assert not executor._busy
                 assert not executor._idle
@@ -189,7 +190,7 @@ def test_a_worker_whose_pipe_somebody_else_holds_open_is_seen_to_die(tmp_path):
     """A program that a stage started may outlive it; the end of the pipe alone would never come."""
 
     async def work(executor, task):
-        async with executor.alone() as start:
+        async with executor.alone(Resources()) as start:
             worker = await start()
             await worker.ask(task)
             before, (worker._pipe, held_open) = worker._pipe, multiprocessing.Pipe()
@@ -207,7 +208,7 @@ def test_a_worker_that_hangs_up_and_goes_on_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "END_S", 0.01)
 
     async def work(executor, task):
-        async with executor.alone() as start:
+        async with executor.alone(Resources()) as start:
             worker = await start()
             await worker.ask(task)
             before, (worker._pipe, hung_up) = worker._pipe, multiprocessing.Pipe()

@@ -10,7 +10,7 @@ import pytest
 from gristmill.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own-steps.md").read_text()
-MESSAGES = re.findall(r"^    ((?:recipe\.yaml|all/).*(?:\n      .*)*)$", PAGE, re.M)
+MESSAGES = re.findall(r"^    ((?:recipe\.yaml|spelled\.yaml|all/).*(?:\n      .*)*)$", PAGE, re.M)
 
 
 def write_files(folder):
@@ -50,6 +50,7 @@ def test_the_tutorial_does_what_it_says(typed, monkeypatch):
             assert "not_calm" in out
     code, out, _ = typed("gristmill inspect mine/listed.yaml --dropped")
     assert out.count("on_list") == 2
+    assert "each task needs 400 MB of memory" in typed("gristmill plan mine/spelled.yaml")[1]
     assert "the water-wheel began to turn" in " ".join(typed("gristmill inspect mine/spelled.yaml")[1].split())
     Path("mine/sites.txt").write_text("b.example\n")
     _, out, _ = typed("gristmill plan mine/listed.yaml")
@@ -69,10 +70,12 @@ def test_the_tutorial_does_what_it_says(typed, monkeypatch):
 def test_the_messages_are_those_that_are_printed(typed, edit, monkeypatch):
     """Each mistake of the page is made, and says what the page says."""
     monkeypatch.chdir("mine")
-    files = {name: Path(name).read_text() for name in ("recipe.yaml", "shape.py", "words.py")}
-    assert len(MESSAGES) == 3
+    files = {name: Path(name).read_text() for name in ("recipe.yaml", "shape.py", "words.py", "spelling.py")}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert len(MESSAGES) == 4
     for (name, old, new), message in zip(
         [
+            ("spelling.py", "gpus=0", "gpus=1"),
             ("recipe.yaml", "words.calm:", "words.clam:"),
             ("shape.py", "capitals.cast(pa.float32())", "capitals.cast(pa.float64())"),
             ("words.py", ">= min_chars", ">= min_chras"),
@@ -83,7 +86,8 @@ def test_the_messages_are_those_that_are_printed(typed, edit, monkeypatch):
         edit(Path(name), old, new)
         if name == "shape.py":
             edit(Path(name), "schema=SCHEMA)", 'names=["shouting"])')
-        code, _, err = typed("gristmill run recipe.yaml --workers 1")
+        recipe = "spelled.yaml" if name == "spelling.py" else "recipe.yaml"
+        code, _, err = typed(f"gristmill run {recipe} --workers 1")
         assert code == 2
         assert " ".join(message.split()) in " ".join(err.split()), err
         for name_before, text in files.items():

@@ -21,10 +21,11 @@ from gristmill.api.finished import Finished, Telling
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
 from gristmill.engine.asked import check_executor, refuse_warnings
-from gristmill.engine.mill import Mill, available_cores, find_warnings
+from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import describe, last_finished, see
 from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query import opening
 from gristmill.query.columns import Columns, columns_of

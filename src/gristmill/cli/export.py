@@ -9,7 +9,7 @@ from gristmill.cli.options import Json, RecipeOrRun, StoreUri, open_seen, print_
 from gristmill.cli.screen import words
 from gristmill.cli.show import Bars, console, size
 from gristmill.counted import counted
-from gristmill.engine.mill import available_cores
+from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query.export import FILE_BYTES, FORMATS, export
 from gristmill.stages.contract import parse_bytes

@@ -22,7 +22,7 @@ from gristmill.cli.shards_open import Chars, ShardsName, open_shards, pieces_jso
 from gristmill.cli.show import Bars, console, table
 from gristmill.cli.usage import Commands
 from gristmill.counted import counted, percent
-from gristmill.engine.mill import available_cores
+from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
 from gristmill.query.published import Published

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import os
 import re
 import signal
 import threading
@@ -13,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from gristmill.engine.executors import registry
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.insist import Note
-from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
@@ -41,9 +40,6 @@ from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, await_collection, hold
 from gristmill.store.store import CorruptPart, Store
-
-EXECUTORS = ("local", "inline", "ray", "slurm")
-"""Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster; jobs of a Slurm one."""
 
 
 @dataclass
@@ -73,7 +69,7 @@ class Mill:
     ) -> None:
         self.recipe = recipe
         self.executor_name = executor
-        """One of EXECUTORS; None: as the store allows."""
+        """A name that `registry.py` knows; None: as the store allows."""
         self.address = address
         """Of the cluster that the executor is to use, where it uses one."""
         self.store = Store(recipe.store)
@@ -130,6 +126,7 @@ class Mill:
             fetch(self.store, self.graph.modules)
             while True:
                 executor = self.executor(workers, listener.note)  # first: there may be no cluster to run on
+                self._refuse_unmet(executor)
                 if executor.several_machines:
                     executor = Stragglers(executor, listener.note)
                 files = (file for node in self.graph.nodes.values() for file in node.files.values())
@@ -172,6 +169,23 @@ class Mill:
                 for fact in self.store.damaged_records.values():
                     listener.note(f"{fact}. It was not used. To check all records: gristmill verify {self.recipe.path}")
                 return run
+
+    def _refuse_unmet(self, executor: Executor) -> None:
+        """Refuse a step that has work to do and needs more than any machine here has."""
+        declared = [(node, needs) for node in self.graph.nodes.values() if (needs := self.graph.declared(node))]
+        unmet = [(node, lacks) for node, needs in declared if (lacks := executor.lacks(needs)) is not None]
+        if not unmet:
+            return
+        inline = InlineExecutor(self.store)
+        dry = Run(self.graph, self.store, inline, self.contents, Silent(), dry=True)
+        wait_for(dry.go(), inline)
+        for node, lacks in unmet:
+            if dry.made[node.id].missing or dry.made[node.id].waiting:
+                executor.close()
+                raise UserError(
+                    f"{node.where or node.id}: a task of {node.name} needs {lacks}, so nothing was run. Run on a "
+                    "machine that has it, or on a cluster (--executor ray or slurm), or take the step out."
+                )
 
     def _refuse_twin(self) -> None:
         """A recipe whose name differs from another's in case only: on some disks they would share their folders."""
@@ -258,31 +272,14 @@ def make_executor(
     store. `address` is a Ray cluster's; `cluster` and the name of the recipe are for jobs of Slurm.
     """
     name = name or ("local" if store.is_shared else "inline")
-    if name == "inline":
-        if workers not in (None, 1):
-            raise UserError(
-                f"--workers {workers} asks for processes, and this run has one: a store in memory, or --executor "
-                "inline, is for this process alone. Leave --workers out."
-            )
-        return InlineExecutor(store)
-    if not store.is_shared:
+    if name != "inline" and not store.is_shared:
         raise UserError(
             f"--executor {name} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
             "--executor out, or give a folder with --store."
         )
-    if name == "ray":  # clusters are imported by those who have one: every command starts through here
-        from gristmill.engine.executors.ray_cluster import RayExecutor
-
-        return RayExecutor(store, workers, modules, code, note, address)
-    if name == "slurm":
-        from gristmill.engine.executors.slurm import SlurmExecutor
-
-        return SlurmExecutor(store, workers, modules, code, note, cluster, recipe)
-    return LocalExecutor(store, workers or available_cores(), modules, code, note)
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    more = {"modules": modules, "code": code, "note": note, "address": address, "cluster": cluster, "recipe": recipe}
+    made: Executor = registry.load(name)(store, workers, **more)
+    return made
 
 
 def find_warnings(run: Run, typed: str | None = None) -> list[str]:

@@ -1,7 +1,7 @@
 """The plan: what is in the store, what would run, and why, told against the last run of the same recipe."""
 
 import importlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,19 +57,20 @@ def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
                 node.identity,
                 made.metrics,
                 made.cost,
-                _explained(node, fully, run.chains),
+                _explained(node, fully, run),
             )
         )
     return stages
 
 
-def _explained(node: Node, fully: bool, sources: Collection[str]) -> tuple[str, ...]:
+def _explained(node: Node, fully: bool, run: Run) -> tuple[str, ...]:
     module = importlib.import_module(node.module)
     explain = getattr(module, "explain", None)
     if fully:
         explain = getattr(module, "explain_fully", explain)
-    scope = scope_of(node, sources)
+    scope, needs = scope_of(node, run.chains), run.graph.declared(node)
     told = [] if scope is None else [f"compares documents {scope}"]
+    told += [] if needs is None else [f"each task needs {needs}"]
     return (*told, *([] if explain is None else explain(node.config)))
 
 

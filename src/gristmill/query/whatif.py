@@ -18,11 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.mill import Mill, available_cores
+from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import COPIES, CORPUS, INDEX, Node, bind_steps, drops
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
+from gristmill.engine.work.memory import available_cores
 from gristmill.engine.work.rows import Batch, model_paths
 from gristmill.errors import UserError
 from gristmill.query import whatif_clusters

@@ -77,7 +77,8 @@ class ClusterFields(StageConfig):
     """Jobs of Slurm that do the tasks of a run (`gristmill run --executor slurm`)."""
 
     jobs: Count = Field(default=10, ge=1, le=100_000)
-    """jobs at once, at most; each is one process on one node, and there are no more than there are tasks"""
+    """jobs at once, at most, of each size (steps that declare resources have their own); each is one process on one
+    node, and there are no more than there are tasks"""
     sbatch: Options = Field(default={})
     """options of sbatch by their long names, such as partition, time, account, mem, cpus-per-task, output"""
     alone: Options = Field(default={})

@@ -24,7 +24,7 @@ from gristmill.stages import own_code
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
-from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, schema_of, version_of
+from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, resources_of, schema_of, version_of
 
 VERBS = {"apply", "emit", "fit", "make", "build", "read"}
 """Functions that only a stage has."""
@@ -227,6 +227,7 @@ def _faults_of_config(module: ModuleType, config: StageConfig) -> list[str]:
                 faults.append(f"it declares the library {library!r}, which is not installed")
         if hasattr(module, "apply") or hasattr(module, "reduce"):
             faults += _faults_of_schema(schema_of(module, config))
+        resources_of(module, config, 1 << 26)
         if pickle.loads(pickle.dumps(config)) != config:
             faults.append("its Config is another one after it was sent to a worker")
     except UserError as error:

@@ -86,6 +86,10 @@ sent and dropped); `explain(config)` gives lines that a plan shows, and `explain
 match, in bytes of the text before the step. `batch` has that `text`, `language.label` where it is known, and what
 the stage wrote besides; its rows are those that it dropped, or for which a column of MATCHED holds something. A stage
 that has it counts under `found` in its metrics: {type: {source: {language: documents}}};
+`RESOURCES = Resources(memory="2GB", cores=1, gpus=0)` says what one task needs, or `resources(config, part_bytes)`,
+which gets the bytes of text of a part: executors schedule by it, a plan shows it, and it is in no key;
+`setup(config)` (with `models=` where it USES some) is called once in each worker of a map or an exchange. What it
+returns, or yields, is given to `apply` or `emit` as `loaded=`; what comes after a `yield` runs when the worker ends;
 `withheld`, a column of that name: the list for which nothing of a document may be shown (query/withheld.py);
 `exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with that one.
 """
@@ -98,6 +102,7 @@ from typing import IO, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from gristmill.checked import Content, open_checked
+from gristmill.counted import counted, size
 from gristmill.places import Place, place_of
 
 
@@ -130,6 +135,22 @@ def parse_bytes(value: Any) -> Any:
 MOST_BYTES = 2**60
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=MOST_BYTES)]
 """A size in a config: a number of bytes, or a number with a unit."""
+
+
+class Resources(StageConfig):
+    """What one task of a stage needs while it runs. It is in no key."""
+
+    memory: Bytes = 0
+    """Bytes that its worker holds in all: the model, the batch, and 250 MB for Python. 0: the engine estimates it."""
+    cores: int = Field(default=1, ge=1)
+    """A task gets at most those of one machine, or `--workers`."""
+    gpus: int = Field(default=0, ge=0)
+    """Whole GPUs, which no other task sees meanwhile."""
+
+    def __str__(self) -> str:
+        shown = [f"{size(self.memory)} of memory"] if self.memory else []
+        shown += [counted(self.cores, "core")] if self.cores > 1 else []
+        return ", ".join([*shown, *([counted(self.gpus, "GPU")] if self.gpus else [])]) or "1 core"
 
 
 MOST_COUNT = 10**18

@@ -16,6 +16,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ OF = ":"
 """Between a module and the function of it that is a step: `words:long_enough` is the name of that step's module."""
 _OURS = "gristmill"
 _LIBRARIES = ("site-packages", "dist-packages")
+_RESOURCES = re.compile(rb"\bRESOURCES\b|\bresources\b")
 _MOST_FRAMES = 6
 _MOST_CHARACTERS = 600
 
@@ -46,10 +48,6 @@ class SourceFile:
     path: str
     text: bytes
     is_package: bool
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.text).hexdigest()
 
 
 Code = Mapping[str, SourceFile]
@@ -102,8 +100,32 @@ def find_code(name: str, folder: str) -> dict[str, SourceFile]:
 
 
 def content_of(code: Code) -> dict[str, str]:
-    """For keys: the hash of every file."""
-    return {source.file: source.sha256 for source in code.values() if source.text or not source.is_package}
+    """For keys: the hash of every file, without the resources that it declares."""
+    texts = {source.file: source.text for source in code.values() if source.text or not source.is_package}
+    if any(_RESOURCES.search(text) for text in texts.values()):
+        texts |= _without_resources(code)
+    return {file: hashlib.sha256(text).hexdigest() for file, text in texts.items()}
+
+
+def _without_resources(code: Code) -> dict[str, bytes]:
+    """The files that declare resources, without that, which changes no output; none where other code uses them."""
+    found: dict[str, bytes] = {}
+    for source in code.values():
+        tree, lines = _parse(source), [b"", *source.text.splitlines(keepends=True)]
+        for node in reversed(tree.body):
+            name = getattr(node, "name", "") or getattr(getattr(node, "targets", [None])[0], "id", "")
+            if name in ("RESOURCES", "resources"):
+                tree.body.remove(node)
+                end = lines[node.end_lineno or 0][node.end_col_offset or 0 :]
+                lines[node.lineno : (node.end_lineno or 0) + 1] = [lines[node.lineno][: node.col_offset] + end]
+                found[source.file] = b"".join(lines)
+        if any(
+            name in ("RESOURCES", "resources")
+            for node in ast.walk(tree)
+            for name in (getattr(node, field, None) for field in ("id", "attr", "name"))
+        ):
+            return {}
+    return found
 
 
 def names_beside(folder: str) -> list[str]:

@@ -15,8 +15,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from gristmill.counted import counted
+from gristmill.errors import BrokenPromise
 from gristmill.kernels.text.unicode_data import UNICODE_VERSION
-from gristmill.stages.contract import Prerequisite, StageConfig
+from gristmill.stages.contract import Prerequisite, Resources, StageConfig
 
 _OF_RECORDS = ("key", "part", "row")
 Kind = Literal["map", "exchange", "fit", "asset", "sink"]
@@ -35,6 +36,7 @@ _NAMES = """
     USES PREREQUISITES MATCHED MAY_READ MEMORY_FIELD SUFFIX SPLITTABLE POSITIONS BESIDE USED MARKUP WANTED OTHER_SUFFIX
     SKIPPED_FOLDER companions read apply emit reduce fit make layout build files facts prerequisites reads schema
     libraries uses may_read check metrics warnings explain explain_fully highlights exceptions tally totals
+    RESOURCES resources setup
 """
 _DECLARATIONS = frozenset(_NAMES.split())
 """Every name of a module that the engine looks for (contract.py)."""
@@ -107,6 +109,22 @@ def uses_of(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
     return tuple(module.uses(config) if hasattr(module, "uses") else getattr(module, "USES", ()))
 
 
+def resources_of(module: ModuleType, config: StageConfig, part_bytes: int) -> Resources | None:
+    """What a stage declares that one task needs, for a part with so many bytes of text; None: it declares nothing."""
+    declare = getattr(module, "resources", None)  # a step of the user's own may import a module of that name
+    declared = declare(config, part_bytes) if callable(declare) else getattr(module, "RESOURCES", None)
+    if declared is not None and not isinstance(declared, Resources):
+        raise BrokenPromise(
+            f"its resources are of type {type(declared).__name__}, not Resources (gristmill.stages.contract)"
+        )
+    return declared
+
+
+def has_setup(module: ModuleType) -> bool:
+    """Whether a stage loads something once in each worker."""
+    return callable(getattr(module, "setup", None))
+
+
 def faults_of_reader(module: ModuleType) -> list[str]:
     """What keeps a module from being a reader."""
     wanted = {"read(piece, config)": "read", "SPLITTABLE(name)": "SPLITTABLE"}
@@ -142,19 +160,22 @@ def faults_of_step(module: ModuleType) -> list[str]:
         faults.append("it has no RECORD_SCHEMA")
     if kind == "sink":
         faults += [] if hasattr(module, "COUNTS") else ["it has no COUNTS"]
+    if has_setup(module) and kind not in ("map", "exchange"):
+        faults.append("it has setup, which is for apply and emit. Load what it needs where it needs it")
     faults += _faults_of_exchange(module) if kind == "exchange" else []
     return faults or _faults_of_calls(module, kind)
 
 
 def _faults_of_calls(module: ModuleType, kind: Kind) -> list[str]:
     """Functions that cannot be called as the contract says, by their arguments."""
-    models = ("models",) if getattr(module, "USES", ()) or hasattr(module, "uses") else ()
+    models: tuple[str, ...] = ("models",) if getattr(module, "USES", ()) or hasattr(module, "uses") else ()
+    loaded = (*models, *(["loaded"] if has_setup(module) else []))
     totals = ("totals",) if hasattr(module, "tally") else ()
     summaries = getattr(module, "SUMMARIES", {})
     calls: dict[str, tuple[int, tuple[str, ...]]] = {
-        "map": {"apply": (2, models)},
+        "map": {"apply": (2, loaded)},
         "exchange": {
-            "emit": (2, models),
+            "emit": (2, loaded),
             "tally": (3, ()),
             "totals": (2, ()),
             **dict.fromkeys(summaries.values(), (2, totals)),
@@ -166,6 +187,8 @@ def _faults_of_calls(module: ModuleType, kind: Kind) -> list[str]:
         "fit": {"fit": (3, models)},
         "asset": {"make": (2, models)},
     }.get(kind, {})
+    more: dict[str, tuple[int, tuple[str, ...]]] = {"resources": (2, ()), "setup": (1, models)}
+    calls |= {name: how for name, how in more.items() if callable(getattr(module, name, None))}
     faults = []
     for name, (given, named) in calls.items():
         try:
@@ -228,8 +251,9 @@ def _misspelt(module: ModuleType) -> list[str]:
     own = {
         name: 0.8 if name.isupper() else 0.9  # functions have more names of their own that resemble ours: ready, fits
         for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", module.__name__) == module.__name__
-        if (name.isupper() or inspect.isfunction(value)) and name not in _DECLARATIONS
+        if not name.startswith("_") and name not in _DECLARATIONS
+        if (inspect.isfunction(value) and value.__module__ == module.__name__)
+        or (name.isupper() and not callable(value) and not inspect.ismodule(value))
     }
     near = {name: get_close_matches(name, _DECLARATIONS - vars(module).keys(), 1, alike) for name, alike in own.items()}
     return [

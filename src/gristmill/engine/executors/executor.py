@@ -1,21 +1,28 @@
 """Where tasks run. An executor takes a task and gives its result; how and where is its own affair.
 
-To add one (Ray, Slurm): write a class with these members in a file of its own, and name it in `mill.EXECUTORS`;
+To add one, write a class with these members, and register it (`registry.py`);
 `tests/engine/test_executors.py` says what it must do. It must not retry: a worker that dies is reported, and the engine
 decides, the same for all of them (`insist.py`). What a task needs is in `work/needs.py`. Priorities are a wish, not a
 promise; results never depend on them.
 """
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-from gristmill.engine.work.memory import Memory
+from gristmill.counted import counted, size
+from gristmill.engine.work.memory import Memory, total_bytes, visible_gpus
 from gristmill.engine.work.perform import perform
+from gristmill.engine.work.setup import release
 from gristmill.engine.work.task import Result, Task
+from gristmill.errors import UserError
 from gristmill.printable import aside
+from gristmill.stages.contract import Resources
 from gristmill.store.store import Store
+
+Made = TypeVar("Made")
 
 
 class WorkerDied(Exception):
@@ -79,11 +86,56 @@ class Executor(Protocol):
     async def run(self, task: Task) -> Result:
         """The task's result. Raises WorkerDied, CorruptPart, UserError, or StageFailed."""
 
-    def alone(self) -> AbstractAsyncContextManager[StartWorker]:
+    def lacks(self, needs: Resources) -> str | None:
+        """What a task needs that no machine here has: `1 GPU, and this machine has none`; None: it can run."""
+
+    def alone(self, needs: Resources) -> AbstractAsyncContextManager[StartWorker]:
         """Wait until no task runs, hold back all others, and give a way to start workers that have it all."""
 
     def close(self) -> None:
         """End every worker now. Nothing that is half done may look finished."""
+
+
+async def in_thread(call: Callable[[], Made], discard: Callable[[Made], None] = lambda _: None) -> Made:
+    """What a call gives that may take long or hang, while the loop goes on. A caller that is cancelled does not wait
+    for the thread, and `discard` gets what comes too late.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Made] = loop.create_future()
+
+    def settle(made: list[Made], error: BaseException | None) -> None:
+        if future.done():
+            for late in made:
+                discard(late)
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(made[0])
+
+    def work() -> None:
+        made: list[Made] = []
+        error = None
+        try:
+            made.append(call())
+        except BaseException as failure:
+            error = failure
+        try:
+            loop.call_soon_threadsafe(settle, made, error)
+        except RuntimeError:  # the loop is over
+            for late in made:
+                discard(late)
+
+    threading.Thread(target=work, name="gristmill-call", daemon=True).start()
+    return await future
+
+
+def lacking(needs: Resources, memory: float | None, gpus: int, where: str = "this machine") -> str | None:
+    """What a task needs that a machine with so much memory and so many GPUs does not have."""
+    if needs.gpus > gpus:
+        return f"{counted(needs.gpus, 'GPU')}, and {where} has {gpus or 'none'}"
+    if memory is not None and needs.memory > memory:
+        return f"{size(needs.memory)} of memory, and {where} has {size(memory)}"
+    return None
 
 
 class InlineExecutor:
@@ -95,13 +147,21 @@ class InlineExecutor:
     slots = 1
     several_machines = False
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, workers: int | None = None, **_: Any) -> None:
+        if workers not in (None, 1):
+            raise UserError(
+                f"--workers {workers} asks for processes, and this run has one: a store in memory, or --executor "
+                "inline, is for this process alone. Leave --workers out."
+            )
         self._store = store
 
     async def run(self, task: Task) -> Result:
         await asyncio.sleep(0)
         with aside():
             return perform(task, self._store)
+
+    def lacks(self, needs: Resources) -> str | None:
+        return lacking(needs, total_bytes(), len(visible_gpus()))
 
     async def ask(self, task: Task) -> Result:
         return await self.run(task)
@@ -110,11 +170,11 @@ class InlineExecutor:
         return
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[StartWorker]:
+    async def alone(self, needs: Resources) -> AsyncIterator[StartWorker]:
         async def start() -> Worker:
             return self
 
         yield start
 
     def close(self) -> None:
-        return
+        release()

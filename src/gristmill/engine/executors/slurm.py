@@ -19,9 +19,11 @@ import math
 import pickle
 import secrets
 from bisect import insort
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from gristmill.engine.executors import sbatch
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
@@ -31,10 +33,11 @@ from gristmill.engine.executors.slurm_jobs import ALONE, MANY, Jobs
 from gristmill.engine.executors.slurm_member import Member
 from gristmill.engine.executors.slurm_runs import COMMENT, cancel_dead, hosts
 from gristmill.engine.executors.wire import NAME_BYTES, Unproven, accept
-from gristmill.engine.work.needs import needs_of
+from gristmill.engine.work.needs import HOST_BYTES, declared_for, needs_of, rounded
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.recipe.cluster import ClusterFields
+from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
 from gristmill.store.store import Store
 
@@ -57,10 +60,12 @@ class _Waiting:
     task: Task = field(compare=False)
     memory: int = field(compare=False)
     place: asyncio.Future[Member] = field(compare=False)
+    kind: str = field(default=MANY, compare=False)
+    """Of the jobs that can do it."""
 
 
 class SlurmExecutor:
-    """Runs tasks in jobs of Slurm."""
+    """Runs tasks in jobs of Slurm. A step that declares what its tasks need has jobs of that size."""
 
     several_machines = True
 
@@ -73,6 +78,7 @@ class SlurmExecutor:
         note: Callable[[str], None] = lambda _: None,
         cluster: ClusterFields | None = None,
         recipe: str = "run",
+        **_: Any,
     ) -> None:
         sbatch.require()
         self._cluster = cluster or ClusterFields()
@@ -90,10 +96,11 @@ class SlurmExecutor:
         self._jobs = Jobs(self._cluster, f"gristmill-{recipe}", jobs, self._tell)
         self._members: set[Member] = set()
         self._waiting: list[_Waiting] = []
-        self._reservations: list[asyncio.Future[Member]] = []
-        self._alone_now = 0
+        self._reservations: list[tuple[str, asyncio.Future[Member]]] = []
+        """The kind of job that somebody waits to have alone."""
+        self._alone_now: Counter[str] = Counter()
         self._counter = itertools.count(1)
-        self._kinds = (MANY, ALONE) if self._cluster.alone else (MANY,)
+        self._kind_alone = ALONE if self._cluster.alone else MANY
         self._longest_s: dict[str, float] = {}
         """By step: the longest that one of its tasks took."""
         self._timeouts: dict[str, int] = {}
@@ -110,8 +117,9 @@ class SlurmExecutor:
     async def run(self, task: Task) -> Result:
         await self._begin()
         loop = asyncio.get_running_loop()
-        memory = needs_of(task.work).memory_bytes
-        waiting = _Waiting(task.order, next(self._counter), task, memory, loop.create_future())
+        needs = needs_of(task.work)
+        kind = MANY if declared_for(task.work) is None else self._kind_of(needs)
+        waiting = _Waiting(task.order, next(self._counter), task, needs.memory, loop.create_future(), kind)
         insort(self._waiting, waiting)
         self._hand_out()
         self._stirred.set()
@@ -136,24 +144,40 @@ class SlurmExecutor:
             member.release(waiting.number)
             self._hand_out()
 
+    def lacks(self, needs: Resources) -> str | None:
+        """Slurm itself refuses jobs that no node is large enough for."""
+        return None
+
+    def _kind_of(self, declared: Resources) -> str:
+        """The jobs for tasks that need that much."""
+        memory = rounded(declared.memory + HOST_BYTES)
+        kind = f"{declared.cores} cores, {memory >> 20} MB, {declared.gpus} GPUs"
+        self._jobs.declared.setdefault(kind, declared.model_copy(update={"memory": memory}))
+        return kind
+
+    @property
+    def _kinds(self) -> list[str]:
+        return [*dict.fromkeys((MANY, self._kind_alone)), *self._jobs.declared]
+
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[StartWorker]:
+    async def alone(self, needs: Resources) -> AsyncIterator[StartWorker]:
         """A job for one task. Others go on in other jobs: they have memory of their own."""
         await self._begin()
         held: list[Member] = []
+        kind = self._kind_of(needs) if needs.gpus else self._kind_alone
 
         async def start() -> _Worker:
             if not held or held[-1].is_gone:
-                held.append(await self._reserve())
+                held.append(await self._reserve(kind))
             number = await held[-1].call("start")
             assert isinstance(number, int)
             return _Worker(held[-1], number)
 
-        self._alone_now += 1
+        self._alone_now[kind] += 1
         try:
             yield start
         finally:
-            self._alone_now -= 1
+            self._alone_now[kind] -= 1
             for member in held:
                 if not member.is_gone:
                     member.post("together")
@@ -224,7 +248,7 @@ class SlurmExecutor:
 
     def _fail(self, failure: BaseException) -> None:
         self._failure = self._failure or failure
-        places = [waiting.place for waiting in self._waiting] + self._reservations
+        places = [waiting.place for waiting in self._waiting] + [place for _, place in self._reservations]
         for place in places:
             if not place.done():
                 place.set_exception(self._failure)
@@ -248,11 +272,13 @@ class SlurmExecutor:
 
     def _wanted(self, kind: str) -> int:
         """How many jobs of a kind there is work for."""
-        alone = self._alone_now if kind == self._kinds[-1] else 0
+        alone = self._alone_now[kind]
         if kind == ALONE:
             return alone
-        tasks = len(self._waiting) + sum(len(member.held) for member in self._members)
-        return min(self._jobs.most, math.ceil(tasks / self._cluster.cpus) + alone)
+        tasks = sum(waiting.kind == kind for waiting in self._waiting)
+        tasks += sum(len(member.held) for member in self._members if member.kind == kind)
+        at_once = 1 if kind in self._jobs.declared else self._cluster.cpus
+        return min(self._jobs.most, math.ceil(tasks / at_once) + alone)
 
     def _send_idle_away(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -284,6 +310,8 @@ class SlurmExecutor:
         try:
             wire = await accept(reader, writer, self._name, self._secret)
             member = Member(wire, await wire.receive())
+            if member.kind in self._jobs.declared:
+                member.slots = 1
         except (Unproven, EOFError):
             writer.close()
             return
@@ -336,17 +364,17 @@ class SlurmExecutor:
 
     # Tasks and jobs meet
 
-    async def _reserve(self) -> Member:
+    async def _reserve(self, kind: str) -> Member:
         """A job that is at nothing else."""
         place: asyncio.Future[Member] = asyncio.get_running_loop().create_future()
-        self._reservations.append(place)
+        self._reservations.append((kind, place))
         self._hand_out()
         self._stirred.set()
         try:
             return await place
         finally:
-            if place in self._reservations:
-                self._reservations.remove(place)
+            if (kind, place) in self._reservations:
+                self._reservations.remove((kind, place))
 
     def _hand_out(self) -> None:
         """Give tasks, in order, to jobs that have room and time for them; first, jobs to those that want one alone.
@@ -357,10 +385,17 @@ class SlurmExecutor:
         if self._is_closed or self._failure is not None:
             return
         self._give_alone()
-        free = [member for member in self._members if member.has_slot and member.kind == MANY]
+        for kind in self._kinds:
+            self._hand_out_to(kind)
+
+    def _hand_out_to(self, kind: str) -> None:
+        free = [member for member in self._members if member.has_slot and member.kind == kind]
         at = 0
         while free and at < len(self._waiting):
             waiting = self._waiting[at]
+            if waiting.kind != kind:
+                at += 1
+                continue
             if waiting.place.done():
                 del self._waiting[at]
                 continue
@@ -385,8 +420,7 @@ class SlurmExecutor:
             free = [member for member in free if not member.is_gone]
 
     def _give_alone(self) -> None:
-        kind = self._kinds[-1]
-        for place in list(self._reservations):
+        for kind, place in list(self._reservations):
             candidates = [member for member in self._members if member.kind == kind and not member.is_reserved]
             if place.done() or not candidates:
                 continue
@@ -394,7 +428,7 @@ class SlurmExecutor:
             if not chosen.held:
                 chosen.is_reserved = True
                 place.set_result(chosen)
-                self._reservations.remove(place)
+                self._reservations.remove((kind, place))
             else:
                 for member in candidates:
                     member.is_draining = member is chosen

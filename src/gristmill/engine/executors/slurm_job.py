@@ -253,8 +253,10 @@ class _Host:
         return result
 
     async def _start_worker(self) -> int:
+        from gristmill.stages.contract import Resources
+
         if self._start is None:
-            self._start = await self._alone.enter_async_context(self._executor.alone())
+            self._start = await self._alone.enter_async_context(self._executor.alone(Resources()))
         number = len(self._workers)
         self._workers[number] = await self._start()
         return number

@@ -12,10 +12,13 @@ from gristmill.engine.executors.sbatch import Busy, Job
 from gristmill.engine.executors.slurm_job import KIND
 from gristmill.engine.executors.slurm_member import Member
 from gristmill.errors import UserError
-from gristmill.recipe.cluster import ClusterFields
+from gristmill.recipe.cluster import ClusterFields, Value
+from gristmill.stages.contract import Resources
 
 ALONE, MANY = "alone", "many"
 """Kinds of jobs."""
+SIZES = ("cpus-per-task", "mem", "gres", "mem-per-cpu", "mem-per-gpu", "cpus-per-gpu", "gpus", "gpus-per-node")
+"""Options of sbatch that say how large a job is."""
 FIRST_LOOK_S, LONGEST_LOOK_S = 0.25, 30.0
 """Seconds between looks at the queue: twice as many each time, and the first again when something changed."""
 STILLBORN = 3
@@ -51,6 +54,8 @@ class Jobs:
     def __init__(self, cluster: ClusterFields, name: str, most: int, tell: Callable[[str], None]) -> None:
         self.name = name
         self.most = most
+        self.declared: dict[str, Resources] = {}
+        """Kinds of jobs that do one task at a time, of steps that declare what a task needs."""
         self._cluster = cluster
         self._tell = tell
         self._text = self._comment = ""
@@ -205,10 +210,18 @@ class Jobs:
             if count > there:
                 await asyncio.to_thread(self._submit, kind, count - there)
 
+    def options_of(self, kind: str) -> dict[str, Value]:
+        """Options of sbatch for jobs of a kind: what their tasks declare takes the place of what the recipe says."""
+        if (needs := self.declared.get(kind)) is None:
+            return {**self._cluster.sbatch, **(self._cluster.alone if kind == ALONE else {})}
+        own = {name: value for name, value in self._cluster.sbatch.items() if name not in SIZES}
+        own |= {"cpus-per-task": needs.cores, "mem": f"{needs.memory >> 20}M"}
+        return own | ({"gres": f"gpu:{needs.gpus}"} if needs.gpus else {})
+
     def _submit(self, kind: str, count: int) -> None:
         """In a thread. What was asked for while everything ended is taken back at once."""
         self._max_array = self._max_array or sbatch.max_array()
-        options = {**self._cluster.sbatch, **(self._cluster.alone if kind == ALONE else {})}
+        options = self.options_of(kind)
         environment = {**self._environment, KIND: kind}
         for some in sbatch.split(count, self._max_array):
             if self._is_closed:

@@ -19,6 +19,7 @@ from statistics import median
 from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDied
 from gristmill.engine.executors.insist import Note
 from gristmill.engine.work.task import Result, Task
+from gristmill.stages.contract import Resources
 
 TIMES = 3.0
 """What its kind takes: a task that takes more is a straggler."""
@@ -86,9 +87,12 @@ class Stragglers:
         self._beaten.update(one.runs)
         return result
 
-    def alone(self) -> AbstractAsyncContextManager[StartWorker]:
+    def lacks(self, needs: Resources) -> str | None:
+        return self._executor.lacks(needs)
+
+    def alone(self, needs: Resources) -> AbstractAsyncContextManager[StartWorker]:
         self._end_beaten()
-        return self._executor.alone()
+        return self._executor.alone(needs)
 
     def close(self) -> None:
         self._end_beaten()

@@ -1,26 +1,29 @@
-"""Who of those that wait may begin: as many at once as there are slots, those with the lowest order first."""
+"""Which waiting tasks may begin: as many as cores, memory and GPUs allow, those with the lowest order first."""
 
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+
+from gristmill.stages.contract import Resources
+
+_ONE_SLOT = Resources()
 
 
 class Turns:
-    """Slots, and the memory that those who have one may hold together (None: whatever they like).
+    """Slots, one for each core of a task, and the memory (None: any amount) and GPUs that tasks share.
 
-    Who needs more than there is has his turn when nobody else has one.
+    A task that needs more than there is has its turn when no other has one.
     """
 
-    def __init__(self, slots: int, memory: int | None = None) -> None:
+    def __init__(self, slots: int, memory: int | None = None, gpus: int = 0) -> None:
         self.slots = slots
         self.taken = 0
-        self._memory = memory
-        self._held = 0
-        """What those at work are thought to need."""
-        self._waiting: list[tuple[tuple[int, ...], int, int, asyncio.Future[None]]] = []
-        """Order, number, memory."""
+        self._memory, self._memory_taken = memory, 0
+        self._gpus, self._gpus_taken = gpus, 0
+        self._waiting: list[tuple[tuple[int, ...], int, Resources, asyncio.Future[None]]] = []
+        """Order, number, needs."""
         self._numbers = itertools.count()
         self._held_back = 0
         """By how many all who wait are held back."""
@@ -28,18 +31,17 @@ class Turns:
         """Done when nobody is at work."""
 
     @asynccontextmanager
-    async def turn(self, order: tuple[int, ...], memory: int = 0) -> AsyncIterator[None]:
-        """A slot, from the moment that it is one's turn."""
+    async def turn(self, order: tuple[int, ...], needs: Resources = _ONE_SLOT) -> AsyncIterator[None]:
+        """What a task needs, from the moment that it is its turn."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (order, next(self._numbers), memory, future))
+        heapq.heappush(self._waiting, (order, next(self._numbers), needs, future))
         self.hand_out()
         try:
             await future
             yield
         finally:
             if future.done() and not future.cancelled():  # also of one who was called off just when it was his turn
-                self.taken -= 1
-                self._held -= memory
+                self._take(needs, -1)
                 self.hand_out()
 
     @contextmanager
@@ -59,18 +61,30 @@ class Turns:
             await self._idle[-1]
 
     def hand_out(self) -> None:
-        """Give free slots to those who wait."""
+        """Give what is free to those who wait."""
         if not self.taken:
             for idle in self._idle:
                 if not idle.done():
                     idle.set_result(None)
             self._idle.clear()
-        while not self._held_back and self._waiting and self.taken < self.slots and self._has_room(self._waiting[0][2]):
-            *_, memory, future = heapq.heappop(self._waiting)
+        while not self._held_back and self._waiting and self._has_room(self._waiting[0][2]):
+            *_, needs, future = heapq.heappop(self._waiting)
             if not future.cancelled():
                 future.set_result(None)
-                self.taken += 1
-                self._held += memory
+                self._take(needs, 1)
 
-    def _has_room(self, memory: int) -> bool:
-        return self._memory is None or not self.taken or self._held + memory <= self._memory
+    def _take(self, needs: Resources, sign: int) -> None:
+        self.taken += sign * needs.cores
+        self._memory_taken += sign * needs.memory
+        self._gpus_taken += sign * needs.gpus
+
+    def fits_beside(self, kept: Sequence[Resources]) -> bool:
+        """Whether memory and GPUs suffice for the tasks at work and for what idle workers keep."""
+        memory, gpus = sum(needs.memory for needs in kept), sum(needs.gpus for needs in kept)
+        has_memory = self._memory is None or self._memory_taken + memory <= self._memory
+        return has_memory and self._gpus_taken + gpus <= self._gpus
+
+    def _has_room(self, needs: Resources) -> bool:
+        if not self.taken:
+            return self.slots > 0
+        return self.taken + needs.cores <= self.slots and self.fits_beside([needs])

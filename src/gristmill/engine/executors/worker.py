@@ -5,6 +5,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any
 
 from gristmill.engine.executors.executor import StageFailed, WorkerDied
 from gristmill.engine.work.memory import peak_bytes
+from gristmill.engine.work.setup import is_loaded, release
 from gristmill.engine.work.task import Task
 from gristmill.errors import UserError
 from gristmill.kernels import compiling
@@ -26,6 +28,8 @@ from gristmill.store.store import CorruptPart, Store
 
 BEGUN = "begun"
 """What a worker says first of every task."""
+RELEASE_S = 5.0
+"""Seconds that an idle worker has to release what its stages loaded."""
 UNABLE = 70
 """Exit code of a worker that can send no answer."""
 COMPILES = b"compiles"
@@ -48,13 +52,20 @@ def serve(pipe: Connection, environment: Mapping[str, str], store: Store, code: 
     compiling.tell = partial(pipe.send_bytes, COMPILES)
     me = os.getpid()
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(pipe, inbox), daemon=True).start()
+    may_release = threading.Event()
+    threading.Thread(target=_listen, args=(pipe, inbox, may_release), daemon=True).start()
     while True:
         asked = inbox.get()
+        if not asked:
+            release()
+            os._exit(0)
+        may_release.clear()
         reply(pipe, BEGUN)
         answer = _answer(asked, store)
         if os.getpid() != me:  # a step forked, and this is its child: the worker itself will answer
             os._exit(0)
+        if is_loaded():
+            may_release.set()
         reply(pipe, answer)
         if isinstance(answer, WorkerDied):
             os._exit(1)
@@ -65,12 +76,13 @@ def compile_ahead(pipe: Connection, names: Sequence[str], stages: Sequence[str])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.excepthook = sys.__excepthook__
-    threading.Thread(target=_listen, args=(pipe, queue.SimpleQueue()), daemon=True).start()
+    threading.Thread(target=_listen, args=(pipe, queue.SimpleQueue(), threading.Event()), daemon=True).start()
     compile_all(names, stages)
 
 
-def _listen(pipe: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
-    """The pipe is read in a thread so that a closed one (the parent is gone) ends a busy worker too.
+def _listen(pipe: Connection, inbox: "queue.SimpleQueue[bytes]", may_release: threading.Event) -> None:
+    """The pipe is read in a thread so that a closed one (the parent is gone) ends a busy worker too. An idle one that
+    loaded something releases it first (an empty message), if that does not take long.
 
     A worker that cannot hear is of no use, whatever the reason; somebody would wait for its answer for ever.
     """
@@ -78,6 +90,9 @@ def _listen(pipe: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
         while True:
             inbox.put(pipe.recv_bytes())
     finally:
+        if may_release.is_set():
+            inbox.put(b"")
+            time.sleep(RELEASE_S)
         os._exit(1)
 
 

@@ -23,7 +23,7 @@ from gristmill.schema import DOCUMENTS
 from gristmill.stages import COPIES as COPIES
 from gristmill.stages import CORPUS as CORPUS
 from gristmill.stages import INDEX as INDEX
-from gristmill.stages.contract import StageConfig, fields_of_output
+from gristmill.stages.contract import Resources, StageConfig, fields_of_output
 from gristmill.stages.dedup import copies_left
 from gristmill.stages.dedup.scope import scope_reads
 from gristmill.stages.dedup.scope_words import SCOPE_WORDS, Scope
@@ -33,6 +33,7 @@ from gristmill.stages.stage_interface import (
     adds_layer,
     kind_of,
     libraries_of,
+    resources_of,
     schema_of,
     version_of,
 )
@@ -85,6 +86,11 @@ class Graph:
 
     def read_node(self, source: str) -> Node:
         return self.nodes[f"{source}/{INGEST}"]
+
+    def declared(self, node: Node) -> Resources | None:
+        """What a stage declares that a task needs, for the largest part that its sources are cut into."""
+        part_bytes = max((self.recipe.sources[source].part_bytes for source in node.sources), default=0)
+        return resources_of(importlib.import_module(node.module), node.config, part_bytes)
 
     @property
     def modules(self) -> list[str]:

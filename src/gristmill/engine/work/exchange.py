@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from gristmill.engine.work.borders import check_emitted, check_places, check_round, check_tally
 from gristmill.engine.work.rows import Batch, count_reasons, mark_crashed, model_paths, read_batches
+from gristmill.engine.work.setup import with_loaded
 from gristmill.engine.work.shuffle import HotKey, Outgoing, blocks_of, cut, read_all
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
 from gristmill.schema import layer_schema
@@ -46,14 +47,14 @@ def with_origin(records: pa.RecordBatch, batch: Batch, rows_hash: str) -> pa.Rec
 
 def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     module = importlib.import_module(work.module)
-    models = model_paths(work.models, store)
+    more = with_loaded(module, work.config, model_paths(work.models, store))
     rows_hash, batches = read_batches(work, store)
     tables = []
     seen = 0
     metrics = {"rows_sent": 0, "records": 0}
     tally: dict[str, Any] = {}
     for batch in batches:
-        records = module.emit(batch.columns, work.config, **models)
+        records = module.emit(batch.columns, work.config, **more)
         records = check_emitted(records, batch.columns.num_rows, work.module, module.RECORD_SCHEMA)
         if probe:
             seen += batch.columns.num_rows

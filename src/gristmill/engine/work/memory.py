@@ -1,5 +1,8 @@
-"""How much memory there is and how much a process took, as far as the system tells (Linux; elsewhere less)."""
+"""What this machine has, memory, cores and GPUs, and how much memory a process took, as far as the system tells (Linux;
+elsewhere less).
+"""
 
+import glob
 import os
 import resource
 from collections.abc import Iterator
@@ -45,6 +48,18 @@ def total_bytes() -> int | None:
     """The memory of this machine, or of the container or job that we are in; None where the system does not tell."""
     whole = _line("/proc/meminfo", "MemTotal:")
     return None if whole is None else min(whole, *(limit for limit, _, _ in _cgroup_limits()), whole)
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def visible_gpus() -> list[str]:
+    """The NVIDIA devices that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        return [str(number) for number, _ in enumerate(glob.glob("/dev/nvidia[0-9]*"))]
+    return [name for name in given.split(",") if name.strip() not in ("", "-1", "NoDevFiles")]
 
 
 def peak_bytes(process: int | None = None) -> int:

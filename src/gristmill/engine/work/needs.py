@@ -1,17 +1,19 @@
-"""What a task takes while it runs, about: executors share out a machine's memory by it, and clusters ask for so much.
+"""What a task needs while it runs: executors share out a machine by it, and ask clusters for as much.
 
-Bounds of stages and of the engine say most of it (a part, a range of keys, a shard); what is measured is in the cost of
-every task (`peak_rss_bytes`), and `python -m bench reducers` compares. How long it takes goes by the bytes that it
-reads.
+A stage may declare it. Otherwise it is one core and an estimate of memory, which follows from bounds of stages and of
+the engine (a part, a range of keys, a shard); what is measured is in the cost of every task (`peak_rss_bytes`), and
+`python -m bench reducers` compares. How long it takes goes by the bytes that it reads.
 """
 
+import importlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from types import ModuleType
 
 from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import Build, Collect, Fit, Map, Merge, Preview, Read, Reduce, Scatter, Work, gated_only
 from gristmill.recipe.columns import Columns
-from gristmill.stages.contract import Piece
+from gristmill.stages.contract import Piece, Resources
+from gristmill.stages.stage_interface import has_setup, resources_of
 from gristmill.store.segments import Segment, SegmentList
 from gristmill.store.store import Part
 
@@ -24,16 +26,42 @@ BUILDING = 3
 FITTED_BYTES = 1 << 30
 """A fit reads all documents one batch after the other; what it gathers is its own affair."""
 
-
-@dataclass(frozen=True)
-class Needs:
-    memory_bytes: int
-    cores: int = 1
-    """Stages run on one: kernels let go of Python's lock, but none starts a thread of its own."""
+HOST_BYTES = 200 << 20
+"""The process that hosts workers on a cluster, and the server that they come from."""
+STEP_BYTES = 256 << 20
+"""Clusters keep a queue for each size of memory: sizes are rounded up to multiples of this."""
 
 
-def needs_of(work: Work) -> Needs:
-    return Needs(PROCESS_BYTES + _data_bytes(work))
+def rounded(memory: int) -> int:
+    return -(-memory // STEP_BYTES) * STEP_BYTES
+
+
+def needs_of(work: Work) -> Resources:
+    declared = declared_for(work) or Resources()
+    return declared if declared.memory else declared.model_copy(update={"memory": PROCESS_BYTES + _data_bytes(work)})
+
+
+def declared_for(work: Work) -> Resources | None:
+    """What the stage declares for a task that runs its code."""
+    if (module := _module_of(work)) is None:
+        return None
+    if isinstance(work, Map | Scatter):
+        part_bytes = max((part.payload_bytes for part in work.layers), default=0)
+    else:
+        part_bytes = work.part_bytes if isinstance(work, Read) else bytes_read(work)
+    return resources_of(module, work.config, part_bytes)  # type: ignore[union-attr]
+
+
+def kept_for(node: str, work: Work) -> str:
+    """The step that a worker is kept for after a task, because it loads something (`setup`, a GPU); else empty."""
+    module = _module_of(work)
+    loads = isinstance(work, Map) and module is not None and has_setup(module)
+    return node if loads or needs_of(work).gpus else ""
+
+
+def _module_of(work: Work) -> ModuleType | None:
+    has_code = hasattr(work, "module") and not isinstance(work, Preview | Collect)
+    return importlib.import_module(work.module) if has_code else None  # type: ignore[union-attr]
 
 
 def _data_bytes(work: Work) -> int:

@@ -25,6 +25,7 @@ from gristmill.engine.work.rows import (
     read_batches,
     read_many,
 )
+from gristmill.engine.work.setup import with_loaded
 from gristmill.engine.work.shuffle import perform_merge
 from gristmill.engine.work.sink import perform_build, perform_gather, perform_scatter
 from gristmill.engine.work.task import (
@@ -152,13 +153,13 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
     module = importlib.import_module(work.module)
     promised = schema_of(module, work.config)
     schema = layer_schema(promised)
-    models = model_paths(work.models, store)
+    more = with_loaded(module, work.config, model_paths(work.models, store))
     rows_hash, batches = read_batches(work, store)
     writer = PartWriter(schema)
     seen = 0
     metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
     for batch in batches:
-        answers = module.apply(batch.columns, work.config, **models)
+        answers = module.apply(batch.columns, work.config, **more)
         answers = check_answers(answers, batch.columns.num_rows, work.module, promised)
         if probe:
             seen += batch.columns.num_rows
