@@ -24,11 +24,13 @@ class _AsGiven:
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         kind = param.type_descriptor.annotation
-        is_list = kind == list[str]
-        texts = value if is_list and value else (value,)
-        is_text = (is_list or kind is str) and all(type(one) is str and one.isascii() for one in texts)
-        if (value is None and not is_list) or is_text or (kind is not str and type(value) is kind):
-            return list(value) if is_list else value
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        texts = value if kind == list[str] else (value,)
+        if kind in (str, list[str]) and all(type(one) is str and one.isascii() for one in texts):
+            return value if kind is str else list(value)
+        if kind in (bool, int, float) and type(value) is kind:  # a default: what is typed is text
+            return value
         param._runtime_param = None
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
