@@ -357,4 +357,5 @@ def test_work_grows_no_faster_than_the_corpus(name, projects):
         corpora = [Asked(*one) for one in zip((projects[0], *projects), (DOCUMENTS[0], *DOCUMENTS), strict=True)]
         work = [work_of(lambda asked=asked: QUERIES[name](asked)) for asked in corpora]
     less, more = np.diff(work[1:]).tolist()
-    assert more <= MOST_GROWTH * max(less, work[1] // 4), f"work {work[1:]} for {DOCUMENTS} documents"
+    # What a query takes at any size must not hide how it grows: opening a recipe is a hundred times as much.
+    assert more <= MOST_GROWTH * max(less, work[1] // 100), f"work {work[1:]} for {DOCUMENTS} documents"
