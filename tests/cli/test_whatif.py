@@ -89,7 +89,7 @@ def test_a_setting_that_others_override_says_which(routes, say, asked, change, t
     """An answer of nothing is no surprise then."""
     assert told in say("whatif", routes.project.recipe, change).out
     assert told in asked(change)[0]["exceptions"][0]
-    assert asked("text/heuristics.gopher_quality.min_words=1")[0]["exceptions"] == []
+    assert asked("text/heuristics.gopher_quality.min_stop_words=1")[0]["exceptions"] == []
     (told,) = asked("text/heuristics.gopher_quality.max_mean_word_chars=11")[0]["exceptions"]
     assert told.startswith("gopher_quality.max_mean_word_chars takes the place of the thresholds that other languages")
 

@@ -21,6 +21,7 @@ from gristmill.recipe.plain_words import tell
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml_lines import parse
 from gristmill.stages.contract import OtherSetting, StageConfig
+from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.stage_interface import before_of, part_config
 
 NEAR_DEDUP = "near_dedup"
@@ -175,8 +176,6 @@ def _parts(node: Node, config: StageConfig) -> dict[str, StageConfig]:
 
 def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Iterable[str]:
     module = importlib.import_module(node.module)
-    for path in sorted(set(fields) & set(getattr(module, "for_all_languages", lambda _: ())(config))):
-        yield f"{path} takes the place of the thresholds that other languages have, unless it is set under by_language."
     for path in fields if hasattr(module, "exceptions") else ():
         found: Mapping[str, OtherSetting] = module.exceptions(config, path)
         for is_built_in, whose in ((False, "the recipe has another value"), (True, "a built-in exception holds")):
@@ -186,6 +185,10 @@ def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Itera
                     f"{node.id}.{path} does not decide for {', '.join(labels)}: there {whose}, which does. "
                     f"Ask about that: {node.id}.{found[labels[0]].path}=VALUE"
                 )
+    knows_language = any(LABEL in column for view in node.views.values() for column in view.columns)
+    held = module.for_all_languages(config) if knows_language and hasattr(module, "for_all_languages") else ()
+    for path in sorted(set(fields).intersection(held)):
+        yield f"{path} takes the place of the thresholds that other languages have, unless it is set under by_language."
 
 
 def _kind_of(node: Node, kind: Any, path: Sequence[str]) -> Any:
