@@ -17,7 +17,7 @@ from gristmill.stages.decontaminate.index import write_index
 from gristmill.stages.decontaminate.suite import Suite
 from gristmill.stages.decontaminate.units import units_of
 
-VERSION = 5
+VERSION = 6
 LIBRARIES = ("unicode",)
 _SHOWN = 5
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gristmill.stages.decontaminate import eval_index
 
-VERSION = 5
+VERSION = 6
 LIBRARIES = ("unicode",)
 
 

@@ -16,7 +16,7 @@ from gristmill.stages.contract import StageConfig
 from gristmill.stages.decontaminate.findings import Finding, find
 from gristmill.stages.decontaminate.index import open_index
 
-VERSION = 5
+VERSION = 6
 LIBRARIES = ("unicode",)
 JUDGES = False
 ONLY_KEPT = True

@@ -16,7 +16,7 @@ from gristmill.stages.decontaminate.suite_lock import has_lock
 
 __all__ = ["apply", "metrics", "warnings"]
 
-VERSION = 5
+VERSION = 6
 LIBRARIES = ("unicode",)
 JUDGES = False
 ONLY_KEPT = True
