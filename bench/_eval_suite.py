@@ -78,6 +78,16 @@ def _described(suite: Path, entries: list[str]) -> Path:
     return suite
 
 
+def described(suite: Path, benchmarks: dict[str, tuple[list[dict[str, Any]], str]]) -> Path:
+    """A folder with benchmarks: of each its records, and the ready description that reads them."""
+    suite.mkdir(parents=True)
+    for name, (items, _) in benchmarks.items():
+        (suite / f"{name}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    return _described(
+        suite, [f"  {name}: {{files: {name}.jsonl, like: {like}}}" for name, (_, like) in benchmarks.items()]
+    )
+
+
 def _copy(data: Path, suite: Path, name: str) -> str:
     file, like = FILES[name]
     shutil.copyfile(data / "bench" / file, suite / file)

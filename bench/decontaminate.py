@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench._clean_texts import clean_texts, half_of, sources, texts_below, with_boilerplate
-from bench._eval_suite import OWN, build_half, build_suite, records
+from bench._eval_suite import FILES, OWN, build_half, build_suite, described, records
 from bench._plants import WAYS, WITHIN, planted
 from bench.inputs import made_up_texts, measurement, scratch
 from gristmill.stages.decontaminate import eval_match, eval_scan, eval_suite
@@ -266,12 +266,56 @@ def planted_by_others(data: Path, judge: Judge) -> Iterator[dict]:
         yield measurement(f"decontaminate.planted, {mode}, {len(held)} documents", float(np.mean(held)), "flagged")
 
 
+PROMPTS: tuple[tuple[str, str, str, str], ...] = (
+    ("{q}", "", "", ""),
+    ("Question: {q}\nChoices:\n{c}\nAnswer:", "{l}. {x}", "\n", "A"),
+    ("Question: {q} Choices: {c} Answer:", "{l}. {x}", " ", "A"),
+    ("{q} Options: {c} Answer:", "({l}) {x}", " ", "A"),
+    ("{q} Options: {c}  Answer: ", "{l}) {x}", " ", "A"),
+    ("Question: {q}\nChoices: {c}\nAnswer:", "{l}. {x}", ", ", "A"),
+    ("Q: {q}\nOptions: {c}\nA:", "{l}: {x}", "; ", "A"),
+    ("Question: {q}\nChoices:\n{c}\nAnswer:", "{l}. {x}", "\n", "1"),
+    ("Question: {q}\nOptions:\n{c}\nAnswer:", "- {x}", "\n", ""),
+    ("Question: {q}\nChoices: {c}\nAnswer:", "{x}", ", ", ""),
+    ("Answer the following multiple choice question.\n\n{q}\n\n{c}\n\nAnswer:", "{l}. {x}", "\n", "A"),
+)
+"""Styles of a prompt: all of it, one choice, what is between choices, and the first label."""
+PROMPTED, PROMPT_ITEMS = ("arc_easy", "arc_challenge", "openbook_qa", "piqa", "copa"), 25
+
+
+def prompted(data: Path) -> Iterator[dict]:
+    """Items in llm-foundry form whose questions are prompts; texts have the question and its right answer behind it."""
+    places = carriers(data)
+    for like in ("commonsenseqa", "arc", "multiple_choice"):
+        found = []
+        for number, (whole, one, between, label) in enumerate(PROMPTS):
+            items, texts = [], []
+            for benchmark in PROMPTED:
+                drawn = random.Random(benchmark).sample(
+                    list(records(data / "bench" / FILES[benchmark][0])), PROMPT_ITEMS
+                )
+                for at, record in enumerate(drawn):
+                    asked, choices = record["query"].removeprefix("Question: ").strip(), record["choices"]
+                    labels = [chr(ord(label or "A") + place) for place in range(len(choices))]
+                    listed = between.join(
+                        one.format(l=name, x=text) for name, text in zip(labels, choices, strict=True)
+                    )
+                    items.append({**record, "query": whole.format(q=asked, c=listed)})
+                    answered = f"{asked}{' ' if number % 2 else chr(10)}{choices[record['gold']]}"
+                    texts.append(planted(answered, places[at], within=False))
+            with scratch() as folder:
+                flags = judge_of(described(folder / "suite", {"prompted": (items, like)})).flags(texts)
+            found += [place in flags for place in range(len(texts))]
+        yield measurement(f"decontaminate.prompted, like {like}, {len(found)}", float(np.mean(found)), "share")
+
+
 def held_out(data: Path, half: str, misses: bool, texts: Path | None = None) -> Iterator[dict]:
     """Recall and flags on one half of benchmarks and texts, which are divided by their sources; or on other texts."""
     with scratch() as folder:
         judge = judge_of(build_half(data, folder, half))
         if not texts:
             yield from recall(data, judge, misses, HELD_OUT)
+            yield from prompted(data) if half == "all" else ()
         kinds: dict[str, list[str]] = {}
         for source, text in texts_below(texts) if texts else sources(data):
             if texts or half in (half_of(source), "all"):

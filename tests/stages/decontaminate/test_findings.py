@@ -175,6 +175,8 @@ def test_a_question_in_quotes_is_a_mention(tmp_path):
         ("def add(x, y):\n    x += y\n    return x\n", "def plus(a, b):\n    a += b\n    return a\n", False),
         (SPLIT, SPLIT.replace("line", "row"), True),
         (SPLIT, SPLIT.replace("line", "row").replace("key", "flour"), False),
+        (SPLIT, SPLIT.replace("line", "row").replace("key", "key "), False),
+        ("def f(n):\n    a = tuple(n)\n    return a\n", "def g(x):\n    b = tuple(x)\n    return b\n", True),
     ],
 )
 def test_small_code_under_other_names_says_enough(tmp_path, code, copy, is_found):
@@ -182,6 +184,54 @@ def test_small_code_under_other_names_says_enough(tmp_path, code, copy, is_found
     one = item(0, c=[], code=code)
     step = step_of(tmp_path, one, settings={"b": ", code: code"})
     assert flagged(step, f"import os\n\n\n{copy}\n\nprint(os.name, len(os.name))\n") == [is_found]
+
+
+@pytest.mark.parametrize(
+    ("question", "copy", "is_found"),
+    [
+        ("what is the meaning of life", "What is the meaning of", False),
+        ("What is new in this version?", "What is New in Version 2?", False),
+        ("how to delete a file", "command to delete a file", False),
+        ("Protect wooden surface from moisture.", "Protect wooden surface from", True),
+        ("use baby wipes for hemorrhoids", "use the baby wipes for hemorrhoids", True),
+        ("How to apply sunscreen to the face?", "How to apply sunscreen to the whole face?", True),
+        ("To mix salt and sugar together, you can", "To then mix salt and sugar together, you can", True),
+        ("To mix salt and sugar together, you can", "To mix salt and sugar together, you never can", True),
+    ],
+)
+def test_the_fewer_words_are_left_the_more_they_say(tmp_path, question, copy, is_found):
+    """A copy with changes, or cut off, counts by the information of the words that are left of the question."""
+    step = step_of(tmp_path, {"id": "i0", "q": question, "a": "none of them"}, settings=None)
+    assert flagged(step, f"{prose(1)}.\n\n{copy}\n\n{prose(2)}", copy) == [is_found, is_found]
+
+
+def test_a_letter_is_no_answer_of_a_short_question(tmp_path):
+    """A text that names a drive has its letter beside it."""
+    one = {"id": "i0", "q": "Name of the drive", "a": "C", "c": ["C", "A", "D", "E"]}
+    assert flagged(step_of(tmp_path, one), f"{prose(1)}: the name of the drive (c:, d:, ...) {prose(2)}") == [False]
+
+
+def test_a_statement_is_no_heading(tmp_path):
+    """A short sentence with `I` or `it` is found to the sign where it ends with a full stop."""
+    questions = ["I ate it raw.", "Can I eat it raw?"]
+    step = step_of(tmp_path, *({"id": str(n), "q": q, "a": "none"} for n, q in enumerate(questions)), settings=None)
+    assert flagged(step, *(f"{prose(1)}.\n\n{q}\n\n{prose(2)}" for q in questions)) == [True, False]
+
+
+def test_emphasis_ends_no_sentence(tmp_path):
+    """A short question that goes on behind `*` says too little; behind a full stop it is a sentence."""
+    step = step_of(tmp_path, {"id": "i0", "q": "how to install python", "a": "none of them"}, settings=None)
+    texts = [f"{prose(1)}.\n\nHow to install *python* {prose(2)}", f"{prose(1)}.\n\nHow to install python. {prose(2)}"]
+    assert flagged(step, *texts) == [False, True]
+
+
+def test_the_first_line_of_a_program_is_no_question(tmp_path):
+    """It is in other programs, too: the code says whether it is the item."""
+    code = "def last_item(items):\n    if not items:\n        return None\n    return items[-1]"
+    first, _, rest = code.partition("\n")
+    step = step_of(tmp_path, {"id": "i0", "q": first, "a": "x", "code": code}, settings={"b": ", code: code"})
+    texts = [f"import os\n\n\n{first}\n{body}\n" for body in ("    return items.pop()", rest)]
+    assert flagged(step, *texts) == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 MIN_TOKENS = 8
 """Code with fewer tokens has no seed (`CODE_SEED`)."""
-MIN_SPECIFIC = 16
+MIN_SPECIFIC = 15
 """The least sum of tokens and of letters that a copy under other names keeps: `x += y; return x` is in any program."""
 MIN_EDITED = 24
 """Tokens of code that is found with edits; less must agree in all tokens and literals."""
@@ -43,8 +43,8 @@ _ASIDE = re.compile(
 )
 """Strings and comments, of which a copy may have others."""
 _NUMBER = re.compile(r"(?<![\w.])\d[\w.]*+")
-_FILLED_IN = re.compile(r"\{[^{}]*+\}|\W")
-"""In a string: names that an f-string fills in, and signs, which are escaped in several ways."""
+_FILLED_IN = re.compile(r"\{[^{}]*+\}|[\\'\"]")
+"""In a string: names that an f-string fills in, and quotes and backslashes, which are written in several ways."""
 _ELSEWHERE = 50
 """Times that a word which stands between words in code, too, leads to prose, besides those that are known."""
 _BUILT_IN = """

@@ -46,6 +46,7 @@ from gristmill.stages.decontaminate.units import (
     Unit,
     count_words,
     information,
+    least_left,
     says_much,
     says_something,
     weights_of,
@@ -339,14 +340,15 @@ def _marked(found: list[_Placed], index: Index, budget: _Budget) -> Iterator[Fin
             pieces.setdefault(one.finding.item, set()).add(one.finding.piece)
     for finding, table, words, spans in found:
         unit = index.units[table][finding.unit]
-        is_supported = any(
+        is_long = finding.rule != FUZZY or index.weights[table][finding.unit] >= EDITED  # else it says enough, or not
+        is_supported = is_long and any(
             budget.allows(SUPPORT_COST) and _is_supported(unit, words, low, high, index) for low, high in spans
         )
         if is_supported or any(_says_enough(finding, table, words, low, high, index) for low, high in spans):
             held = pieces.get(finding.item, set())
             is_whole = is_supported or {QUESTION, CODE} <= held or {QUESTION, ANSWER} <= held
-            is_long = finding.piece != QUESTION or _words_in(index.items[unit.item]) >= STRONG
-            yield finding._replace(whole=is_whole and is_long, says=_says(unit, table, words, spans))
+            is_an_item = finding.piece != QUESTION or _words_in(index.items[unit.item]) >= STRONG
+            yield finding._replace(whole=is_whole and is_an_item, says=_says(unit, table, words, spans))
 
 
 def _says(unit: Unit, table: str, words: Words, spans: Sequence[tuple[int, int]]) -> int:
@@ -365,18 +367,22 @@ def _says_enough(finding: Finding, table: str, words: Words, low: int, high: int
         return True
     if finding.rule == NGRAM or unit.needs == SUPPORT:
         return False
-    says, size, question = information(unit.text), index.weights[table][finding.unit], index.items[unit.item].question
-    is_little = not says_much(question)
-    if high - low < MOST * len(spelled(unit.text)):  # a beginning may say less than the whole
-        says, size = information(words.read(low, high)), min(size, high - low)
-        is_little |= says < ENOUGH
-    in_a_line = is_little or size < (STRONG if is_fuzzy else ALONE)
-    if size < (EDITED if is_little else IN_A_LINE):
+    own, question = spelled(unit.text), index.items[unit.item].question
+    says, size, edge = information(unit.text), index.weights[table][finding.unit], 0
+    if is_fuzzy:  # what changed, or is cut off, says nothing; its first or last word may have been exchanged
+        low, high = words.with_ends(low, high, own)
+        common = words.in_common(low, min(high, low + NEAR_WORDS), own)
+        says, edge, is_beginning = information(" ".join(common)), 1, common == own[: high - low]
+        size = min(size, len(common)) if is_beginning or len(common) < MOST * len(own) else size
+        if says < least_left(size, is_beginning):
+            return False
+    is_little = not says_much(question) or says < ENOUGH
+    if not is_fuzzy and (says < LITTLE or size < (EDITED if is_little else IN_A_LINE)):
         ways = (True, False) if question.rstrip()[-1] in SENTENCE_ENDS else (True,)
         alone = any(words.stands_alone(low, high, in_a_line, is_strict=not in_a_line) for in_a_line in ways)
         return alone and words.is_verbatim(low, question)
-    # With changes its first or last word may have been exchanged.
-    return says >= LITTLE and words.stands_alone(low, high, in_a_line, int(is_fuzzy), says < PLENTY)
+    in_a_line = is_little or size < (STRONG if is_fuzzy else ALONE)
+    return words.stands_alone(low, high, in_a_line, edge, says < PLENTY)
 
 
 def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -> bool:
@@ -402,8 +408,8 @@ def _is_supported(unit: Unit, words: Words, low: int, high: int, index: Index) -
     # The less a question and its choices say, the closer they have to be.
     if information(*rest) < (PLENTY if is_little else ENOUGH):
         last = min(high + BESIDE_WORDS + 2 * len(together), last)
-    # `Version 2.0` is not answered by `2.0`: support says something that the question does not.
-    says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 1)
+    # `Version 2.0` is not answered by `2.0`, nor any question by a letter: support says what the question does not.
+    says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 2)
     is_open = len(question.words) >= ALONE
     # `Define entropy.` is not answered where a sentence goes on: `we define entropy as a measure of disorder`.
     is_asked = is_open or words.stands_alone(low, high, False)

@@ -20,15 +20,16 @@ from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.tokens import fill_kept
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.decontaminate.code_tokens import code_units, count_tokens, marks_of
+from gristmill.stages.decontaminate.passage import spelled
 from gristmill.stages.decontaminate.suite import Item, Protection
 from gristmill.stages.decontaminate.suite_form import item_from
 from gristmill.stages.decontaminate.support import support_of
 from gristmill.stages.decontaminate.units import (
     ANSWER,
+    CHANGED,
     CODE,
     COMMON_ITEMS,
     CUT,
-    EDITED,
     NO_MARKS,
     QUESTION,
     SAVED,
@@ -39,6 +40,8 @@ from gristmill.stages.decontaminate.units import (
     Unit,
     count_words,
     from_saved,
+    information,
+    least_left,
     saved_form,
     table_of,
     units_of,
@@ -118,7 +121,7 @@ def write_index(
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
         # Code that was edited is found by runs of its tokens: alignments cost as much as all else and found little.
         aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_)
-        aligned &= weights >= np.array([EDITED if u.piece == QUESTION else STRONG for u in units])
+        aligned &= weights >= np.array([CHANGED if u.piece == QUESTION else STRONG for u in units])
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         width = {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name]
         besides = led if name == SHORT else NO_MARKS
@@ -161,8 +164,9 @@ def _cuts(units: Sequence[Unit], words: Counted, weights: Array, edits: Array) -
     cuts = np.full(len(units), NO_CUT)
     for number in asked:
         size = len(words.of(number))
-        least = max(CUT * size, EDITED * size / weights[number], shared[first[units[number].item]] + 1)
-        cuts[number] = np.ceil(least) if least < size else NO_CUT
+        each, own = weights[number] / size, spelled(units[number].text)
+        begins = range(int(np.ceil(max(CUT * size, SEED_WORDS, shared[first[units[number].item]] + 1))), size)
+        cuts[number] = next((n for n in begins if information(" ".join(own[:n])) >= least_left(n * each, True)), NO_CUT)
     return cuts
 
 

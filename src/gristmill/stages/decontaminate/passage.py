@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -77,12 +78,26 @@ class Words:
     def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0, is_strict: bool = False) -> bool:
         """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
         or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves, perhaps with a
-        label. `is_strict`: quotes, colons and brackets before them do not count.
+        label. `is_strict`: quotes, colons and brackets before them do not count, nor does emphasis behind them.
         """
         begins = any(self._begins(place, in_a_line, is_strict) for place in range(max(first - edge, 0), first + 1))
         return begins and any(
-            self._ends(place, in_a_line) for place in range(last, min(last + edge, len(self.spans)) + 1)
+            self._ends(place, in_a_line, is_strict) for place in range(last, min(last + edge, len(self.spans)) + 1)
         )
+
+    def _each(self, first: int, last: int) -> list[str]:
+        return [self.letters(at, at + 1) for at in range(max(first, 0), min(last, len(self.spans)))]
+
+    def with_ends(self, first: int, last: int, own: Sequence[str]) -> tuple[int, int]:
+        """The place of a copy with changes, with its first or last word where one more was put in beside that."""
+        before, after = self._each(first - 2, first + 1), self._each(last - 1, last + 2)
+        first -= 2 * (len(before) == 3 and before[0] == own[0] not in before[1:])
+        return first, last + 2 * (len(after) == 3 and after[2] == own[-1] not in after[:2])
+
+    def in_common(self, first: int, last: int, own: Sequence[str]) -> list[str]:
+        """The words of an item that are between two places, each as often."""
+        here = self._each(first, last)
+        return [one for number, one in enumerate(own) if own[:number].count(one) < here.count(one)]
 
     def is_verbatim(self, first: int, text: str) -> bool:
         """Whether a text is there to the sign, and no sign behind it, where its first word is."""
@@ -101,11 +116,11 @@ class Words:
         ends = SENTENCE_ENDS if is_strict else _ENDS
         return "\n" in before if in_a_line else bool(ends & set(before)) or before.count("\n") > 1
 
-    def _ends(self, last: int, in_a_line: bool) -> bool:
+    def _ends(self, last: int, in_a_line: bool, is_strict: bool = False) -> bool:
         if last == len(self.spans):
             return True
         after = self.text[self.spans[last - 1, 1] : self.spans[last, 0]].decode("utf-8", "replace")
-        return "\n" in after or (not in_a_line and bool(_ENDS & set(after)))
+        return "\n" in after or (not in_a_line and bool(_ENDS.difference("*" * is_strict) & set(after)))
 
     def share(self, wanted: Array, low: int, high: int) -> float:
         """How much of some words is between two places, in any order, each as often as wanted."""

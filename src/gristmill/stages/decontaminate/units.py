@@ -54,9 +54,8 @@ STRONG = 8
 phrases that people write for themselves (`The sun is responsible for`)."""
 ALONE = 4
 """Words of a question that flags where it stands alone between other sentences."""
-EDITED = 6
-"""Words of a question that is found with a word changed: one that has a line for itself, and of STRONG words or more
-wherever a longer one would be."""
+EDITED, CHANGED = 6, 5
+"""Words of a question that flags with one changed or with little information, in a line for itself; with MUCH, 5."""
 CUT = 0.6
 """The share of the words of a question that flags where the rest is cut off: with numbers that are several words
 (`1,000`), 70% of what is between spaces may be less."""
@@ -68,9 +67,9 @@ LEAST = 3
 """The least `information` of a question that flags where a line is that question to the sign."""
 LITTLE = 4
 """The least `information` of a question of EDITED words that flags where it has a line for itself."""
-PLENTY = 14
+PLENTY, MUCH = 14, 20
 """The least `information` of a question that flags in quotes or after a colon, too: `What is the capital of France?`,
-which people also write as an example, has 13."""
+which people also write as an example, has 13; and of fewer than EDITED words that are left of a question."""
 SHARED = 3
 """Items that may have the same question before it is taken for a phrase of the benchmark's."""
 COMMON_ITEMS = 10
@@ -100,9 +99,9 @@ COMMON_WORDS = frozenset(_COMMON.split())
 SENTENCE_ENDS = frozenset(".!?…。！？؟۔।॥።፧։།༎။។៕")
 _HEADING = re.compile(
     r"(?i)\W*(?:what|why|who|where|when|how)(?:['’]s|\W+(?:is|are|was|were))\b"
-    r"|.*\b(?:i|we|my|our|it|its|this|these)\b"
+    r"|(?=\W*(?:what|why|who|where|when|how)\b|.*\?\W*\Z).*\b(?:i|we|my|our|it|its|this|these)\b"
 )
-"""Questions that ask what a thing is, or point at the text around them."""
+"""Questions that ask what a thing is, or point at the text around them. A sentence without `?` is none."""
 _SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
@@ -196,7 +195,12 @@ def says_it_verbatim(question: str) -> bool:
     size = sum(not word.isdigit() for word in _WORD.findall(question))
     if size < IN_A_LINE:
         return size > 1 and says >= ENOUGH and question.rstrip()[-1] in SENTENCE_ENDS
-    return says >= LEAST and not _HEADING.match(question)
+    return (says >= LEAST or size >= EDITED) and not _HEADING.match(question)
+
+
+def least_left(size: float, is_beginning: bool) -> int:
+    """The least `information` of what is left of a question with changes, or cut off: few words must say more."""
+    return MUCH if size < EDITED else LITTLE if size >= STRONG or is_beginning else ENOUGH
 
 
 @lru_cache(maxsize=1 << 16)
@@ -257,6 +261,7 @@ def _needs(item: Item, words: float, is_shared: bool, protection: Protection) ->
         if words >= STRONG and says >= LITTLE:
             return NOTHING
         is_line = (words >= EDITED and says >= LITTLE) or (words >= IN_A_LINE and says_much(item.question))
+        is_line &= not any(item.question in text for text in item.code)  # the first line of a program
         if is_line or (says_it_verbatim(item.question) and not item.code):
             return ALONE_OR_SUPPORT
     return SUPPORT if supported else None
