@@ -332,7 +332,7 @@ class _ReservedWorker:
 def _work(about: bytes) -> Callable[[Mapping[str, str], bytes, str], Any]:
     """What Ray runs. It goes to each of its processes once, with all that is inside of it."""
 
-    def perform(versions: Any, asked: bytes, step: str) -> Any:
+    def perform(versions: Any, asked: bytes, step: str = "") -> Any:
         from gristmill.engine.executors import ray_host
 
         return ray_host.perform(about, versions, asked, step)
