@@ -80,7 +80,7 @@ class RayExecutor:
         self._about = pickle.dumps(About(store, self._probe, modules, code or {}))
         self._work = self._ray.remote(max_retries=0, scheduling_strategy="SPREAD")(_work(self._about))
         # A process that had a GPU holds memory of it until it ends.
-        self._work_on_gpu = self._ray.remote(max_retries=0, max_calls=1)(_work(self._about))
+        self._work_on_gpu = self._ray.remote(max_retries=0, max_calls=1)(_work(self._about, is_last=True))
         self._wishes: dict[str, int] = {}
         """Memory for tasks that had too little."""
         self._running: set[Any] = set()
@@ -329,13 +329,13 @@ class _ReservedWorker:
             self._actor.kill.remote(self._number)
 
 
-def _work(about: bytes) -> Callable[[Mapping[str, str], bytes, str], Any]:
+def _work(about: bytes, is_last: bool = False) -> Callable[[Mapping[str, str], bytes, str], Any]:
     """What Ray runs. It goes to each of its processes once, with all that is inside of it."""
 
-    def perform(versions: Any, asked: bytes, step: str) -> Any:
+    def perform(versions: Any, asked: bytes, step: str = "") -> Any:
         from gristmill.engine.executors import ray_host
 
-        return ray_host.perform(about, versions, asked, step)
+        return ray_host.perform(about, versions, asked, step, is_last)
 
     return perform
 

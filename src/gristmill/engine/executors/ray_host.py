@@ -64,13 +64,16 @@ def sources() -> str:
     return f"of sources {installation()['gristmill']}"
 
 
-def perform(about: bytes, versions: Mapping[str, str], asked: bytes, step: str = "") -> Answer:
+def perform(about: bytes, versions: Mapping[str, str], asked: bytes, step: str = "", is_last: bool = False) -> Answer:
     """Have a task done here. `about` is an About, and `asked` a task, as the driver packed them; `step`: the one that
-    the worker is kept for, if it is.
+    the worker is kept for, if it is. `is_last`: Ray ends this process after the task.
     """
     try:
         compare(versions)
-        return _loop().run_until_complete(_host(about).do(asked, step))
+        answer = _loop().run_until_complete(_host(about).do(asked, step))
+        if is_last:
+            _host(about).executor.close()
+        return answer
     except UserError as error:
         return error
 
