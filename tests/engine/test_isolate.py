@@ -66,11 +66,21 @@ class Worker:
 
 def mapping(rows, poisoned=()):
     part = Part("ab" * 32, "parquet", 10, rows)
-    return Task("key", "all/step", "part 0", Map("a_module", StageConfig(), (part,), (), (), {}, poisoned=poisoned))
+    return Task(
+        "key",
+        "all/step",
+        "part 0",
+        Map("gristmill.stages.select.heuristics", StageConfig(), (part,), (), (), {}, poisoned=poisoned),
+    )
 
 
 def reading(*pieces):
-    return Task("key", "a/ingest", "read 0", Read("a_module", StageConfig(), pieces, {}, "a", None, None, 1 << 20))
+    return Task(
+        "key",
+        "a/ingest",
+        "read 0",
+        Read("gristmill.stages.ingest.jsonl", StageConfig(), pieces, {}, "a", None, None, 1 << 20),
+    )
 
 
 def on_rows(*fatal, cause="SIGSEGV"):
@@ -235,7 +245,7 @@ def test_a_step_that_kills_itself_costs_21_workers_and_gives_no_document_up():
             raise WorkerDied("SIGKILL", False, True)
 
         @asynccontextmanager
-        async def alone(self):
+        async def alone(self, needs):
             yield self.start
 
         async def start(self):

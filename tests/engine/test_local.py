@@ -17,8 +17,8 @@ from gristmill.engine.work import perform
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.places import Place
+from gristmill.processes import name_of, runs
 from gristmill.stages.contract import Resources
-from gristmill.store.processes import name_of, runs
 from gristmill.store.store import CorruptPart, Store
 
 

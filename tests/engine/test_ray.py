@@ -20,9 +20,9 @@ from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.needs import PROCESS_BYTES
 from gristmill.engine.work.task import Hash, Map, Result, Task
 from gristmill.errors import UserError
+from gristmill.processes import name_of, runs
 from gristmill.recipe.load import load
 from gristmill.stages.contract import Resources
-from gristmill.store.processes import name_of, runs
 from gristmill.store.store import Store
 from stagebox import loads
 

@@ -14,20 +14,20 @@ MAY_IMPORT = {
     "objects": {"errors"},
     "shardformat": {"objects", "counted", "errors"},
     "loader": {"kernels", "shardformat", "counted", "errors", "printable"},
-    "store": {"objects", "errors", "schema", "places", "thrift"},
+    "store": {"objects", "errors", "processes", "schema", "places", "thrift"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
     "stages": {
         *("tokenizer", "shardformat", "kernels"),
-        *("counted", "data_files", "errors", "expression", "schema", "places", "checked", "thrift"),
+        *("counted", "data_files", "errors", "expression", "schema", "places", "checked", "processes", "thrift"),
     },
     "recipe": {"stages", "objects", "counted", "errors", "schema", "places", "printable"},
     "engine": {
         *("recipe", "stages", "store", "shardformat", "kernels", "objects"),
-        *("counted", "errors", "schema", "places", "checked", "printable", "stopping"),
+        *("counted", "errors", "processes", "schema", "places", "checked", "printable", "stopping"),
     },
     "query": {
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat"),
-        *("counted", "errors", "schema", "places", "printable"),
+        *("counted", "errors", "processes", "schema", "places", "printable"),
     },
     "report": {"stages", "tokenizer", "kernels", "counted", "errors", "schema", "places", "printable"},
     "api": {
@@ -36,7 +36,7 @@ MAY_IMPORT = {
     },
     "cli": {
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
-        *("counted", "errors", "expression", "schema", "places", "printable", "stopping"),
+        *("counted", "errors", "processes", "expression", "schema", "places", "printable", "stopping"),
     },
 }
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.store.processes import here
+from gristmill.processes import here
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import CorruptPart, Part, Store
 

@@ -113,7 +113,7 @@ def _module_of(name: str) -> ModuleType:
             raise
         raise UserError(
             f"gristmill {name} is a separate package, which is not installed, so nothing was done. Install it: "
-            f"pip install 'gristmill[{name}]'"
+            f"pip install ./plugins/{name} in a clone of Gristmill"
         ) from None
 
 

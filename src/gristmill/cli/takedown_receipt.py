@@ -17,6 +17,7 @@ from gristmill.engine.publish.run_record import end_of
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
+from gristmill.processes import new_folder
 from gristmill.query.lookup import find
 from gristmill.query.published import Published
 from gristmill.query.takedown import fields_of, requests_of, text_of, texts_of, would_go
@@ -29,7 +30,6 @@ from gristmill.stages.takedown.requests import ITEMS
 from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, in_part, make_sets
 from gristmill.stages.takedown.takedown_sets import FEWEST
 from gristmill.stages.takedown.takedown_sets import VERSION as WORDS
-from gristmill.store.processes import new_folder
 
 SETS = "shingles.parquet"
 PAGE = "receipt.html"

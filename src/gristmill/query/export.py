@@ -28,6 +28,7 @@ from gristmill.engine.plan.graph import CORPUS, Node
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.places import is_url
+from gristmill.processes import name_of_self, runs
 from gristmill.query.audit import recorded_config
 from gristmill.query.columns import Columns, origin_of
 from gristmill.query.croissant import croissant
@@ -37,7 +38,6 @@ from gristmill.recipe.columns import INGEST
 from gristmill.recipe.mistakes import suggest
 from gristmill.stages.scrub import scrub
 from gristmill.store.parquet import join, open_parts
-from gristmill.store.processes import name_of_self, runs
 
 FORMATS = ("parquet", "jsonl.zst")
 FILE_BYTES = 500_000_000

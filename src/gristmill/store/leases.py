@@ -21,8 +21,8 @@ from typing import Literal
 
 from gristmill.errors import UserError
 from gristmill.objects.patience import Unreachable
+from gristmill.processes import name_of_self, runs
 from gristmill.store.faults import Unwritable
-from gristmill.store.processes import name_of_self, runs
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Store
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from fsspec.implementations.memory import MemoryFileSystem
 
 from gristmill.objects.system import ObjectSystem
+from gristmill.processes import name_of_self, runs
 from gristmill.store.faults import Unwritable, unwritable
 from gristmill.store.files import About, Answer
-from gristmill.store.processes import name_of_self, runs
 from gristmill.store.shelves import Page, Shelves
 
 if TYPE_CHECKING:

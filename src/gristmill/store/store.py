@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.errors import UserError
 from gristmill.places import local_path, system_of
+from gristmill.processes import name_of_self
 from gristmill.store.disk import DiskFiles
 from gristmill.store.faults import Unwritable
 from gristmill.store.fetched import fetched
 from gristmill.store.files import About, Answer, Files
-from gristmill.store.processes import name_of_self
 from gristmill.store.records import DAMAGED, DamagedRecord, RecordBody, pack, unpack
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and records need none of it

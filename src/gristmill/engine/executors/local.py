@@ -39,9 +39,9 @@ from gristmill.engine.work.needs import kept_for, needs_of
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.kernels.ahead import to_compile
+from gristmill.processes import name_of, runs
 from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
-from gristmill.store.processes import name_of, runs
 from gristmill.store.store import Store
 
 STARTS = 8

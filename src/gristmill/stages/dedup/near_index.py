@@ -21,10 +21,10 @@ from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.text.unicode_data import UNICODE_VERSION
 from gristmill.places import place_of
+from gristmill.processes import new_folder
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup.keep_order import ID_BYTES, fixed_bytes
 from gristmill.stages.dedup.near_candidates import Config
-from gristmill.store.processes import new_folder
 
 Array = np.ndarray[Any, Any]
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from gristmill.store.processes import name_of, name_of_self, new_folder
+from gristmill.processes import name_of, name_of_self, new_folder
 
 
 def test_what_a_killed_process_left_beside_a_folder_goes(tmp_path):
