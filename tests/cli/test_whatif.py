@@ -100,6 +100,7 @@ def test_a_setting_that_others_override_says_which(routes, say, asked, change, t
         ("text.heuristics.gopher_quality.min_words=1", "mean text/heuristics.gopher_quality.min_words?"),
         ("steps.web.heuristcs.c4.min_sentences=1", "mean web/heuristics.c4.min_sentences?"),
         ("my_module.heuristics.gopher_quality.min_words=1", "mean heuristics.gopher_quality.min_words?"),
+        ("gopher_qualities.heuristics.gopher_quality.min_words=1", "mean heuristics.gopher_quality.min_words?"),
         ("gopher_quality.min_words=1", "mean heuristics.gopher_quality.min_words?"),
         ("heuristcs.gopher_quality.min_words=1", "mean heuristics.gopher_quality.min_words?"),
         ("heuristics.min_sentences=1", "mean c4.min_sentences?"),

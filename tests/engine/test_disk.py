@@ -35,6 +35,18 @@ def test_rules_of_thumb_before_the_first_run(project):
     assert disk_of(project).most_bytes > 1.5 * few.most_bytes
 
 
+def test_a_file_that_a_setting_names_counts(project):
+    """It is copied into the store, once for all steps that name it."""
+    (project.folder / "words.txt").write_text("mill\n" * 400_000)
+    steps = "  - stagebox.word_list: {words: words.txt}\n  - stagebox.listed"
+    project.write_recipe(steps=steps)
+    assert disk_of(project).least_bytes > 2_000_000
+    project.run()
+    done = disk_of(project)
+    assert done.most_bytes == 0
+    assert done.stored_bytes > 2_000_000
+
+
 SMALL = {
     "one file of some documents": (1, 30, "  - stagebox.length\n  - stagebox.exact"),
     "exchanges of many rounds": (1, 200, "  - stagebox.exact\n  - stagebox.two_rounds\n  - stagebox.upper"),

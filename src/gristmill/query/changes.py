@@ -115,10 +115,12 @@ def _meant(path: Sequence[str], nodes: Sequence[Node]) -> str | None:
     near = nearest(path[0], sorted({name for node in nodes for name in (node.id, node.name)}))
     if near:
         return ".".join([near, *path[1:]])
+    if len(path) > 2 and (inner := _meant(path[1:], nodes)):  # an own step as a recipe has it: module.function
+        return inner
     for node in nodes:
         if field := nearest(path[0], type(node.config).model_fields):
             return ".".join([node.name, field, *path[1:]])
-    return _meant(path[1:], nodes) if len(path) > 2 else None  # an own step as a recipe has it: module.function
+    return None
 
 
 def _uses(node: Node, path: str) -> bool:

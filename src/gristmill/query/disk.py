@@ -110,6 +110,17 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
         least += manifests + need.least
         most += manifests + need.most
         parts_to_come += each * max(len(made.missing), need.tasks - len(made.tasks))
+    files = {
+        part.hash: part
+        for node in run.graph.nodes.values()
+        for file in node.files.values()
+        for _, _, part in file.files
+    }
+    for part in files.values():  # files that settings name are copied into the store
+        if store.has_part(part):
+            stored += part.file_bytes
+        else:
+            least, most = least + part.file_bytes, most + part.file_bytes
     folders = _folders_bytes(parts_there)
     more = _folders_bytes(parts_there + parts_to_come) - folders
     return Disk(int(least + more), int(most + more), int(stored + folders), measured, free_bytes(store))

@@ -164,6 +164,8 @@ class StageRecords:
         if node.id in self._datasets:
             return self._datasets[node.id]
         made, written = self._made(node.id), {}
+        # Counts are added as tasks end, in any order; the bytes of the record must not depend on it.
+        metrics = orjson.loads(orjson.dumps(made.metrics, option=orjson.OPT_SORT_KEYS))
         for source in node.sources if node.has_layers else ("",):
             at = ((source, one.order) for one in self._documents[source]) if node.has_layers else (MODEL,)
             sums = {"rows": 0, "file_bytes": 0}
@@ -175,11 +177,11 @@ class StageRecords:
                 **sums,
             }
             if not node.has_layers:
-                manifest["metrics"] = made.metrics
+                manifest["metrics"] = metrics
             else:
                 manifest["source"] = source
                 manifest["schema"] = {item.name: str(item.type) for item in _columns(node)}
-                manifest["metrics"] = made.metrics if len(node.sources) == 1 else {}
+                manifest["metrics"] = metrics if len(node.sources) == 1 else {}
             if node.has_layers and node.kind != "read":
                 manifest["aligned_to"] = self.write_datasets(self._graph.read_node(source))[source]
             name = digest(manifest)
