@@ -162,7 +162,7 @@ def test_copies_are_read_as_they_look(text):
         "Ｔｈｅ ｍｉｌｌ grinds ２５ 𝐜𝐨𝐟𝐟𝐞𝐞 𝓫𝓮𝓪𝓷𝓼 of ⓣⓗⓔ finest flour",
         "The mill grinds 25 coﬀee beans of the ﬁnest ﬂour",
         "The m\x01il\x7fl gr\x1binds 2\x005 cof\x9bfee bea\x80ns of the fin\x1cest\x08 flour",
-        "The mi\u0336l\u0332l grïnds 2\u03055 cöffee beans of the fin\u0363est flo\U0001d167ur",
+        "The mi\u0336l\u0332l grïnds 2\u03055 cöffee beans of the fin\u0363est flo\U0001d167\u20dd\ufffeur",
         "The m\u00adill gri\u200bnds 2\u20605 cof\ufe0ffee be\u200dans of\u200b the fin\u034fest\ufeff flo\u202eur",
     ],
 )
@@ -184,6 +184,13 @@ def test_canonically_equal_texts_are_read_alike():
         apart = unicodedata.normalize("NFD", sign)
         if apart != sign != "\u0ddd" and unicodedata.category(sign)[0] in "LMN" and sign == known(sign):
             assert lower(apart.translate(readings())) == lower(sign.translate(readings())), hex(ord(sign))
+
+
+def test_voiced_kana_are_other_letters():
+    """In full and half width."""
+    for plain, voiced in (("かき", "がぎ"), ("はは", "ぱぱ"), ("ホール", "ボール"), ("ﾊﾝ", "ﾊﾟﾝ")):
+        assert shingles(plain, 1, tables=copy_tables()) != shingles(voiced, 1, tables=copy_tables())
+    assert shingles("ﾊﾟﾝ ｶﾞ", 1, tables=copy_tables()) == shingles("パン ガ", 1, tables=copy_tables())
 
 
 def test_words_of_other_scripts_stay_words_in_any_case():

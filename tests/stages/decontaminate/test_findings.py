@@ -225,6 +225,13 @@ def test_emphasis_ends_no_sentence(tmp_path):
     assert flagged(step, *texts) == [False, True]
 
 
+def test_a_sentence_that_goes_on_behind_a_comma_is_no_question(tmp_path):
+    """Also where emphasis or a bracket ends before the comma."""
+    step = step_of(tmp_path, {"id": "i0", "q": "Grease the lower stone", "a": "none of them"}, settings=None)
+    texts = [f"{prose(1)} in **mill.txt**{sign} grease the lower stone: {prose(2)}" for sign in (",", ".")]
+    assert flagged(step, *texts) == [False, True]
+
+
 def test_the_first_line_of_a_program_is_no_question(tmp_path):
     """It is in other programs, too: the code says whether it is the item."""
     code = "def last_item(items):\n    if not items:\n        return None\n    return items[-1]"

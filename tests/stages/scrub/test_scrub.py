@@ -119,6 +119,26 @@ def test_pseudonyms_have_the_form_and_no_owner(key):
     assert card[4].startswith("ZZ")
 
 
+@pytest.mark.parametrize(
+    ("url", "after"),
+    [
+        ("?q=card+4532+0151+1283+0366", "?q=card+<CARD>"),
+        ("?q=card%204532%200151%201283%200366&b=1", "?q=card+<CARD>&b=1"),
+        ("whois/93.184.216.34", "whois/<IP>"),
+        ("?ip=2a00%3A1450%3A4001%3A80b%3A%3A200e#top", "?ip=<IP>#top"),
+        ("?m=jane%2540mill.org", "?m=<EMAIL>"),
+        ("?m=jane%40mill.org", "?m=<EMAIL>"),
+        ("2024/10/20/page-12.html?id=12345&v=1.2.3&x=a%20b", None),
+    ],
+)
+def test_urls_are_also_searched_decoded(url, after):
+    """What is found there goes; a URL without anything keeps its spelling."""
+    before = pa.array([f"https://mill.org/{url}", None])
+    made, changed = scrub.scrub_column(before, scrub.Config())
+    assert made.to_pylist() == [f"https://mill.org/{after or url}", None]
+    assert changed == (after is not None)
+
+
 def test_nulls_and_texts_without_anything():
     """A null stays null throughout; a text without findings has empty lists."""
     rows = scrub_texts([None, "nothing", ""]).to_pylist()

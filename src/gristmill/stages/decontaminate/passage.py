@@ -113,7 +113,7 @@ class Words:
         if _LABEL.search(self.text[max(start - LABEL_BYTES, 0) : start]):
             return True
         before = self.text[self.spans[first - 1, 1] : start].decode("utf-8", "replace")
-        ends = SENTENCE_ENDS if is_strict else _ENDS
+        ends = frozenset() if before.rstrip().endswith(",") else SENTENCE_ENDS if is_strict else _ENDS
         return "\n" in before if in_a_line else bool(ends & set(before)) or before.count("\n") > 1
 
     def _ends(self, last: int, in_a_line: bool, is_strict: bool = False) -> bool:

@@ -53,16 +53,15 @@ _SPELT = re.compile(
 SPELT_STEP, _MOST_SPELT = 60, 120
 """Bytes that are looked at together, and around them."""
 _LARGE = frozenset({"com", "net", "org", "edu", "gov", "mil", "info", "biz"})
-_NO_DOMAIN = re.compile(
-    rf".*\.(?:a[mst]|be|by|do|in|is|it|me|my|no|so|to|us|(?!(?:{'|'.join(sorted(_LARGE))})$)[a-z]{{3,}})"
-)
+_RARE = re.compile(rf".*\.(?!(?:{'|'.join(sorted(_LARGE))})$)[a-z]{{3,}}")
+_WORD = re.compile(r".*\.(?:a[mst]|be|by|do|in|is|it|me|my|no|so|to|us)")
 """`look at the dot in it`: without brackets, no country."""
 _ORDINARY = frozenset(read_table(__file__, "words.toml")["ordinary"].split())
 
 
 def _is_sentence(name: str, domain: str) -> bool:
     """Whether words around ` at ` or ` @ ` read as a sentence: `he worked at mill dot com`, `concert @ mill.org`."""
-    return name in _ORDINARY or _NO_DOMAIN.fullmatch(domain) is not None
+    return name in _ORDINARY or _RARE.fullmatch(domain) is not None
 
 
 def find_email(text: bytes, start: int, stop: int, kept: Collection[str]) -> Iterator[Finding]:
@@ -138,12 +137,13 @@ def find_spelt(text: bytes, start: int, kept: Collection[str]) -> Iterator[Findi
         name, domain, last = (
             re.sub(_DOT, b".", part, flags=re.IGNORECASE).decode().lower() for part in found.group(1, 3, 4)
         )
-        value = f"{name}@{domain}{last}"
+        value, host = f"{name}@{domain}{last}", domain + last
         bare = not re.search(rb"[\[({]", found[2])
-        marked = found[2] == b" AT " and not found[1].isupper() and not _NO_DOMAIN.fullmatch(domain + last)
-        if bare and (b"dot" not in found[3].lower() or not (marked or not _is_sentence(name, domain + last))):
+        is_rare = _RARE.fullmatch(host) or _WORD.fullmatch(host)
+        marked = found[2] == b" AT " and not found[1].isupper()
+        if bare and (b"dot" not in found[3].lower() or is_rare or not (marked or name not in _ORDINARY)):
             continue
-        if has_suffix(domain + last) and not _is_kept(domain + last, kept):
+        if has_suffix(host) and not _is_kept(host, kept):
             yield Finding(found.start(), found.end(), "email", value)
 
 

@@ -13,10 +13,12 @@ after, both start, stop, start, stop ..., and `replaced_types`. A document that 
 """
 
 import importlib.util
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Self
+from urllib.parse import unquote, unquote_plus
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +60,10 @@ TOO_DENSE = "pii_density"
 MIN_FOUND = 5
 """Findings that a document has at least before its density counts: one address in a short note is no list."""
 MIN_KEY_BYTES = 16
+_DECODABLE = re.compile(r"(?=.*[%+\d])[A-Za-z][A-Za-z0-9+.-]*://", re.DOTALL)
+"""A URL with something that may be hidden by its spelling: an escape, a space, digits after `/` or `=`."""
+_QUERY = re.compile(r"(?<=\?)[^#]+")
+_PIECE = re.compile(r"[^/?&=#;]+")
 
 
 class Config(StageConfig):
@@ -161,7 +167,7 @@ def _replacer(config: Config) -> Replacer:
 def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
     """Any column but the text, with the same replacements in its strings, and how many strings changed.
 
-    `%40`, as URLs have it, counts as `@`. Names of persons are looked for in texts only.
+    URLs are also read decoded. Names of persons are looked for in texts only.
     """
     if "string" not in str(column.type):
         return column, 0
@@ -173,10 +179,31 @@ def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
         return pa.array(_each(rows, lambda _: next(left)), column.type), changed
     wanted = _wanted(config)
     wanted = wanted._replace(types=wanted.types - {"name"})
-    decoded = pc.replace_substring(column, "%40", "@")
-    after, edits = scrubbed(decoded, lambda _: config.regions, wanted, _replacer(config))
+
+    def scrub(strings: pa.Array) -> tuple[pa.Array, Mapping[int, Any]]:
+        return scrubbed(strings, lambda _: config.regions, wanted, _replacer(config))
+
+    after, edits = scrub(pc.replace_substring(column, "%40", "@"))
     is_changed = np.isin(np.arange(len(column)), list(edits))
-    return (pc.if_else(pa.array(is_changed), after, column) if edits else column), len(edits)
+    made = _scrub_urls(pc.if_else(pa.array(is_changed), after, column) if edits else column, scrub)
+    return made, pc.sum(pc.not_equal(made, column)).as_py() or 0
+
+
+def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Mapping[int, Any]]]) -> pa.Array:
+    """With replacements also for what is found in the decoded query of a URL, or in one of its decoded pieces."""
+    urls = column.to_pylist()
+    for pattern in (_QUERY, _PIECE):
+        places = [
+            (row, found.span(), unquote(unquote_plus(found[0])))
+            for row, url in enumerate(urls)
+            if url and _DECODABLE.match(url)
+            for found in pattern.finditer(url)
+        ]
+        after, edits = scrub(pa.array([decoded for *_, decoded in places], pa.string()))
+        for place in sorted(edits, reverse=True):  # the last of a URL first: what is before it stays where it is
+            row, (start, stop), _ = places[place]
+            urls[row] = urls[row][:start] + after[place].as_py().replace(" ", "+") + urls[row][stop:]
+    return pa.array(urls, column.type)
 
 
 def _each(value: Any, do: Callable[[str], Any]) -> Any:
