@@ -31,7 +31,7 @@ def write(folder: Path, sources: int = 2, files: int = 1, between: str = "/") ->
 
 
 def work_of_plan(recipe: Path) -> dict[str, int]:
-    """To load the recipe and make its graph, to look for everything in the store, and entries of folders listed."""
+    """To load the recipe, to make its graph, to look for everything in the store, and entries of folders listed."""
     real, listed = os.scandir, [0]
 
     def scan(folder: str) -> object:
@@ -42,16 +42,18 @@ def work_of_plan(recipe: Path) -> dict[str, int]:
         patch.setattr(os, "scandir", scan)
         load, mill = import_module("gristmill.recipe.load").load, import_module("gristmill.engine.mill").Mill
         METER.reset()
-        made = mill(load(recipe))
+        read = load(recipe)
         loaded = METER.work
+        made = mill(read)
+        planned = METER.work
         made.look()
-        return {"load": loaded, "look": METER.work - loaded, "listed": listed[0]}
+        return {"load": loaded, "graph": planned - loaded, "look": METER.work - planned, "listed": listed[0]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("what", "between"), [("sources", "/"), ("files", "/"), ("sources", "-")])
 def test_four_times_as_much_in_a_recipe_is_four_times_the_work(what: str, between: str, tmp_path: Path) -> None:
-    """Loading and looking, each measured alone. With "-", all sources take their files from one folder."""
+    """Loading, planning and looking, each measured alone. With "-", all sources take their files from one folder."""
     few, many = (work_of_plan(write(tmp_path / str(count), **{what: count}, between=between)) for count in (25, 100))
     for part, small in few.items():
         large = many[part]
