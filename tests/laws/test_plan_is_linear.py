@@ -59,3 +59,18 @@ def test_four_times_as_much_in_a_recipe_is_four_times_the_work(what: str, betwee
         large = many[part]
         exponent = math.log(large / small, 4)
         assert exponent <= MOST_EXPONENT, f"{part}: {small} and {large} grow with the power {exponent:.3f}"
+
+
+@pytest.mark.slow
+def test_the_graph_does_for_each_source_the_same_work(tmp_path: Path) -> None:
+    """A source takes some 10,000 steps, beside which a list of all nodes for each shows in no exponent."""
+    work = []
+    for count in (20, 20, 40, 80):  # the first time loads what is kept
+        recipe = write(tmp_path / f"{len(work)}", count)
+        with METERED:
+            load, mill = import_module("gristmill.recipe.load").load, import_module("gristmill.engine.mill").Mill
+            read = load(recipe)
+            METER.reset()
+            mill(read)
+            work.append(METER.work)
+    assert work[3] - work[2] <= 1.002 * 2 * (work[2] - work[1]), f"work {work[1:]}"
