@@ -108,8 +108,9 @@ def run(data: Path | None) -> Iterable[dict]:
                 given = write(folder / f"{merges}-{pack}", folder / str(merges), tokenizer, found, pack, expected)
                 tokens, files = tokens + given["tokens"], files + len(given["stems"])
                 for peer, script in scripts.items():
-                    answer = asked(script, Path(given["folder"]) / "given.json")
-                    answers[peer] = None if answer is None else [*(answers[peer] or ()), answer]
+                    if (before := answers[peer]) is not None:  # else it is not installed
+                        answer = asked(script, Path(given["folder"]) / "given.json")
+                        answers[peer] = None if answer is None else [*before, answer]
     yield measurement("readers.tokens", tokens, f"in {files} shards, ids of 2 and 4 bytes, best fit and concat")
     rows = (
         ("megatron", "megatron-core", ("documents",)),

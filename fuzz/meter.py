@@ -196,6 +196,8 @@ def _of_builtin(owner: Any, name: str, given: tuple[Any, ...], named: dict[str, 
             return size_of(given[0])
         return 0 if name in _LAZY_LIST and not (name == "pop" and given) else len(owner)
     if isinstance(owner, _HASHED):
+        if name == "update":
+            return sum(map(size_of, given))
         return 0 if name in _LAZY_DICT else len(owner) + sum(map(size_of, given))
     if isinstance(owner, re.Pattern):
         return _of_pattern(name, given, result)

@@ -87,7 +87,8 @@ def begin_early(items: list[Any], workers: int) -> None:
     """Sort tests so that each of several workers, which get stretches of equal length, begins with some of those that
     take long by the clock; one of them has all that need a Ray cluster, which takes half a minute to start.
     """
-    on_ray = [item for item in items if "_ray_nodes" in item.fixturenames or _parameter(item, "name") == "ray"]
+    names = ("ray", "on_ray")
+    on_ray = [item for item in items if "_ray_nodes" in item.fixturenames or _parameter(item, "name") in names]
     early = [[item] for item in items if item.get_closest_marker("early") and item not in on_ray]
     groups = [on_ray, *early]
     first = [[item for group in groups[worker::workers] for item in group] for worker in range(workers)]

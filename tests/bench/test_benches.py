@@ -1,5 +1,6 @@
 """Every bench runs to its end on data that it makes itself, small here, and says what it measured as JSON."""
 
+import asyncio
 import importlib
 import json
 import math
@@ -9,14 +10,17 @@ import runpy
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 from bench.__main__ import main, names, table
 from tests.gold_pages import text_of, write_gold
 from tests.laws.test_chaos import RECIPE
 
-from bench import _process_tree, extract
+from bench import _process_tree, extract, pipeline
 from demo import build
 from gristmill_extractor.extractors import TRAINED, Trained
 
@@ -48,7 +52,14 @@ SMALL = {
     "object_clients": {},
     "perplexity": {"TRAIN_BYTES": 150_000, "SCORE_BYTES": 30_000, "ROUNDS": 1, "DOCUMENT_CHARS": 1000},
     "pii": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1},
-    "pipeline": {"PAGES": 12, "FEW": 6, "FILES": 1, "ROUNDS": 1, "WARM_UPS": 0},
+    "pipeline": {
+        "PAGES": 4,
+        "FEW": 2,
+        "FILES": 1,
+        "ROUNDS": 1,
+        "WARM_UPS": 0,
+        "STEPS": ("extract", "url_dedup"),  # its kernels would load once for each of two runs
+    },
     "plan": {"FILES": 2, "SHARE": "50%", "TEXT_BYTES": 50_000},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
@@ -71,7 +82,7 @@ SMALL = {
     "whatif": {"DOCUMENTS": 500},
 }
 """By bench: the constants that set its size."""
-HERE = ("gristmill", "gristmill.cli.main", "bench.scale", "bench.train_bpe")
+HERE = ("gristmill", "gristmill.cli.main", "bench.cluster", "bench.scale", "bench.train_bpe")
 """Modules that benches start as commands, and that need no process of their own to be tried."""
 
 
@@ -117,6 +128,8 @@ def ended_with(module):
         runpy.run_module(module, run_name="__main__")
     except SystemExit as ended:
         return ended.code or 0
+    finally:
+        asyncio.set_event_loop_policy(None)  # one has a clock of its own
     return 0
 
 
@@ -124,7 +137,7 @@ def ended_with(module):
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.usefixtures("in_this_process", "commands_here")
 @pytest.mark.parametrize("name", [*sorted({*SMALL} - {"on_ray"}), pytest.param("on_ray", marks=pytest.mark.early)])
-def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
+def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo, request):
     """Each measurement is JSON, has a value that is a number, and a line in the table."""
     module = importlib.import_module(f"bench.{name}")
     for constant, value in SMALL[name].items():
@@ -133,6 +146,9 @@ def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
     some = shutil.ignore_patterns("*-0000[023].warc.gz")  # one archive of four is enough, but for a mixture
     monkeypatch.setattr("bench.inputs.build", lambda folder, **_: shutil.copytree(demo, folder, ignore=some))
     monkeypatch.setattr("bench.lineage.build", lambda folder, **_: shutil.copytree(demo, folder))
+    if name == "on_ray" and find_spec("ray"):  # all tests share a cluster
+        cluster = request.getfixturevalue("ray_nodes").cluster
+        monkeypatch.setattr(module, "_cluster", lambda: nullcontext(cluster))
     cores = os.sched_getaffinity(0)  # some benches keep to one
     try:
         rows = list(module.run(None))
@@ -144,6 +160,12 @@ def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo):
         assert told.keys() == {"name", "value", "unit", "peer", "peer_value", "ratio"}
         assert "skipped" in row["name"] or math.isfinite(row["value"])
     assert len(table(rows).splitlines()) == len(rows) + 1
+
+
+def test_the_steps_of_the_whole_path_are_steps_of_the_recipe():
+    """A step that recipes/web.yaml does not have would be left out of what is measured."""
+    steps = yaml.safe_load((ROOT / "recipes" / "web.yaml").read_text())["steps"]["web"]
+    assert set(pipeline.STEPS) <= {step if isinstance(step, str) else next(iter(step)) for step in steps}
 
 
 def test_benches_that_the_readme_names_exist(monkeypatch, capsys):

@@ -183,6 +183,25 @@ def test_no_reader_takes_the_bound_for_damage(tmp_path, monkeypatch):
     assert (found.rows, found.is_whole) == (0, False)
 
 
+def test_a_record_that_a_reader_makes_of_the_bound_is_not_counted(tmp_path, monkeypatch):
+    """One that catches everything reports damage where the preview ended."""
+
+    def read(piece, config):
+        try:
+            yield from jsonl.read(piece, config)
+        except BaseException:
+            yield from jsonl.read(Piece(str(tmp_path / "b.jsonl"), "b.jsonl"), config)
+
+    careless = ModuleType("careless")
+    careless.Config, careless.read, careless.LIBRARIES = jsonl.Config, read, ()
+    monkeypatch.setitem(sys.modules, "careless", careless)
+    (tmp_path / "a.jsonl").write_bytes(b"\n" * (2 * MOST_BYTES))
+    (tmp_path / "b.jsonl").write_bytes(b"{broken\n")
+    work = Preview("careless", jsonl.Config(), (Piece(str(tmp_path / "a.jsonl"), "a.jsonl"),), {}, "a", None, None, 1)
+    [_, [found]] = perform_preview(work).values
+    assert (found.rows, found.dropped, found.is_whole) == (0, {}, False)
+
+
 def test_few_records_of_a_file_are_read(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(lines(ROWS * 10))
     pieces = (Piece(str(tmp_path / "a.jsonl"), "a.jsonl"),)

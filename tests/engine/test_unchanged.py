@@ -91,6 +91,19 @@ def test_a_change_of_any_file_of_gristmill_is_seen(tmp_path, monkeypatch):
     assert len(set(codes)) == 3
 
 
+def test_a_run_of_other_code_is_followed_in_full(few, monkeypatch):
+    """Another version of a step would make something else."""
+    monkeypatch.setattr(unchanged, "_code", lambda: "other")
+    assert open_unchanged(str(few.recipe)) is None
+
+
+def test_a_version_that_was_dropped_is_followed_in_full(few, monkeypatch):
+    """Its parts may be gone."""
+    record = few.mill().last_run()
+    monkeypatch.setattr(unchanged, "dropped_versions", lambda _: {("few", record["version"])})
+    assert open_unchanged(str(few.recipe)) is None
+
+
 def test_a_recipe_of_many_files_is_followed_in_full(few, monkeypatch):
     """So the check stays quick."""
     monkeypatch.setattr(unchanged, "MOST_PATHS", 1)

@@ -23,6 +23,7 @@ LINEAR = {
     "parts": "def run(data):\n    parts = []\n    for byte in data:\n        parts.append(b'x')\n    b''.join(parts)\n",
     "one after the other": "def run(data):\n    [data[at] for at in range(len(data))]\n",
     "a set": "def run(data):\n    seen = set()\n    for at in range(len(data)):\n        at in seen or seen.add(at)\n",
+    "a set that grows": "def run(data):\n    seen = set()\n    for byte in data:\n        seen.update((byte,))\n",
 }
 QUADRATIC = {
     "slices": "def run(data):\n    while data:\n        data = data[1:]\n",

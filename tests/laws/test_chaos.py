@@ -27,6 +27,8 @@ from gristmill.recipe.load import load
 KILLS = 300
 OF_DRIVERS = 10
 """The dearest: each takes a new process some seconds to be where the old one was."""
+AT_LEISURE_S = 0.02
+"""Between two looks where nobody is about to be killed."""
 IMPATIENT = """
 from gristmill.engine.executors import trial
 trial.PAUSE_S = 0.01
@@ -111,16 +113,16 @@ class Chaos:
                 command, env=environment, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
             )
 
-    def lives(self):
+    def lives(self, pause_s=0.005):
         """Whether the driver runs; asked again and again, so it leaves some time for others."""
-        time.sleep(0.005)
+        time.sleep(pause_s)
         return self.process.poll() is None
 
     def end(self):
         """A run that ends by itself is finished; one that was killed says nothing. Its workers end with it."""
         self.process.wait()
         while self.family():
-            time.sleep(0.005)
+            time.sleep(AT_LEISURE_S)
         said = self.log.read_text()
         assert self.process.returncode in (0, -signal.SIGKILL), said
         assert "Traceback" not in said
@@ -194,16 +196,16 @@ class Chaos:
     def go_on(self):
         """Leave the run alone until it has finished some more tasks."""
         wanted = self.tasks() + self.draw.randint(1, 6)
-        while self.lives() and self.tasks() < wanted:
+        while self.lives(AT_LEISURE_S) and self.tasks() < wanted:
             pass
 
     def one_run(self):
         """From a start to an end by itself or by a kill."""
         self.start()
-        while self.lives() and not self.workers():
+        while self.lives(AT_LEISURE_S) and not self.workers():
             pass
         while self.lives():
-            match self.draw.choices(["one", "storm", "server", "driver"], [5, 5, 2, 4 * self.spares_drivers()])[0]:
+            match self.draw.choices(["one", "storm", "server", "driver"], [3, 7, 2, 4 * self.spares_drivers()])[0]:
                 case "one":
                     self.kill_workers(1)
                 case "storm":

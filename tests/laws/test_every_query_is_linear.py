@@ -257,18 +257,36 @@ def gold(asked):
 
 
 def opened(asked):
-    """The recipe and the run by their names; a name that is not there lists the runs of the store."""
+    """The recipe and the run by their names; a name that is not there lists the runs of the store.
+
+    Opening takes a hundred times as much as a document, so there are more names and sources than documents.
+    """
     module, errors = imported("gristmill.query.opening"), imported("gristmill.errors")
-    name = f"{asked.project.store}@project"
+    name, many = f"{asked.project.store}@project", 20 * asked.count
     module.check_finished(module.look(asked.mill()))
     module.check_finished(module.open_run(name))
     for refused in (
         lambda: module.open_mill(name),
-        lambda: module.open_run(f"{name}{'s' * asked.count}"),
+        lambda: module.open_run(f"{name}{'s' * many}"),
         lambda: module.refuse_folder(str(asked.project.store)),
+        lambda: module.check_finished(unfinished_run(asked, many)),
     ):
         with pytest.raises(errors.UserError):
             refused()
+
+
+def unfinished_run(asked, sources):
+    """A run of so many sources, none of which came to its end."""
+    facts = imported("gristmill.engine.plan.facts").NodeFacts
+    state = SimpleNamespace(missing=(), waiting=("task",))
+    chains = {f"s{number}": (f"s{number}/corpus",) for number in range(sources)}
+    nodes = {one: facts(one, "corpus", "map", (source,), (), {}) for source, (one,) in chains.items()}
+    seen = imported("gristmill.engine.schedule.seen").Seen(
+        "project", "recipe.yaml", asked.seen.store, nodes, chains, dict.fromkeys(nodes, state), asked.seen.record
+    )
+    seen.documents = dict.fromkeys(chains, ())
+    seen.documents[f"s{sources - 1}"] = [asked]
+    return seen
 
 
 def reasons(asked):

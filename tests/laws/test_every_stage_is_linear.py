@@ -17,6 +17,8 @@ from exchanged import stages_of
 from gristmill import stages
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.stage_interface import before_of, may_read_of, reads_of
+from gristmill.tokenizer.files import write_json
+from gristmill.tokenizer.model import Tokenizer
 
 SIZES = (1 << 9, 1 << 11, 1 << 13)
 MOST_GROWTH = 5.5
@@ -87,6 +89,27 @@ def test_work_grows_no_faster_than_the_documents(name, tmp_path):
             if is_steep(work[-3:]):
                 grown[shape] = work
     assert grown == {}, f"work for {SIZES} bytes"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tokenizer_file", "tokenizer_pin"])
+def test_work_grows_no_faster_than_the_tokens_of_a_file(name, tmp_path):
+    """A file that small texts were trained to has little more than the 256 bytes, which hide how the work grows."""
+    work = []
+    for count in (256, 256, 1024, 4096):  # the first time loads what is kept
+        tokens = np.arange(count, dtype=np.int32)
+        write_json(Tokenizer.from_merges("gristmill", tokens & 255, tokens >> 8), tmp_path)
+        with METERED:
+            stage = importlib.import_module(f"gristmill.stages.tokenizer.{name}")
+            config = stage.Config(**{stage.COPIES: str(tmp_path / "tokenizer.json")})
+            work.append(work_of(lambda stage=stage, config=config: _taken_in(stage, config, tmp_path / "copy.json")))
+    less, more = np.diff(work[1:]).tolist()
+    assert more <= MOST_GROWTH * less, f"work {work[1:]}"
+
+
+def _taken_in(stage, config, path):
+    stage.check(config)
+    stage.make(config, path)
 
 
 def work_at(name, shape, size, folder):

@@ -31,7 +31,7 @@ def write(folder: Path, sources: int = 2, files: int = 1, between: str = "/") ->
 
 
 def work_of_plan(recipe: Path) -> dict[str, int]:
-    """To load the recipe and make its graph, to look for everything in the store, and entries of folders listed."""
+    """To load the recipe, to make its graph, to look for everything in the store, and entries of folders listed."""
     real, listed = os.scandir, [0]
 
     def scan(folder: str) -> object:
@@ -42,18 +42,35 @@ def work_of_plan(recipe: Path) -> dict[str, int]:
         patch.setattr(os, "scandir", scan)
         load, mill = import_module("gristmill.recipe.load").load, import_module("gristmill.engine.mill").Mill
         METER.reset()
-        made = mill(load(recipe))
+        read = load(recipe)
         loaded = METER.work
+        made = mill(read)
+        planned = METER.work
         made.look()
-        return {"load": loaded, "look": METER.work - loaded, "listed": listed[0]}
+        return {"load": loaded, "graph": planned - loaded, "look": METER.work - planned, "listed": listed[0]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("what", "between"), [("sources", "/"), ("files", "/"), ("sources", "-")])
 def test_four_times_as_much_in_a_recipe_is_four_times_the_work(what: str, between: str, tmp_path: Path) -> None:
-    """Loading and looking, each measured alone. With "-", all sources take their files from one folder."""
+    """Loading, planning and looking, each measured alone. With "-", all sources take their files from one folder."""
     few, many = (work_of_plan(write(tmp_path / str(count), **{what: count}, between=between)) for count in (25, 100))
     for part, small in few.items():
         large = many[part]
         exponent = math.log(large / small, 4)
         assert exponent <= MOST_EXPONENT, f"{part}: {small} and {large} grow with the power {exponent:.3f}"
+
+
+@pytest.mark.slow
+def test_the_graph_does_for_each_source_the_same_work(tmp_path: Path) -> None:
+    """A source takes some 10,000 steps, beside which a list of all nodes for each shows in no exponent."""
+    work = []
+    for count in (20, 20, 40, 80):  # the first time loads what is kept
+        recipe = write(tmp_path / f"{len(work)}", count)
+        with METERED:
+            load, mill = import_module("gristmill.recipe.load").load, import_module("gristmill.engine.mill").Mill
+            read = load(recipe)
+            METER.reset()
+            mill(read)
+            work.append(METER.work)
+    assert work[3] - work[2] <= 1.002 * 2 * (work[2] - work[1]), f"work {work[1:]}"
