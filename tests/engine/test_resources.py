@@ -1,6 +1,7 @@
 """A stage says what its tasks need and what it loads once; executors schedule by it, and no key has it."""
 
 import asyncio
+from types import ModuleType
 
 import pytest
 
@@ -9,11 +10,12 @@ import stagebox.loads
 from gristmill.engine.executors import executor, local
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.turns import Turns
+from gristmill.engine.work import setup
 from gristmill.engine.work.needs import PROCESS_BYTES, kept_for, needs_of
 from gristmill.engine.work.task import Map, Result, Task
 from gristmill.errors import UserError
 from gristmill.query.plan import make_plan
-from gristmill.stages.contract import Resources
+from gristmill.stages.contract import Resources, StageConfig
 from gristmill.store.store import Part, Store
 
 GB = 10**9
@@ -265,3 +267,27 @@ def test_a_mistake_in_a_declaration_is_told_before_any_work(project, code, told)
     project.write_recipe("  - heavy\n")
     with pytest.raises(UserError, match=told):
         project.run()
+
+
+def test_a_setup_that_yields_nothing_is_a_mistake(monkeypatch):
+    """The step would get nothing as `loaded`."""
+    monkeypatch.setattr(setup, "_loaded", [])
+    module = ModuleType("a_step")
+    exec(
+        "def setup(config):\n    if config is None:\n        yield 1\ndef apply(batch, config, loaded): ...",
+        vars(module),
+    )
+    with pytest.raises(TypeError, match="setup yields nothing"):
+        setup.with_loaded(module, StageConfig(), {})
+
+
+def test_a_failure_at_the_end_names_its_line(monkeypatch, capsys):
+    """Results are stored by then."""
+    monkeypatch.setattr(setup, "_loaded", [])
+    module = ModuleType("a_step")
+    exec("def setup(config):\n    yield 1\n    1 / 0\ndef apply(batch, config, loaded): ...", vars(module))
+    assert setup.with_loaded(module, StageConfig(), {}) == {"loaded": 1}
+    setup.release()
+    told = capsys.readouterr().err
+    assert told.count("File ") == 1
+    assert "ZeroDivisionError" in told

@@ -23,7 +23,10 @@ def with_loaded(module: ModuleType, config: StageConfig, models: Mapping[str, An
         made = module.setup(config, **models)
         if isinstance(made, Generator):
             _at_the_end.callback(next, made, None)
-            made = next(made, None)
+            try:
+                made = next(made)
+            except StopIteration:
+                raise TypeError("setup yields nothing: yield what the step gets as `loaded`") from None
         _loaded.append((about, made))
     return {**models, "loaded": next(loaded for known, loaded in _loaded if known == about)}
 
@@ -39,4 +42,4 @@ def release() -> None:
     try:
         _at_the_end.close()
     except Exception:
-        traceback.print_exc()
+        traceback.print_exc(limit=-1)  # the line of the step that failed
