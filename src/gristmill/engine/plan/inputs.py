@@ -2,11 +2,10 @@
 
 import asyncio
 import importlib
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import orjson
 
 from gristmill.checked import Content
 from gristmill.counted import counted
@@ -78,7 +77,6 @@ class SourceInputs:
     unread: Mapping[str, Unread]
     """Why -> all files that lie there and are not read, those above among them."""
     config: StageConfig
-    """The reader's."""
     share: float | None = None
     """Of the records in the groups, those that a sample takes."""
     expects_markup: bool = False
@@ -172,7 +170,7 @@ def field_warnings(config: Any, counts: Mapping[str, Any], rows: int, which: str
     """Fields that the recipe names and no record has. None where an earlier version, which counted none, read rows."""
     if not counts.get("mapped") or counts["rows"] != rows:
         return []
-    there = orjson.loads(counts.get("names", "[]"))
+    there = json.loads(counts.get("names", "[]"))
     return [
         f"fields.{column} names `{shown(path)}`, which none of {which} {counted(counts['mapped'], 'record')} has. "
         + (f"Did you mean `{shown(near)}`?" if (near := nearest(path, there)) else "Correct it, or leave it out")

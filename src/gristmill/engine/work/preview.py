@@ -43,7 +43,6 @@ class FilePreview:
     """Reason -> locator and detail of the first record that has it."""
     markup: Mapping[str, int]
     fields: Mapping[str, Any]
-    """Counts of fields; empty for a reader that maps none."""
     format: str | None
     """By its first bytes."""
     is_whole: bool

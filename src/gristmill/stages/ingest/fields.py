@@ -72,8 +72,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "language": _string,
 }
 _COLUMN = {"timestamp": "timestamp_us", "language": "language_hint"}
-_BIT = {column: 1 << number for number, column in enumerate(Fields.model_fields)}
-"""Of each column in `Record.fields`."""
+_BIT = {column: 1 << number for number, column in enumerate(Fields.model_fields)}  # in `Record.fields`
 
 
 def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], Record]:
