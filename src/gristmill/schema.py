@@ -4,7 +4,7 @@ Every record of every input becomes one row, good or bad: `drop` is null for a r
 the fault. Later stages add layers of columns aligned with these rows; they never add or remove a row.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -66,6 +66,8 @@ class Record:
     """Why the record is not a document, or None."""
     detail: str | None = None
     """One line for a person who looks at a dropped record: the library's error, the status code, the size."""
+    fields: int | None = field(default=None, compare=False, repr=False)
+    """Which of the fields that the recipe maps the record has (`stages/ingest/fields.py`); None: it maps none."""
 
 
 def as_str(text: str | bytes) -> str:

@@ -1,7 +1,10 @@
 """A source whose first part loses everything at reading stops the run, and the message names the fix."""
 
 import gzip
+import io
 import json
+import tarfile
+import zipfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,11 +49,25 @@ def table():
     return sink.getvalue().to_pybytes()
 
 
+def archives():
+    """A tar and a zip archive of one file of records."""
+    tar, packed = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        member = tarfile.TarInfo("in.jsonl")
+        member.size = len(lines(ROWS))
+        archive.addfile(member, io.BytesIO(lines(ROWS)))
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("in.jsonl", lines(ROWS))
+    return tar.getvalue(), packed.getvalue()
+
+
 ARCHIVE, PARQUET = record("response"), table()
 CHATS = lines([{"msg": [{"content": f"the mill number {n}"}]} for n in range(9)])
 NESTED = lines([{"data": {"a": "en", "body": f"the mill number {n}", "n": 1}} for n in range(9)])
 ROWS_OF_LINES = b'1,"a mill,\nof stone, and\nwater"\n'
 BELOW = r"text is an object.*\[" r'"data\.a", "data\.body"' r"\].*did you mean `fields: \{text: data\.body\}`"
+TAR, ZIP = archives()
+UNPACK = r".*Unpack it and name the files\."
 ICONV = r"by its first bytes.*`iconv -f utf-16 -t utf-8 OLD > NEW`.*Convert the files, and read those\."
 STEPPED = r"`fields: \{text: msg\.0\.content\}`"
 
@@ -100,6 +117,14 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
         ("format: jsonl", "a.jsonl", lines(ROWS).decode().encode("utf-16-be"), "is UTF-16BE .*`iconv -f utf-16be"),
         ("format: csv", "a.csv", ("id,text\n" + "1,a\n" * 40).encode("utf-16"), f"not_csv.*is UTF-16 {ICONV}"),
         ("format: json", "a.json", json.dumps(ROWS).encode("utf-16"), f"not_json.*is UTF-16 {ICONV}"),
+        ("format: jsonl", "a.jsonl", TAR, f"not_jsonl.*is a tar archive{UNPACK}"),
+        ("format: jsonl", "a.jsonl.gz", gzip.compress(TAR), f"is a tar archive{UNPACK}"),
+        ("format: jsonl", "a.jsonl", ZIP, f"is a zip archive{UNPACK}"),
+        ("format: json", "a.json", TAR, f"not_json.*is a tar archive{UNPACK}"),
+        ("format: csv", "a.csv", ZIP, f"not_csv.*is a zip archive{UNPACK}"),
+        ("format: parquet", "a.parquet", gzip.compress(TAR), f"not_parquet.*is a tar archive{UNPACK}"),
+        ("format: parquet", "a.parquet", gzip.compress(PARQUET), f"is compressed Parquet.*`gunzip`{UNPACK}"),
+        ("format: jsonl", "a.jsonl", gzip.compress(PARQUET), f"is compressed Parquet.*`gunzip`{UNPACK}"),
         (
             "format: jsonl",
             "a.jsonl",

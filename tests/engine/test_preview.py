@@ -102,6 +102,32 @@ def test_what_is_no_mistake_is_a_warning_or_nothing(plan):
     )
 
 
+def test_a_field_that_no_record_has_is_told(plan, project):
+    """By the plan, by a run, and by a run that finds all in the store; never of a default, nor of one that a record has
+    with a value that cannot be used.
+    """
+    rows = [{"body": f"the mill {n}", "link": "https://a.example/", "when": "x"} for n in range(9)]
+    some = lines([*rows, {"body": "the last mill", "when": None, "title": ["of no use"]}]) + b"{no JSON\n"
+    names = "{text: body, url: lnik, timestamp: when, key: uid, title: title, html: null}"
+    sources = {
+        "a": (f"format: jsonl, fields: {names}", "a.jsonl", some),
+        "b": (f"format: json, keep_meta: false, fields: {names}", "b.json", some),
+        "c": ("format: csv, fields: {title: title}", "c.csv", b"text,tilte\nthe mill,1\n"),
+    }
+    wanted = [
+        "a/ingest: fields.url names `lnik`, which none of N 10 records has. Did you mean `link`?",
+        "a/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or leave it out",
+        "b/ingest: fields.url names `lnik`, which none of N 10 records has. Correct it, or leave it out",
+        "b/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or leave it out",
+        "c/ingest: fields.title names `title`, which none of N 1 record has. Did you mean `tilte`?",
+    ]
+    found = sorted(plan(sources).warnings, key=lambda told: told[0])
+    assert [told for told in found if " names `" in told] == [told.replace(" N ", " the first ") for told in wanted]
+    for _ in range(2):
+        found = find_warnings(project.run())
+        assert [told for told in found if " names `" in told] == [told.replace(" N ", " its ") for told in wanted]
+
+
 def test_a_run_says_that_a_text_file_is_jsonl(plan, project):
     """Its lines would be one document, and nothing that a run counts shows it."""
     warning = "texts/ingest: e.txt begins as files of `format: jsonl` do, and `format: text` takes it for one document"

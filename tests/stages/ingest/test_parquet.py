@@ -52,6 +52,18 @@ def test_nan_is_null_and_said(tmp_path):
     assert [meta["score"] for meta in found] == [None, 0.5, None]
 
 
+def test_bytes_that_are_not_utf8_are_said(tmp_path):
+    """In `meta` they become U+FFFD, so `_mended` names the rows, at any depth; bytes that are UTF-8 lose nothing."""
+    raw = pa.array([b"\xff\x00", "\ufffd mill".encode(), None, b"ok"], pa.binary())
+    deep = pa.array([None, None, None, {"x": [b"\xfe"]}], pa.struct([("x", pa.list_(pa.binary()))]))
+    text = pa.array([b"a", b"b", b"c", b"d"], pa.binary())
+    scores = [float("nan"), 0.5, 0.5, 0.5]
+    found = rows(tmp_path, packed(pa.table({"text": text, "raw": raw, "deep": deep, "score": scores})))
+    lost = "bytes that are not UTF-8"
+    assert [row.text for row in found] == ["a", "b", "c", "d"]
+    assert [json.loads(row.meta).get("_mended") for row in found] == [[lost, "not a number"], None, None, [lost]]
+
+
 def test_pieces_of_a_file_are_together_the_file(tmp_path):
     """Reading [0,a) and [a,end) gives the rows of the whole, and [p,p+1) gives one, damage included."""
     data = bytearray(packed(documents(50), row_group_size=8))
@@ -189,6 +201,7 @@ def test_times_do_not_depend_on_installed_libraries(tmp_path):
         "many": ["0:00:00", "0:00:00"],
         "decimal": "123.00",
         "bytes": "x\ufffd",
+        "_mended": ["bytes that are not UTF-8"],
         "map": [["k", 1]],
     }
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +19,10 @@ from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Hash, Read, Task
 from gristmill.places import exact, place_of, shown
 from gristmill.recipe.columns import INGEST, columns_of, extracts
+from gristmill.recipe.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
-from gristmill.stages.contract import Piece
+from gristmill.stages.contract import Piece, StageConfig
 from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.markup import markup_warnings
 from gristmill.stages.ingest.sniff import format_by_name
@@ -74,10 +76,9 @@ class SourceInputs:
     """Suffix -> files that lie among them and that the reader does not take for it."""
     unread: Mapping[str, Unread]
     """Why -> all files that lie there and are not read, those above among them."""
+    config: StageConfig
     share: float | None = None
     """Of the records in the groups, those that a sample takes."""
-    asks_suffixes: bool = False
-    """Whether a recipe may say which suffixes the reader takes."""
     expects_markup: bool = False
     """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
 
@@ -130,7 +131,7 @@ class SourceInputs:
             for one, many, what in (_PASSED_OVER[why],)
         ]
         if self.others:
-            told.append(_other_suffixes(self.others, len(self.files), self.asks_suffixes))
+            told.append(_other_suffixes(self.others, len(self.files), "suffixes" in type(self.config).model_fields))
         lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
         if lost:
             reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
@@ -151,6 +152,7 @@ class SourceInputs:
                 f"{counted(mended, 'record')} had a fault that was mended in reading; {MENDED} in meta says which "
                 f"(gristmill inspect RECIPE --stage {INGEST} --json shows it)"
             )
+        told += field_warnings(self.config, metrics.get("fields", {}), metrics.get("rows", 0), "its")
         if not self.expects_markup:
             fix = "no step removes it. Add the step `- extract`."
             told += markup_warnings(metrics, "text that was checked", "texts that were checked", fix)
@@ -162,6 +164,19 @@ class SourceInputs:
                 "that is unique, or leave it out"
             )
         return told
+
+
+def field_warnings(config: Any, counts: Mapping[str, Any], rows: int, which: str) -> list[str]:
+    """Fields that the recipe names and no record has. None where an earlier version, which counted none, read rows."""
+    if not counts.get("mapped") or counts["rows"] != rows:
+        return []
+    there = json.loads(counts.get("names", "[]"))
+    return [
+        f"fields.{column} names `{shown(path)}`, which none of {which} {counted(counts['mapped'], 'record')} has. "
+        + (f"Did you mean `{shown(near)}`?" if (near := nearest(path, there)) else "Correct it, or leave it out")
+        for column, path in config.fields.paths().items()
+        if column in config.fields.model_fields_set and not counts[column]
+    ]
 
 
 def _other_suffixes(others: Mapping[str, int], read: int, asks_suffixes: bool) -> str:
@@ -278,8 +293,8 @@ async def find_inputs(
         found.skipped,
         found.others,
         found.unread,
+        source.config,
         share,
-        "suffixes" in type(source.config).model_fields,
         source.format == "code"
         or any(extracts(step) or (is_own(step.module) and "text" in columns_of(step)) for step in recipe.routes[name]),
     )

@@ -21,7 +21,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.fields import Fields, names_there
-from gristmill.stages.ingest.sniff import format_by_name, format_of
+from gristmill.stages.ingest.sniff import UNREADABLE, format_by_name, format_of
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
 
@@ -91,6 +91,8 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
 def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail: str) -> str:
     if "`delimiter:" in detail:
         return "Set it under `read`, and run again."
+    if UNREADABLE in detail:
+        return "Unpack it and name the files."
     if "`iconv " in detail:
         return "Convert the files, and read those."
     if reason == "invalid_utf8":  # before the format: what is no UTF-8 looks like none, or like another

@@ -8,12 +8,12 @@ Anything less is a warning of the plan.
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, WorkerDied
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.plan.inputs import MIN_UNREAD_SHARE, SourceInputs, stands_for_a_file, unread
+from gristmill.engine.plan.inputs import MIN_UNREAD_SHARE, SourceInputs, field_warnings, stands_for_a_file, unread
 from gristmill.engine.schedule.first_part import lost_source, reasons_for_all
 from gristmill.engine.work.preview import FilePreview
 from gristmill.engine.work.task import Preview, Task, add_counts
@@ -67,7 +67,7 @@ class Previews:
         if (fault := _fault(recipe, source, inputs, found)) is not None:
             self.faults[source.name] = UserError(fault)
         else:
-            self.warnings += [f"{source.name}/{INGEST}: {told}" for told in _warnings(inputs, found)]
+            self.warnings += [f"{source.name}/{INGEST}: {told}" for told in _warnings(source, inputs, found)]
             self.formats += [f"{source.name}/{INGEST}: {told}" for told in _other_formats(source, found)]
 
     def refuse(self, recipe: Recipe) -> None:
@@ -110,7 +110,7 @@ def _summed(found: Sequence[FilePreview]) -> tuple[int, dict[str, int]]:
     return sum(one.rows for one in found), dropped
 
 
-def _warnings(inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[str]:
+def _warnings(source: Source, inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[str]:
     rows, dropped = _summed(found)
     for reason, count in dropped.items():
         if stands_for_a_file(reason) or (count >= MIN_UNREAD_SHARE * rows and reason in unread(dropped)):
@@ -118,8 +118,11 @@ def _warnings(inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[st
             told = f"{count:,} of the first {counted(rows, 'record')} cannot be used: {reason}"
             yield f"{told}. The first, {locator}: {detail.rstrip('.')}"
     markup: dict[str, int] = {}
-    for one in found if not inputs.expects_markup else ():
-        add_counts(markup, one.markup)
+    fields: dict[str, Any] = {}
+    for one in found:
+        add_counts(fields, one.fields)
+        add_counts(markup, one.markup if not inputs.expects_markup else {})
+    yield from field_warnings(source.config, fields, rows, "the first")
     yield from markup_warnings(markup, "text", "texts", "no step removes it. Add the step `- extract`.")
 
 

@@ -23,7 +23,8 @@ from gristmill.stages.own_code import OF, is_own
 KEY = pa.field("key", pa.uint64())
 ORIGIN = (pa.field("part", pa.uint64()), pa.field("row", pa.int64()))
 """How a record of an exchange names the row that it speaks of."""
-_RECORD_TYPES: dict[str, type] = dict.fromkeys(Record.__slots__, str) | {"position": int, "timestamp_us": int}
+_RECORD_TYPES: dict[str, type] = dict.fromkeys(Record.__slots__, str)
+_RECORD_TYPES |= {"position": int, "timestamp_us": int, "fields": int}
 
 
 def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:

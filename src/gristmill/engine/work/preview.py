@@ -1,5 +1,6 @@
 """Reading the beginning of a source's files with its reader, to see whether the recipe fits them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
@@ -10,6 +11,7 @@ from gristmill.engine.work.rows import count_reasons
 from gristmill.engine.work.task import Preview, Result
 from gristmill.places import place_of
 from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.fields import count_fields
 from gristmill.stages.ingest.head import MOST_BYTES, Budget, Head, Spent
 from gristmill.stages.ingest.markup import count_markup
 from gristmill.stages.ingest.sniff import format_of
@@ -40,6 +42,7 @@ class FilePreview:
     examples: Mapping[str, tuple[str, str]]
     """Reason -> locator and detail of the first record that has it."""
     markup: Mapping[str, int]
+    fields: Mapping[str, Any]
     format: str | None
     """By its first bytes."""
     is_whole: bool
@@ -60,7 +63,8 @@ def perform_preview(work: Preview) -> Result:
             examples.setdefault(row["drop"], (row["locator"], row["detail"] or "nothing more is known"))
         is_whole = not budget.spent and len(records) < MOST_RECORDS
         looks_like = format_of(replace(head, budget=Budget()))
-        counts = (count_reasons(batch.column("drop")), examples, count_markup(batch))
+        fields = count_fields(work.config, Counter(record.fields for _, record in records), batch.column("meta"))
+        counts = (count_reasons(batch.column("drop")), examples, count_markup(batch), fields.get("fields", {}))
         found.append(FilePreview(piece.name, len(records), *counts, looks_like, is_whole))
     return Result(values=[budget.read_bytes, found])
 

@@ -11,6 +11,7 @@ locator is for people: the file's name and the key, or the position where there 
 import hashlib
 import importlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from gristmill.errors import UserError
 from gristmill.places import exact, shown
 from gristmill.schema import DOCUMENTS, MEASURED, Record
 from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.fields import count_fields
 from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.markup import count_markup
 from gristmill.stages.own_code import is_own
@@ -77,6 +79,8 @@ class _Group(NamedTuple):
     repeated_keys: int
     repeated_key: str | None
     """The locator of one of them: the first in the alphabet."""
+    fields: dict[int | None, int]
+    """`Record.fields` -> records."""
 
 
 class _Parts:
@@ -102,11 +106,12 @@ class _Parts:
         self._held += group.held
         counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
         counts["repeated_keys"] = group.repeated_keys
-        example = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
+        more: dict[str, Any] = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
         counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{MENDED}":')).as_py() or 0
         if not self._result.metrics["rows"]:
             counts |= count_markup(group.batch.slice(0, MARKUP_ROWS))
-        add_counts(self._result.metrics, {**counts, **example, "dropped": count_reasons(group.batch.column("drop"))})
+        more |= count_fields(self._work.config, group.fields, group.batch.column("meta"))
+        add_counts(self._result.metrics, {**counts, **more, "dropped": count_reasons(group.batch.column("drop"))})
         if self._writer.payload_bytes >= self._work.part_bytes or self._held >= PART_SHARE * self._work.part_bytes:
             self.end()
 
@@ -162,21 +167,23 @@ def _bytes(text: str) -> bytes:
 def _groups(work: Read, seen: dict[str, Any] | None, files: dict[str, int]) -> Iterator[_Group]:
     """Row groups of what is read; `files` gets the rows of each file."""
     rows: dict[str, list[Any]] = {name: [] for name in DOCUMENTS.names if name not in MEASURED}
-    keys = _Keys()
+    keys, fields = _Keys(), Counter[int | None]()
     held = markup = 0
     for name, record in _taken(work, seen):
         held += _add_row(rows, work, name, record)
         files[name] = files.get(name, 0) + 1
+        fields[record.fields] += 1
         markup += len(rows["html"][-1] or "")
         keys.meet(name, str(record.position) if record.key is None else record.key)  # what the locator says
         weight = held - markup + markup // MARKUP_WEIGHT
         if weight >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
-            yield _Group(_batch_of(rows), held, *keys.told())
+            yield _Group(_batch_of(rows), held, *keys.told(), fields)
+            fields = Counter()
             for column in rows.values():
                 column.clear()
             held = markup = 0
     if rows["doc_id"]:
-        yield _Group(_batch_of(rows), held, *keys.told())
+        yield _Group(_batch_of(rows), held, *keys.told(), fields)
 
 
 def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:

@@ -27,7 +27,7 @@ from gristmill.stages.ingest.json_value import BOM
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 
-VERSION = 8
+VERSION = 9
 LIBRARIES = ("orjson", "zstandard")
 POSITIONS = "bytes of the decompressed stream"
 
@@ -70,9 +70,10 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     `invalid_utf8`, `missing_text`, `empty_text`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
     """
     with piece.open() as file:
-        head, _, chunks = peek(decompressed(file)[1], _HEAD_BYTES)
+        plain, chunks = decompressed(file)
+        head, _, chunks = peek(chunks, _HEAD_BYTES)
         try:
-            refuse(head, "not_csv")
+            refuse(head, plain, "not_csv")
             if head.count(0) > len(head) // 8:  # UTF-16, or no text at all; one of them is dirt in a row
                 raise Fault("not_csv", f"no UTF-8 text; the file begins with {head[:16]!r}")
             yield from _records(chunks, piece, config)

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Self
 
 import orjson
+import pyarrow as pa
 from pydantic import model_validator
 
 from gristmill.schema import Record
@@ -71,6 +72,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "language": _string,
 }
 _COLUMN = {"timestamp": "timestamp_us", "language": "language_hint"}
+_BIT = {column: 1 << number for number, column in enumerate(Fields.model_fields)}  # in `Record.fields`
 
 
 def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], Record]:
@@ -78,12 +80,14 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
     paths = fields.paths()
     text_path = paths.pop("text", None)
     html_path = paths.pop("html", None)
-    others = [(path, _COLUMN.get(column, column), _CONVERT[column]) for column, path in paths.items()]
+    others = [(path, _COLUMN.get(column, column), _CONVERT[column], _BIT[column]) for column, path in paths.items()]
 
     def record(position: int, row: dict[str, Any]) -> Record:
         found = Record(position)
         spent: list[tuple[Any, Any]] = []
-        _body(found, locate(row, text_path), locate(row, html_path), spent)
+        text, html = locate(row, text_path), locate(row, html_path)
+        has = (_BIT["text"] if text else 0) | (_BIT["html"] if html else 0)
+        _body(found, text, html, spent)
         if found.drop == "missing_text":
             paths = [path for path in (text_path, html_path) if path is not None]
             nulls = [path for path in paths if locate(row, path) is not None]
@@ -91,15 +95,17 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
         elif found.drop == "bad_field_type":
             below = [name for path in (text_path, html_path) for name in _strings_below(row, path)]
             found.detail = f"{found.detail}{_there(below) if below else ''}"
-        for path, column, convert in others:
+        for path, column, convert, bit in others:
             # `in` first: most rows are flat, and most lack some of the fields.
             place = (row, path) if path in row else locate(row, path) if "." in path else None
             if place is not None:
+                has |= bit
                 value = convert(place[0][place[1]])
                 if value is not None:
                     setattr(found, column, value)
                     if column != "key":  # the locator holds it together with the file's name; here it can be queried
                         spent.append(place)
+        found.fields = has
         if keep_meta:
             for container, name in spent:
                 if isinstance(container, dict):
@@ -190,6 +196,18 @@ def field_names(row: Mapping[str, Any]) -> list[str]:
         elif value is not None:
             found.append(str(name))
     return found
+
+
+def count_fields(config: StageConfig, found: Mapping[int | None, int], metas: pa.Array) -> dict[str, dict[str, Any]]:
+    """How many records have each column, by `Record.fields` -> records, and names of fields that no column took."""
+    if not isinstance(getattr(config, "fields", None), Fields):
+        return {}
+    mapped = {bits: records for bits, records in found.items() if bits is not None}
+    has = {column: sum(count for bits, count in mapped.items() if bits & bit) for column, bit in _BIT.items()}
+    rows = (orjson.loads(meta) for meta in metas[:MOST_NAMES].to_pylist() if meta)
+    names = dict.fromkeys(name[:MOST_NAME_CHARACTERS] for row in rows for name in field_names(row) if name != MENDED)
+    there = {"names": json.dumps(list(names)[:MOST_NAMES])} if names else {}
+    return {"fields": {"rows": sum(found.values()), "mapped": sum(mapped.values()), **has, **there}}
 
 
 def nothing_under(paths: Sequence[str], names: Sequence[str], nulls: Sequence[str] = ()) -> str:

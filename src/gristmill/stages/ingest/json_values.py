@@ -14,11 +14,12 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.fields import Fields, mapper
-from gristmill.stages.ingest.json_value import BOM, parsed
+from gristmill.stages.ingest.json_value import BOM
+from gristmill.stages.ingest.jsonl import records
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import decompressed, peek
 
-VERSION = 6
+VERSION = 7
 LIBRARIES = ("orjson", "zstandard")
 POSITIONS = "bytes of the decompressed stream"
 
@@ -53,35 +54,22 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     `not_an_object`, `missing_text`, `empty_text`, `bad_field_type`, and `truncated_` or `corrupt_` with `gzip`,
     `zstd`, `bzip2`, `xz`.
     """
-    record = mapper(config.fields, config.keep_meta)
     with piece.open() as file:
-        head, _, chunks = peek(decompressed(file)[1], _HEAD_BYTES)
+        plain, chunks = decompressed(file)
+        head, _, chunks = peek(chunks, _HEAD_BYTES)
         try:
-            _refuse_head(head)
+            _refuse_head(head, plain)
         except Fault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
-        empty = True
-        for position, element in elements(chunks, config.max_record_bytes):
-            empty = False
-            if piece.stop is not None and position >= piece.stop:
-                return
-            if position < piece.start:
-                continue
-            try:
-                row = parsed(element, first=False)
-            except Fault as fault:
-                yield Record(position, drop=fault.reason, detail=fault.detail)
-                continue
-            yield record(position, row)
-        if empty and piece.start == 0 and piece.stop != 0:
-            yield Record(0, drop="empty_file", detail="no element")
+        found = elements(chunks, config.max_record_bytes)
+        yield from records(found, piece, mapper(config.fields, config.keep_meta), "no element")
 
 
-def _refuse_head(head: bytes) -> None:
+def _refuse_head(head: bytes, plain: bool) -> None:
     """Raises `Fault` for a file that as a whole is no JSON."""
-    refuse(head, "not_json")
+    refuse(head, plain, "not_json")
     if head.removeprefix(BOM).lstrip(_SPACE)[:1] not in (b"[", b"{", b""):
         raise Fault("not_json", f"neither an array nor an object; the file begins with {head[:16]!r}")
 

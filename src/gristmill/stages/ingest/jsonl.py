@@ -5,9 +5,9 @@ position is the byte at which its line starts in the decompressed stream, so a p
 Where the stream breaks off, every whole line before the break is kept and one row says what happened.
 """
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import orjson
 
@@ -20,7 +20,7 @@ from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 
-VERSION = 8
+VERSION = 9
 LIBRARIES = ("orjson", "zstandard")
 POSITIONS = "bytes of the decompressed stream"
 
@@ -55,7 +55,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         plain, chunks = decompressed(file)
         head, broken, chunks = peek(chunks, _HEAD_BYTES)
         try:
-            _refuse_head(head, broken)
+            _refuse_head(head, plain, broken)
         except Fault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
@@ -65,15 +65,13 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             file.seek(piece.start - 1)
             position, chunks = _next_line(plain_chunks(file), piece.start - 1, piece.stop)
         found = lines(chunks, position, config.max_record_bytes)
-        if (first := next(found, None)) is not None:
-            yield from _records(itertools.chain([first], found), piece, config)
-        elif piece.start == 0 and piece.stop != 0:
-            yield Record(0, drop="empty_file", detail="blank lines, no record")
+        yield from records(found, piece, mapper(config.fields, config.keep_meta), "blank lines, no record")
 
 
-def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: Config) -> Iterator[Record]:
-    record = mapper(config.fields, config.keep_meta)
+def records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, record: Any, empty: str) -> Iterator[Record]:
+    """What `record` (a mapper) makes of each row of a piece; `empty` is the detail for a file without any."""
     start, stop = piece.start, piece.stop
+    position = None
     for position, line in found:
         if stop is not None and position >= stop:
             return
@@ -86,6 +84,8 @@ def _records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, config: C
             yield Record(position, drop=fault.reason, detail=fault.detail + (_HINT if is_array else ""))
             continue
         yield record(position, row)
+    if position is None and start == 0 and stop != 0:
+        yield Record(0, drop="empty_file", detail=empty)
 
 
 # From the first character of a line that is not white space to its end: runs of blank lines, of which a small
@@ -140,9 +140,9 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
         yield position, ended(held)
 
 
-def _refuse_head(head: bytes, broken: bool) -> None:
+def _refuse_head(head: bytes, plain: bool, broken: bool) -> None:
     """Raises `Fault` for a file that as a whole is no JSONL; by its start alone, so that every piece of it agrees."""
-    refuse(head, "not_jsonl")
+    refuse(head, plain, "not_jsonl")
     head = head.removeprefix(BOM)
     if not broken and len(head) < _HEAD_BYTES and not head.strip():
         raise Fault("empty_file", f"{len(head)} bytes, no record")

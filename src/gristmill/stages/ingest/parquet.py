@@ -26,9 +26,11 @@ from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
+from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
+from gristmill.stages.ingest.stream import decompressed, peek
 from gristmill.thrift import Unreadable
 
-VERSION = 8
+VERSION = 9
 LIBRARIES = ("orjson", "pyarrow")
 POSITIONS = "rows"
 
@@ -36,7 +38,7 @@ _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096
 _SPELLED_BYTES = 1 << 27
 """The most that a batch may hold if every row has the largest text of a dictionary."""
-_FLOAT = re.compile("float|double")
+_LOSSY = re.compile("float|double|binary|extension")  # types of columns that may hold what JSON cannot
 MOST_RATIO = 4096
 MOST_ROWS_BYTES = 1 << 30
 """A row group may hold so many bytes of text, and beyond that `MOST_RATIO` for each byte of the file. Deflate
@@ -105,10 +107,8 @@ def rows(file: IO[bytes], pick: Callable[[list[str]], list[str]]) -> Iterator[tu
                 yield found
         first += count
     if first < table.metadata.num_rows:
-        yield (
-            first,
-            Fault("corrupt_parquet", f"{table.metadata.num_rows} rows in the footer, {first} in its row groups"),
-        )
+        told = f"{table.metadata.num_rows} rows in the footer, {first} in its row groups"
+        yield first, Fault("corrupt_parquet", told)
 
 
 def _as_it_is(position: int, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -189,6 +189,9 @@ def _open(file: _Watched) -> pq.ParquetFile:
     if not magic:
         raise Fault("empty_file", "0 bytes")
     reason = "corrupt_parquet" if magic in (b"PAR1", b"PARE") else "not_parquet"
+    if reason == "not_parquet":
+        is_plain, chunks = decompressed(file.file)
+        refuse_packed(peek(chunks, HEAD_BYTES)[0], is_plain, reason)
     try:
         table = pq.ParquetFile(
             file,
@@ -310,29 +313,32 @@ def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> 
         yield from _batch(batch.slice(half), position + half, build, config)
         return
     paths = [path for path in (config.fields.text, config.fields.html) if path is not None]
-    floats = [name for name, kind in zip(names, batch.schema.types, strict=True) if _FLOAT.search(str(kind))]
+    lossy = [name for name, kind in zip(names, batch.schema.types, strict=True) if _LOSSY.search(str(kind))]
     for row in zip(*values, strict=True):
         document = dict(zip(names, row, strict=True))
-        if floats and any(_has_nan(document[name]) for name in floats):
-            document[MENDED] = ["not a number"]  # JSON has null for it
         fault = None
         for path in paths:
             place = locate(document, path)
             fault = fault or (place and _decode(*place, config.max_record_bytes))
         if fault is None:
+            if lossy and (notes := set(filter(None, (_lost(document[name]) for name in lossy)))):
+                document[MENDED] = sorted(notes)
             yield build(position, document)
         else:
             yield Record(position, drop=fault.reason, detail=fault.detail)
         position += 1
 
 
-def _has_nan(value: Any) -> bool:
-    """Whether a value is or holds NaN or an infinite number."""
+def _lost(value: Any) -> str | None:
+    """The first thing in a value that JSON cannot hold: NaN becomes null, bytes that are not UTF-8 become U+FFFD."""
     if isinstance(value, float):
-        return not math.isfinite(value)
+        return None if math.isfinite(value) else "not a number"
+    if isinstance(value, bytes):
+        return None if value.decode(errors="ignore").encode() == value else "bytes that are not UTF-8"
     if isinstance(value, dict):
         value = value.values()
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and any(map(_has_nan, value))
+    within = map(_lost, value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
+    return next(filter(None, within), None)
 
 
 def _decode(container: Any, name: Any, limit_bytes: int) -> Fault | None:

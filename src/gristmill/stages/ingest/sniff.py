@@ -17,6 +17,8 @@ HEAD_BYTES = 1 << 16
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET = (b"PAR1", b"PARE")
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+UNREADABLE = "nothing can be read from it before it is unpacked"
 _ARRAY = re.compile(rb"\[\s*+(?:[{\[\"\]]|\Z)")
 _OBJECT = re.compile(rb'\{\s*+["}]')
 _PAGE = re.compile(rb"<(?:!doctype\s{1,64}html|html)[\s>]", re.I)
@@ -55,8 +57,18 @@ def signature(head: bytes) -> str | None:
     return None
 
 
-def refuse(head: bytes, reason: str) -> None:
+def refuse_packed(head: bytes, plain: bool, reason: str) -> None:
+    """Raise `Fault` for a file that has to be unpacked first; `head` is decompressed, unless it was plain."""
+    is_tar = head[257:262] == b"ustar" and b"\0" in head[:257]
+    if is_tar or head.startswith(_ZIP):
+        raise Fault(reason, f"the file is a {'tar' if is_tar else 'zip'} archive, so {UNREADABLE}")
+    if not plain and head.startswith(_PARQUET):
+        raise Fault(reason, f"the file is compressed Parquet, so {UNREADABLE} (`gunzip` for gzip)")
+
+
+def refuse(head: bytes, plain: bool, reason: str) -> None:
     """Raise `Fault` for a file that is of another format beyond doubt, or that has to be converted first."""
+    refuse_packed(head, plain, reason)
     if (charset := wide_charset(head)) is not None:
         told = f"the file is {charset.upper()} by its first bytes, {head[:8]!r}, and this reader takes UTF-8"
         raise Fault(reason, f"{told}: `iconv -f {charset} -t utf-8 OLD > NEW` makes it so")
