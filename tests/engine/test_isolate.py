@@ -1,7 +1,6 @@
 """The search for a fatal record: found by halving, in few workers; what it cannot pin on one record it lets go."""
 
 import asyncio
-from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
@@ -10,11 +9,9 @@ from hypothesis import strategies as st
 
 from gristmill.engine.executors import trial
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.insist import insist
-from gristmill.engine.executors.isolate import FARTHEST, Search, _beside, killed_on_anything
+from gristmill.engine.executors.isolate import FARTHEST, Search, _beside
 from gristmill.engine.executors.trial import Patience
 from gristmill.engine.work.task import Hash, Map, Read, Result, Task
-from gristmill.errors import UserError
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.store import Part
 
@@ -223,51 +220,3 @@ def test_stretches_beside_a_unit_are_all_the_others_once_nearest_first(start, be
     assert all(a[0] == b[1] for a, b in pairwise(left))
     assert all(a[1] == b[0] for a, b in pairwise(right))
     assert all(b - a == 1 for a, b in (left[:1] + right[:1]))
-
-
-@pytest.mark.parametrize(("fatal", "is_step"), [(range(9), True), (range(8), False), ([4], False)])
-def test_a_step_is_to_blame_only_if_its_first_and_its_last_document_are_killed_in_every_trial(fatal, is_step):
-    """One that kills itself is found out by two trials of eight deaths each, not by a search through all documents."""
-    machine = Machine(on_rows(*fatal, cause="SIGKILL"))
-    patience = Patience()
-    assert asyncio.run(killed_on_anything(mapping(9), machine.start, patience)) is is_step
-    assert machine.living == 0
-    assert sum(patience.causes.values()) <= 2 * trial.OUTSIDE_TRIALS
-
-
-def test_a_step_that_kills_itself_costs_21_workers_and_gives_no_document_up():
-    """Two beside others, three alone and eight in each trial; then the run stops with one message."""
-    machine = Machine(on_rows(*range(200), cause="SIGKILL"))
-
-    class Alone:
-        async def run(self, task):
-            machine.asked.append([(0, 200)])
-            raise WorkerDied("SIGKILL", False, True)
-
-        @asynccontextmanager
-        async def alone(self, needs):
-            yield self.start
-
-        async def start(self):
-            worker = await machine.start()
-            ask = worker.ask
-            worker.ask = lambda task: ask(task) if task.probe else self.run(task)
-            return worker
-
-    with pytest.raises(
-        UserError, match=r"SIGKILL 21 times\), and any single document is enough, so the step is to blame"
-    ):
-        asyncio.run(insist(mapping(200), Alone(), lambda message: None))
-
-
-@pytest.mark.parametrize("survives", range(2 * trial.OUTSIDE_TRIALS))
-def test_one_trial_that_a_document_survives_acquits_the_step(survives):
-    """Kills from outside hit this worker and that one; no step is blamed for them."""
-    tried = []
-
-    def kills(stretches):
-        tried.extend(stretch for stretch in stretches if stretch[0] < stretch[1])
-        return "SIGKILL" if stretches[0][0] < stretches[0][1] and len(tried) != survives + 1 else None
-
-    machine = Machine(kills)
-    assert not asyncio.run(killed_on_anything(mapping(9), machine.start, Patience()))

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from gristmill import processes
 from gristmill.errors import UserError
-from gristmill.store import leases, processes
+from gristmill.store import leases
 from gristmill.store.leases import DEAD_SECONDS, Lease, claim, find, hold, holders
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Store

@@ -126,6 +126,7 @@ def test_what_only_looks_like_it_stays(text):
         ("name AT mill DOT org", [("email", "name AT mill DOT org")]),
         ("sales at mill dot org, Huy @ mill.org", [("email", "sales at mill dot org"), ("email", "Huy @ mill.org")]),
         ("write to karin @ firma.at", [("email", "karin @ firma.at")]),
+        ("/u/jane.roe@millwright.de.html", [("email", "jane.roe@millwright.de")]),
         ("the package from 91.198.174.192", [("ip", "91.198.174.192")]),
         ("john.smith @ gmail.com", [("email", "john.smith @ gmail.com")]),
         ("to max.muster%40web.de.", [("email", "max.muster%40web.de")]),

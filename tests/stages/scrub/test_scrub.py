@@ -128,15 +128,17 @@ def test_pseudonyms_have_the_form_and_no_owner(key):
         ("?ip=2a00%3A1450%3A4001%3A80b%3A%3A200e#top", "?ip=<IP>#top"),
         ("?m=jane%2540mill.org", "?m=<EMAIL>"),
         ("?m=jane%40mill.org", "?m=<EMAIL>"),
+        ("?a=%FF&cc=4532+0151+1283+0366", "?a=%FF&cc=<CARD>"),
         ("2024/10/20/page-12.html?id=12345&v=1.2.3&x=a%20b", None),
     ],
 )
 def test_urls_are_also_searched_decoded(url, after):
     """What is found there goes; a URL without anything keeps its spelling."""
-    before = pa.array([f"https://mill.org/{url}", None])
+    forms = ("https://mill.org/{}", "mill.org/{}", "see https://mill.org/{} now", '{{"link": ["//mill.org/{}"]}}')
+    before = pa.array([*(form.format(url) for form in forms), None])
     made, changed = scrub.scrub_column(before, scrub.Config())
-    assert made.to_pylist() == [f"https://mill.org/{after or url}", None]
-    assert changed == (after is not None)
+    assert made.to_pylist() == [*(form.format(after or url) for form in forms), None]
+    assert changed == (len(forms) if after else 0)
 
 
 def test_nulls_and_texts_without_anything():

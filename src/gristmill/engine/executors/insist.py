@@ -3,8 +3,8 @@
 A machine that goes takes its tasks with it, and they are done elsewhere; that says nothing of them. Any other death is
 first taken for a kill from outside, and the task is done again; from the third time on with nothing else of the run at
 work, so that it has all the memory. If it still dies, its records are suspected, unless the step brings about its own
-end on any of them (`dies_on_anything`, `killed_on_anything`), which stops the run. A record is given up only after a
-trial (`trial.py`); a task whose workers keep dying without one to blame stops the run, and nothing of it is stored.
+end on any of them (`dies_on_anything`), which stops the run. A record is given up only after a trial (`trial.py`); a
+task whose workers keep dying without one to blame stops the run, and nothing of it is stored.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDied
-from gristmill.engine.executors.isolate import Found, Search, dies_on_anything, killed_on_anything
+from gristmill.engine.executors.isolate import Found, Search, dies_on_anything
 from gristmill.engine.executors.trial import Patience, Storm, ask_new
 from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import Build, Collect, Fit, Map, Read, Reduce, Result, Scatter, Task, Work
@@ -90,13 +90,10 @@ async def _round(
         return await ask_new(task, start, patience)
     except WorkerDied as death:
         note(f"{task.node}, {task.label}: the worker {death}, alone")
-        is_step = await dies_on_anything(task, death, start, patience)
-        if not is_step and not death.inside:
-            if rounds + 1 < KILLS:
-                return death
-            is_step = await killed_on_anything(task, start, patience)
-        if is_step:
+        if await dies_on_anything(task, death, start, patience):
             raise _stop(task, patience, "any single document is enough, so the step is to blame") from None
+        if not death.inside and rounds + 1 < KILLS:
+            return death
         if isinstance(task.work, Read | Map):
             note(f"{task.node}, {task.label}: looking for the record that kills its worker")
         return await Search(task, start, patience).find() or death

@@ -151,18 +151,6 @@ async def dies_on_anything(task: Task, death: WorkerDied, start: StartWorker, pa
     return is_own_doing(death)
 
 
-async def killed_on_anything(task: Task, start: StartWorker, patience: Patience) -> bool:
-    """Whether the first and the last document each kill their worker in a trial, beside workers without a document.
-    Kills from outside do not win two trials (`trial.py`), so a step that kills itself is stopped before any search.
-    """
-    rows = task.work.layers[0].rows if isinstance(task.work, Map) else 0
-    for row in (0, rows - 1) if rows > 2 else ():
-        probe, nothing = (replace(with_work(task, rows=(row, stop)), probe=True) for stop in (row + 1, row))
-        if await try_record(probe, nothing, "controls without a record", start, patience) is None:
-            return False
-    return rows > 2
-
-
 async def _reach(start: int, survives: Survives) -> int | None:
     """A stop far enough that reading from `start` dies."""
     if await survives(start, FARTHEST):

@@ -110,8 +110,9 @@ def _domain(text: bytes, start: int, stop: int) -> tuple[str, int] | None:
         return None
     domain = narrow[0].decode().lower()
     rest = domain.rpartition(".")[0]
-    if not has_suffix(domain) and "." in rest and rest.rpartition(".")[2] in _LARGE:
-        domain = rest  # jane@mill.org.txt, jane@mill.org.Write
+    last = rest.rpartition(".")[2]
+    if not has_suffix(domain) and "." in rest and (last in _LARGE or len(last) == 2):
+        domain = rest  # jane@mill.org.txt, jane@mill.de.Write
     return (domain, start + len(domain)) if len(domain) <= 253 and has_suffix(domain) else None
 
 

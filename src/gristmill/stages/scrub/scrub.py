@@ -60,10 +60,10 @@ TOO_DENSE = "pii_density"
 MIN_FOUND = 5
 """Findings that a document has at least before its density counts: one address in a short note is no list."""
 MIN_KEY_BYTES = 16
-_DECODABLE = re.compile(r"(?=.*[%+\d])[A-Za-z][A-Za-z0-9+.-]*://", re.DOTALL)
-"""A URL with something that may be hidden by its spelling: an escape, a space, digits after `/` or `=`."""
-_QUERY = re.compile(r"(?<=\?)[^#]+")
+_URL = re.compile(r'(?=[^\s"<>\\]*[%+\d])[^\s"<>\\/?]*[/?][^\s"<>\\]*')
+"""What may be a URL, with or without its scheme, alone or in a string, and may hide something by its spelling."""
 _PIECE = re.compile(r"[^/?&=#;]+")
+_QUERY = re.compile(r"(?<=\?)[^#]+")
 
 
 class Config(StageConfig):
@@ -190,20 +190,20 @@ def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
 
 
 def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Mapping[int, Any]]]) -> pa.Array:
-    """With replacements also for what is found in the decoded query of a URL, or in one of its decoded pieces."""
-    urls = column.to_pylist()
-    for pattern in (_QUERY, _PIECE):
+    """With replacements also for what is found in the decoded pieces of a URL, or in its decoded query."""
+    strings = column.to_pylist()
+    for pattern in (_PIECE, _QUERY):
         places = [
-            (row, found.span(), unquote(unquote_plus(found[0])))
-            for row, url in enumerate(urls)
-            if url and _DECODABLE.match(url)
-            for found in pattern.finditer(url)
+            (row, (url.start() + found.start(), url.start() + found.end()), unquote(unquote_plus(found[0])))
+            for row, string in enumerate(strings)
+            for url in _URL.finditer(string or "")
+            for found in pattern.finditer(url[0])
         ]
         after, edits = scrub(pa.array([decoded for *_, decoded in places], pa.string()))
-        for place in sorted(edits, reverse=True):  # the last of a URL first: what is before it stays where it is
+        for place in sorted(edits, reverse=True):  # the last of a string first: what is before it stays where it is
             row, (start, stop), _ = places[place]
-            urls[row] = urls[row][:start] + after[place].as_py().replace(" ", "+") + urls[row][stop:]
-    return pa.array(urls, column.type)
+            strings[row] = strings[row][:start] + after[place].as_py().replace(" ", "+") + strings[row][stop:]
+    return pa.array(strings, column.type)
 
 
 def _each(value: Any, do: Callable[[str], Any]) -> Any:
