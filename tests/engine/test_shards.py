@@ -12,8 +12,10 @@ import pytest
 
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
-from gristmill.engine.publish.folder import find_manifest, give_name, publish
+from gristmill.engine.publish import catalog
+from gristmill.engine.publish.folder import find_manifest, give_name, point_latest_back, publish
 from gristmill.engine.publish.garbage import collect, find_garbage
+from gristmill.engine.publish.run_record import newest_run
 from gristmill.errors import UserError
 from gristmill.loader import Loader, read_manifest
 from gristmill.store.store import Store
@@ -280,3 +282,23 @@ def test_a_folder_in_the_place_of_latest_does_not_stop_a_run(corpus):
     run, _ = corpus.run()
     assert run.ended["status"] == "finished"
     assert any("cannot be made a link to the newest shards" in note for note in corpus.project.notes)
+
+
+def test_latest_goes_back_when_the_newest_version_is_dropped(corpus):
+    """To the newest that is left, and away with the last: no loader reads a version that was let go."""
+    latest = corpus.project.store / "shards" / "small" / "latest"
+    targets = []
+    for tokens in ("8k", "9k"):
+        corpus.recipe(mix=f"mix: {{tokens: {tokens}, max_epochs: 50}}")
+        corpus.run()
+        targets.append(latest.readlink())
+    assert targets[0] != targets[1]
+    store = corpus.project.mill().store
+    for left in (targets[0], None):
+        with catalog.changing(store, print) as lease:
+            version = next(
+                one for one in catalog.list_versions(store) if one.hash == newest_run(store, "small")["version"]
+            )
+            catalog.drop(store, lease, version)
+            point_latest_back(store, "small", print)
+        assert (latest.readlink() if latest.is_symlink() else None) == left

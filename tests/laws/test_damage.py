@@ -198,7 +198,8 @@ def test_verify_names_what_is_damaged_and_makes_it_again(project, edit):
             store.restore()
             hit: set[str] = set()
             for found in kinds.values():
-                free = [name for name in found if store.names_of(name).isdisjoint(hit)] or found
+                apart = [name for name in found if store.names_of(name).isdisjoint(hit)]
+                free = [name for name in apart if not _mentions(store.pristine / name, hit)] or apart or found
                 name, *others = draw.sample(free, min(2, len(free)))
                 if others or damage is not swap:
                     hit |= store.names_of(name)
@@ -261,6 +262,12 @@ class _Restored:
         """These, and second names of the same files, are to be restored, although the clock may not have moved yet."""
         hit = {self.files[name] for name in names}
         self.clean = {name: mark for name, mark in self.clean.items() if self.files[name] not in hit}
+
+
+def _mentions(path: Path, hit: set[str]) -> bool:
+    """Whether a record names one of the files that are damaged already."""
+    text = path.read_bytes() if path.suffix == ".json" else b""
+    return any(Path(name).name.partition(".")[0].encode() in text for name in hit)
 
 
 def _inside(folder: Path) -> list[tuple[str, Path]]:

@@ -193,12 +193,14 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             _answer(place.store, found, json, f"{name} is a name no more; {found.hash} is kept by {', '.join(others)}.")
             return
         at = (found.recipe, found.hash)
+        from gristmill.engine.publish.folder import point_latest_back
         from gristmill.engine.publish.garbage import find_garbage
 
         before, after = find_garbage(place.store), find_garbage(place.store, without=at)
         shards = [folder for folder in after.published if folder not in before.published]
         alone = find_garbage(place.store, named=shards, without=at) if shards else after
         catalog.drop(place.store, lease, found)
+        point_latest_back(place.store, found.recipe, tell)
     freed = after.file_bytes - before.file_bytes
     more = alone.file_bytes - after.file_bytes
     if json:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gristmill.engine.publish.run_record import last_finished
+from gristmill.engine.publish.run_record import is_partial, last_finished, newest_run, see_record
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.recipe.mix import MIX
@@ -81,6 +81,21 @@ def point_latest(run: Seen, note: Callable[[str], None]) -> None:
             f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
             f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place, and run again"
         )
+
+
+def point_latest_back(store: Store, recipe: str, note: Callable[[str], None]) -> None:
+    """After a version was dropped, `latest` points to the newest that is left; where none is left, the link goes."""
+    if not store.is_local:
+        return
+    newest = newest_run(store, recipe)
+    try:
+        if newest is not None and not is_partial(newest):
+            point_latest(see_record(store, f"{store.uri}@{recipe}", newest), note)
+            return
+    except UserError:
+        pass  # gc let go what that run made
+    with suppress(FileNotFoundError):
+        os.unlink(f"{store.root}/{FOLDER}/{recipe}/{LATEST}")
 
 
 def find_manifest(seen: Seen) -> str:
