@@ -192,6 +192,11 @@ def test_a_file_is_in_the_identity_by_its_content(project):
         ("{web: [url_dedup], text: [url_dedup]}", "", "Put one `url_dedup` under `all`"),
         ("{web: [near_dedup], text: [near_dedup]}", "", "Put one `near_dedup` under `all`"),
         ("[exact_dedup, stagebox.upper]", "", "all/upper changes texts after all/exact_dedup"),
+        (
+            "{web: [exact_dedup], text: [exact_dedup], all: [stagebox.upper]}",
+            "",
+            "text/exact_dedup and web/exact_dedup each compare",
+        ),
         ("[stagebox.length]", "", None),
     ],
 )

@@ -141,6 +141,16 @@ def test_urls_are_also_searched_decoded(url, after):
     assert changed == (len(forms) if after else 0)
 
 
+def test_what_only_a_whole_url_shows_goes():
+    """A hook is one by its host, and escapes may hide where its secret begins."""
+    path = "/".join(("services", "T0G9A8B7C", "B0G9A8B7C", "aBcDeFgHiJkLmNoPqRsTuVwX"))
+    urls = [f"https://hooks.slack.com/{one}" for one in (path, path.replace("/", "%2F"))]
+    assert (
+        scrub.scrub_column(pa.array(urls), scrub.Config())[0].to_pylist()
+        == ["https://hooks.slack.com/services/<SECRET>"] * 2
+    )
+
+
 def test_nulls_and_texts_without_anything():
     """A null stays null throughout; a text without findings has empty lists."""
     rows = scrub_texts([None, "nothing", ""]).to_pylist()

@@ -272,8 +272,9 @@ def _copies_step(recipe: Recipe, routes: Mapping[str, Sequence[Step]]) -> Step |
     names = sorted({step_id.rpartition("/")[2] for step_id in ids})
     one = names[0] if len(names) == 1 else "exact_dedup"
     fix = f"Put one `{one}` under `all`, after the steps that change texts"
-    if len(ids) > 1 and last:
-        why[f"{' and '.join(sorted(last))} each compare documents of their own sources"] = None
+    in_all = any(all(any(step.id == one for step in steps) for steps in routes.values()) for one in ids)
+    if len(ids) > 1 and not in_all:
+        why[f"{' and '.join(sorted(ids))} each compare documents of their own sources"] = None
     elif len(ids) == 1 and why and not without:
         fix = f"Set `scope: global` for {next(iter(ids))}"
     if without:

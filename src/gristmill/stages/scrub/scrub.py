@@ -63,7 +63,7 @@ MIN_KEY_BYTES = 16
 _URL = re.compile(r'(?=[^\s"<>\\]*[%+\d])[^\s"<>\\/?]*[/?][^\s"<>\\]*')
 """What may be a URL, with or without its scheme, alone or in a string, and may hide something by its spelling."""
 _PIECE = re.compile(r"[^/?&=#;]+")
-_QUERY = re.compile(r"(?<=\?)[^#]+")
+_WHOLE = re.compile(r".+")
 
 
 class Config(StageConfig):
@@ -190,9 +190,9 @@ def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
 
 
 def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Mapping[int, Any]]]) -> pa.Array:
-    """With replacements also for what is found in the decoded pieces of a URL, or in its decoded query."""
+    """With replacements also for what is found in the decoded pieces of a URL, or in all of it decoded."""
     strings = column.to_pylist()
-    for pattern in (_PIECE, _QUERY):
+    for pattern in (_PIECE, _WHOLE):
         places = [
             (row, (url.start() + found.start(), url.start() + found.end()), unquote(unquote_plus(found[0])))
             for row, string in enumerate(strings)
