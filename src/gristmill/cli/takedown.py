@@ -124,8 +124,10 @@ def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequenc
         out.print(words(""))
     for one in idle[:MOST_LISTED]:
         why = ""
+        if one.kind == "texts":
+            why = " Texts are searched for in kept documents only: name a dropped one by URL, id or content hash."
         if one.is_short:
-            why = " It has few words, so it would have to be the whole of a document: gristmill inspect RECIPE --grep."
+            why += " It has few words, so it would have to be the whole of a document: gristmill inspect RECIPE --grep."
         out.print(words(f"{one.request}: nothing is found by {one.item} ({one.kind}).{why}"))
     if len(idle) > MOST_LISTED:
         out.print(words(f"... and by {len(idle) - MOST_LISTED:,} more: --json has all of them."))

@@ -207,8 +207,8 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         print_json({**as_json(_now(place.store, found)), "freed_bytes": freed, "published": shards, "more_bytes": more})
         return
     lines = [
-        f"{found.hash} of {found.recipe} is dropped. gristmill gc {place.store.uri} would free {size(freed)} by it, "
-        "which nothing else needs."
+        f"{found.hash} of {found.recipe} is dropped. gristmill gc {place.store.uri} would free {size(max(freed, 0))} "
+        "by it, which nothing else needs."
     ]
     if shards:
         lines.append(

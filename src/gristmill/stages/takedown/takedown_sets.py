@@ -79,8 +79,8 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         return ()
     return (
         f"{counted(found['short_texts'], 'text of a request has', 'texts of requests have')} fewer than {FEWEST} "
-        f"stretches of {NGRAM} words, so only documents that hold nothing else are taken down by it. Bring more of the "
-        "text, or name the documents: gristmill inspect RECIPE --grep finds them",
+        f"stretches of {NGRAM} words, so only documents that are that text, or a near copy of it, are taken down by "
+        "it. Bring more of the text, or name the documents: gristmill inspect RECIPE --grep finds them",
     )
 
 
