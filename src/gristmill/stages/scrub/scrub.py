@@ -60,8 +60,10 @@ TOO_DENSE = "pii_density"
 MIN_FOUND = 5
 """Findings that a document has at least before its density counts: one address in a short note is no list."""
 MIN_KEY_BYTES = 16
-_URL = re.compile(r'(?=[^\s"<>\\]*[%+\d])[^\s"<>\\/?]*[/?][^\s"<>\\]*')
-"""What may be a URL, with or without its scheme, alone or in a string, and may hide something by its spelling."""
+_URL = re.compile(r'[^\s"<>\\]++')
+"""What may be a URL, with or without its scheme, alone or in a string."""
+_HIDING = re.compile(r"[%+0-9]")
+"""In a URL without any of these, decoding shows nothing new."""
 _PIECE = re.compile(r"[^/?&=#;]+")
 _WHOLE = re.compile(r".+")
 
@@ -197,6 +199,7 @@ def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Ma
             (row, (url.start() + found.start(), url.start() + found.end()), unquote(unquote_plus(found[0])))
             for row, string in enumerate(strings)
             for url in _URL.finditer(string or "")
+            if ("/" in url[0] or "?" in url[0]) and _HIDING.search(url[0])
             for found in pattern.finditer(url[0])
         ]
         after, edits = scrub(pa.array([decoded for *_, decoded in places], pa.string()))
