@@ -62,8 +62,8 @@ MIN_FOUND = 5
 MIN_KEY_BYTES = 16
 _URL = re.compile(r'[^\s"<>\\]++')
 """What may be a URL, with or without its scheme, alone or in a string."""
-_HIDING = re.compile(r"[%+0-9]")
-"""In a URL without any of these, decoding shows nothing new."""
+_HIDING = re.compile(r"[%+]|[0-9]\.[0-9]")
+"""Escapes, spaces, and addresses behind a slash: without any of these, decoding a URL shows nothing new."""
 _PIECE = re.compile(r"[^/?&=#;]+")
 _WHOLE = re.compile(r".+")
 
@@ -193,14 +193,17 @@ def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
 
 def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Mapping[int, Any]]]) -> pa.Array:
     """With replacements also for what is found in the decoded pieces of a URL, or in all of it decoded."""
+    if not pc.any(pc.match_substring_regex(column, _HIDING.pattern)).as_py():
+        return column  # as of most locators
     strings = column.to_pylist()
     for pattern in (_PIECE, _WHOLE):
         places = [
             (row, (url.start() + found.start(), url.start() + found.end()), unquote(unquote_plus(found[0])))
             for row, string in enumerate(strings)
             for url in _URL.finditer(string or "")
-            if ("/" in url[0] or "?" in url[0]) and _HIDING.search(url[0])
+            if "/" in url[0] or "?" in url[0]
             for found in pattern.finditer(url[0])
+            if _HIDING.search(found[0])
         ]
         after, edits = scrub(pa.array([decoded for *_, decoded in places], pa.string()))
         for place in sorted(edits, reverse=True):  # the last of a string first: what is before it stays where it is
