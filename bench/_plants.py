@@ -9,7 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from gristmill.stages.decontaminate.suite import Item
+from gristmill.stages.decontaminate.suite.suite import Item
 
 Way = Callable[[Item, random.Random, Sequence[str]], str | None]
 """From an item, what is put into a document; None where the item has nothing of the kind. The words are for edits."""

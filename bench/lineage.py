@@ -15,10 +15,10 @@ from bench.inputs import measurement, scratch
 from demo import build
 from gristmill.engine.mill import Mill, Silent
 from gristmill.loader.order import Order
-from gristmill.query.lives import shard_pieces
-from gristmill.query.lookup import find
-from gristmill.query.prove import Differs, Prover
-from gristmill.query.published import Published
+from gristmill.query.documents.lookup import find
+from gristmill.query.lineage.lives import shard_pieces
+from gristmill.query.lineage.prove import Differs, Prover
+from gristmill.query.versions.published import Published
 from gristmill.recipe.load import load
 
 TOKENS = int(os.environ.get("TOKENS", "1000"))

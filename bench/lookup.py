@@ -28,7 +28,7 @@ from gristmill.engine.plan.graph import INDEX
 from gristmill.engine.publish.run_record import see
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.work.task import Preview, Read, Result, Task
-from gristmill.query.lookup import find
+from gristmill.query.documents.lookup import find
 from gristmill.recipe.load import load
 from gristmill.schema import DOCUMENTS as SCHEMA
 from gristmill.store.parquet import PartWriter

@@ -19,8 +19,8 @@ from fastwarc.warc import ArchiveIterator
 from bench.inputs import measurement, scratch, texts, warc_files
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.memory import available_cores
-from gristmill.query.measured import Measured, last_measured
-from gristmill.query.sizing import Cluster, size_up
+from gristmill.query.sizing.measured import Measured, last_measured
+from gristmill.query.sizing.sizing import Cluster, size_up
 from gristmill.recipe.load import load
 
 FILES = 100

@@ -33,11 +33,11 @@ from gristmill.schema import as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
 from gristmill.stages.ingest import warc
-from gristmill.stages.measure import fasttext_model
 from gristmill.stages.quality.classifier import Options
 from gristmill.stages.quality.classifier_examples import SCHEMA, clean
 from gristmill.stages.quality.classifier_report import area
 from gristmill.stages.quality.classifier_train import train
+from gristmill.stages.shared import fasttext_model
 
 HIGH, LOW = ("gutenberg-en", "latex-math"), ("sql-docs", "dotnet-docs")
 LIMIT_BYTES = 50_000_000

@@ -22,12 +22,12 @@ from demo import inputs
 from demo.pages import FOOTER
 from demo.score import Row, Texts, score, summary, table
 from demo.truth import Truth
-from gristmill.cli.screen import complain, say, speaking
+from gristmill.cli.shared.screen import complain, say, speaking
 from gristmill.engine.mill import Mill
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
-from gristmill.query.documents import rows
-from gristmill.recipe.columns import INGEST
+from gristmill.query.documents.documents import rows
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.load import load
 
 SCRUB = "scrub"

@@ -76,7 +76,7 @@ def with_remarks(markdown: str) -> str:
 
 def command_page() -> str:
     """The help of every command, as `--help` prints it."""
-    stored: dict[str, str] = json.loads((ROOT / "src/gristmill/cli/help.json").read_text(encoding="utf-8"))
+    stored: dict[str, str] = json.loads((ROOT / "src/gristmill/cli/shared/help.json").read_text(encoding="utf-8"))
     parts = ["# Every command and option", "What `gristmill COMMAND --help` prints. By task: [Commands](commands.md)."]
     for name, text in stored.items():
         parts += [f"## gristmill {name}".rstrip(), f"```text\n{text}\n```"]

@@ -20,11 +20,11 @@ SMALL: dict[str, dict[str, Any]] = {
         "SEAM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 9),
         "VERBATIM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 8),
     },
-    "stages.ingest.stream": {"CHUNK_BYTES": 1 << 8},
+    "stages.reading.stream": {"CHUNK_BYTES": 1 << 8},
     "stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
     "stages.ingest.json_values": {"_HEAD_BYTES": 1 << 8},
     "stages.ingest.csv_rows": {"_HEAD_BYTES": 1 << 8},
-    "stages.ingest.csv_cut": {"FREE_BYTES": 1 << 8},
+    "stages.reading.csv_cut": {"FREE_BYTES": 1 << 8},
     "stages.ingest.parquet": {
         "MOST_RATIO": 2,
         "MOST_ROWS_BYTES": 1 << 10,

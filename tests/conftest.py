@@ -15,7 +15,7 @@ from hypothesis import settings
 from tests.cpu_seconds import begin_early, mark_slow
 
 from gristmill import stages
-from gristmill.cli import verify
+from gristmill.cli.corpus import verify
 from gristmill.engine import mill
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.mill import Mill, Silent

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from exchanged import make_assets, run_stage, stages_of
 from gristmill.stages.decontaminate import decontaminate
-from gristmill.stages.decontaminate.suite import pin_suite
+from gristmill.stages.decontaminate.suite.suite import pin_suite
 from gristmill.stages.stage_interface import kind_of, libraries_of, version_of
 
 

@@ -14,8 +14,8 @@ import lz4.frame
 import zstandard
 
 from fuzz.mutate import mutated
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.stream import decompressed
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.stream import decompressed
 
 MOST_BYTES = 1 << 20
 _STEP_BYTES = 64

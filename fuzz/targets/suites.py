@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fuzz.target import Target, hold, words
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite import read_suite
+from gristmill.stages.decontaminate.suite.suite import read_suite
 
 _RECORD = {"q": "How many?", "a": "B", "c": ["one", "two"], "d": {"e": [{"t": "x"}]}}
 _LINES = (json.dumps(_RECORD) + "\n").encode() * 2

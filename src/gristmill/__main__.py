@@ -3,7 +3,7 @@
 import os
 import sys
 
-from gristmill.cli.help import stored_help
+from gristmill.cli.shared.help import stored_help
 from gristmill.stopping import leave_when_told
 
 
@@ -12,7 +12,7 @@ def main() -> None:
     _fill_standard_streams()
     leave_when_told()
     if (text := stored_help(sys.argv[1:])) is not None:
-        from gristmill.cli.screen import say, speaking
+        from gristmill.cli.shared.screen import say, speaking
 
         sys.exit(speaking(lambda: say(text)))
     from gristmill.cli.main import main as run_command

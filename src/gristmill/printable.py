@@ -3,7 +3,7 @@
 Keys, URLs, file names, texts and models come from strangers. An escape sequence in one of them could clear the screen,
 forge a line of ours, set the title, or fill the clipboard of whoever looks at it. So everything that leaves through
 standard output or standard error passes `printable`: the streams themselves do it (`guard_streams`), and the command
-line's console does it once more before it lays anything out (`cli/screen.py`).
+line's console does it once more before it lays anything out (`cli/shared/screen.py`).
 """
 
 import io

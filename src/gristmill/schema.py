@@ -67,7 +67,7 @@ class Record:
     detail: str | None = None
     """One line for a person who looks at a dropped record: the library's error, the status code, the size."""
     fields: int | None = field(default=None, compare=False, repr=False)
-    """Which of the fields that the recipe maps the record has (`stages/ingest/fields.py`); None: it maps none."""
+    """Which of the fields that the recipe maps the record has (`stages/reading/fields.py`); None: it maps none."""
 
 
 def as_str(text: str | bytes) -> str:

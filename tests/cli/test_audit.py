@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Project
-from gristmill.query.audit import MOST_PASSAGES, OPENING_BYTES, passages
+from gristmill.query.removal.audit import MOST_PASSAGES, OPENING_BYTES, passages
 
 MODEL = Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin"
 RECIPE = """

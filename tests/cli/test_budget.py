@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gristmill.cli import budget
+from gristmill.cli.run import budget
 from gristmill.errors import UserError
 from stages.mix.mixing import catalogue, mixed
 

@@ -15,7 +15,7 @@ import pytest
 import gristmill as gristmill_package
 from conftest import Project
 from gristmill.cli.main import main
-from gristmill.cli.steps import reflowed
+from gristmill.cli.run.steps import reflowed
 from gristmill.stages import STEPS
 from gristmill.store.leases import hold
 
@@ -102,7 +102,7 @@ def test_the_version_is_told_in_three_ways(typed):
     ("arguments", "left_out"),
     [
         (["--version"], ("numba", "pyarrow", "pydantic")),
-        (["status", "no.yaml"], ("gristmill.stages.decontaminate.index",)),
+        (["status", "no.yaml"], ("gristmill.stages.decontaminate.matching.index",)),
     ],
 )
 def test_a_command_imports_what_it_needs(arguments, left_out):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gristmill.cli.clusters import side_by_side
+from gristmill.cli.look.clusters import side_by_side
 from gristmill.cli.main import main
 from stages.dedup.test_near_dedup import families
 
@@ -44,7 +44,7 @@ def write(project, texts, files=3):
 
 def verdicts(mill, run):
     """By the document's own name: reason and the name of its keeper."""
-    from gristmill.query.documents import rows
+    from gristmill.query.documents.documents import rows
 
     found = list(rows(run, None, None, None))
     name = {row.fields["doc_id"]: row.fields["locator"].split("#")[1] for row in found}

@@ -10,8 +10,9 @@ import pytest
 
 from conftest import WORDS, Project
 from gristmill.engine.publish.run_record import see
-from gristmill.query import documents, shifts
-from gristmill.query.diff import ABSENT
+from gristmill.query.documents import documents
+from gristmill.query.versions import shifts
+from gristmill.query.versions.diff import ABSENT
 
 STEPS = "  - language\n  - stagebox.length\n  - stagebox.longer_than: {chars: CHARS}\n  - stagebox.exact\n"
 

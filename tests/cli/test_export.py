@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from tests.cli.export_readers import read
 
 import gristmill
-from gristmill.query import export as exporting
-from gristmill.query.dataset_card import Exported, card
+from gristmill.query.export import export as exporting
+from gristmill.query.export.dataset_card import Exported, card
 
 READERS = os.environ.get("EXPORT_READERS")
 """A Python that has the libraries that we do not need: make test-export."""

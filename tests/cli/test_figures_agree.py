@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.cli.tokenizer_open import Fertility
+from gristmill.cli.tokenizer.open import Fertility
 from gristmill.engine.work.task import part_from_json
-from gristmill.query.funnel import funnels
+from gristmill.query.removal.funnel import funnels
 from gristmill.stages import NO_DOCUMENT
 from gristmill.store.store import with_verdicts
 

@@ -18,10 +18,10 @@ from gristmill.engine.publish.catalog import list_versions
 from gristmill.engine.publish.garbage import find_garbage
 from gristmill.engine.publish.run_record import describe, outcome, run_records, see
 from gristmill.errors import UserError
-from gristmill.query.disk import estimate
-from gristmill.query.funnel import funnel_lines, funnels
-from gristmill.query.lineage import versions_with
-from gristmill.query.plan import make_plan
+from gristmill.query.lineage.lineage import versions_with
+from gristmill.query.removal.funnel import funnel_lines, funnels
+from gristmill.query.sizing.disk import estimate
+from gristmill.query.sizing.plan import make_plan
 from gristmill.recipe.load import load
 from gristmill.store.store import Store
 from read_only import make_read_only

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.query.documents import rows
-from gristmill.query.funnel import funnels
-from gristmill.recipe.columns import INGEST
+from gristmill.query.documents.documents import rows
+from gristmill.query.removal.funnel import funnels
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.ingest import pages
 

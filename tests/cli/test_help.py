@@ -1,4 +1,4 @@
-"""Laws of the stored help. Run as a program, this file writes `cli/help.json` again: python tests/cli/test_help.py."""
+"""Laws of the stored help. `python tests/cli/test_help.py` writes `cli/shared/help.json` again."""
 
 import json
 import subprocess
@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.main import get_command
 
-from gristmill.cli.help import FILE, WIDTH, stored_help
 from gristmill.cli.main import make_app
+from gristmill.cli.shared.help import FILE, WIDTH, stored_help
 
 HEAVY = ("gristmill.cli.main", "typer", "pydantic", "numpy", "pyarrow", "numba", "duckdb", "torch", "ray")
 
@@ -41,7 +41,7 @@ def test_no_help_imports_what_a_command_needs():
     script = (
         "import contextlib, io, json, sys\n"
         "from gristmill.__main__ import main\n"
-        "from gristmill.cli.help import FILE\n"
+        "from gristmill.cli.shared.help import FILE\n"
         "for path, text in json.loads(FILE.read_text()).items():\n"
         "    sys.argv[1:] = [*path.split(), '--help']\n"
         "    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as shown:\n"

@@ -13,7 +13,7 @@ import pytest
 
 from gold_pages import write_gold
 from gristmill.cli.main import COMMANDS, main
-from gristmill.cli.screen import complain
+from gristmill.cli.shared.screen import complain
 from gristmill.printable import MOST_CHARACTERS, MOST_LINES
 from gristmill.stages.quality.classifier_file import with_report
 from gristmill.tokenizer.files import write_json
@@ -318,7 +318,7 @@ def test_what_a_step_prints_in_a_worker_is_shown_too(project):
 def test_a_stream_of_few_letters_is_no_traceback(tmp_path):
     """Standard output that cannot encode a character shows its number."""
     shown = "say('\\u2502'), Screen().print('\\u6570\\ud800')"
-    code = f"from gristmill.cli.screen import *\nspeaking(lambda: ({shown}))"
+    code = f"from gristmill.cli.shared.screen import *\nspeaking(lambda: ({shown}))"
     environment = {"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, timeout=120, check=False, text=True

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from gristmill.loader.order import Order
-from gristmill.query.documents import rows
-from gristmill.query.lineage import life_of
-from gristmill.query.lives import shard_pieces
-from gristmill.query.lookup import find
-from gristmill.query.prove import Differs, Prover, ShardPiece
-from gristmill.query.published import Published
+from gristmill.query.documents.documents import rows
+from gristmill.query.documents.lookup import find
+from gristmill.query.lineage.lineage import life_of
+from gristmill.query.lineage.lives import shard_pieces
+from gristmill.query.lineage.prove import Differs, Prover, ShardPiece
+from gristmill.query.versions.published import Published
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from conftest import Project
 from gristmill.cli.main import main
 from gristmill.engine.publish.run_record import see
-from gristmill.query.documents import cut_again, replaced_in
-from gristmill.query.reasons import reasons_of
+from gristmill.query.documents.documents import cut_again, replaced_in
+from gristmill.query.removal.reasons import reasons_of
 
 FOOTER = "This line stands below every page of the whole site, and says nothing."
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them. "

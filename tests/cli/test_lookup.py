@@ -7,10 +7,10 @@ import pytest
 
 from gristmill.engine.publish.run_record import see
 from gristmill.errors import UserError
-from gristmill.query import lookup
-from gristmill.query.candidates import has_index
-from gristmill.query.documents import rows
-from gristmill.query.lookup import find
+from gristmill.query.documents import lookup
+from gristmill.query.documents.candidates import has_index
+from gristmill.query.documents.documents import rows
+from gristmill.query.documents.lookup import find
 from gristmill.store.parquet import PartReader
 
 

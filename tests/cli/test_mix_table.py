@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from gristmill.cli.mix_table import mix_table, short
+from gristmill.cli.run.mix_table import mix_table, short
 from stages.mix.mixing import catalogue, mixed
 
 SIZES = {"crawl/A": (6400, 2), "crawl/B": (64_000, 4), "wiki/A": (3200, 1), "zine/C": (640, 1)}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from conftest import Project
-from gristmill.query import sizing
-from gristmill.query.funnel import funnels
-from gristmill.query.limits import Prices, bill, busy_share, faults
-from gristmill.query.measured import last_measured
-from gristmill.query.sizing import Cluster, size_up
+from gristmill.query.removal.funnel import funnels
+from gristmill.query.sizing import sizing
+from gristmill.query.sizing.limits import Prices, bill, busy_share, faults
+from gristmill.query.sizing.measured import last_measured
+from gristmill.query.sizing.sizing import Cluster, size_up
 from sharded import Corpus
 
 

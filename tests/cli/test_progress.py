@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gristmill.cli import show
-from gristmill.cli.show import Bars
+from gristmill.cli.shared import show
+from gristmill.cli.shared.show import Bars
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 

@@ -14,10 +14,10 @@ import pytest
 
 import gristmill
 from gristmill.cli.main import run_command
-from gristmill.cli.screen import print_json
-from gristmill.query import withheld
-from gristmill.query.documents import rows
-from gristmill.query.funnel import funnels
+from gristmill.cli.shared.screen import print_json
+from gristmill.query.documents.documents import rows
+from gristmill.query.removal.funnel import funnels
+from gristmill.query.takedown import withheld
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import CorruptPart
 
@@ -216,7 +216,7 @@ def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
         raise CorruptPart("ab" * 32, "is missing")
 
     documents = corpus.documents()
-    monkeypatch.setattr("gristmill.query.columns.open_parts", damaged)
+    monkeypatch.setattr("gristmill.query.documents.columns.open_parts", damaged)
     with pytest.raises(gristmill.UserError, match="--repair makes it again"):
         documents.to_arrow()
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Project
 from demo.warc import Response, write
-from gristmill.stages.measure import fasttext_model
+from gristmill.stages.shared import fasttext_model
 
 RECIPE = """
 recipe: small

@@ -2,7 +2,7 @@
 
 import json
 
-from gristmill.cli.status import skew_line
+from gristmill.cli.run.status import skew_line
 from gristmill.engine.schedule import pace
 
 

@@ -13,10 +13,10 @@ import pytest
 
 import gristmill
 from gristmill.loader import read_manifest
-from gristmill.query import joined_files
-from gristmill.query.documents import rows
+from gristmill.query.documents import joined_files
+from gristmill.query.documents.documents import rows
+from gristmill.query.documents.sql import Session
 from gristmill.query.opening import open_run
-from gristmill.query.sql import Session
 from gristmill.store.store import Store
 
 pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'gristmill[sql]'")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from gristmill.cli.show import table
+from gristmill.cli.shared.show import table
 
 COMMANDS = (
     "funnel R",

@@ -7,7 +7,7 @@ import pytest
 
 from gristmill.cli.main import run_command
 from gristmill.loader import Loader, read_manifest
-from gristmill.query.documents import rows
+from gristmill.query.documents.documents import rows
 from gristmill.stages.matches import content_hash
 from sharded import Corpus
 
@@ -141,7 +141,7 @@ def test_verify_finds_nothing_in_the_new_shards(receipt, monkeypatch, capsys):
 
 def test_verify_warns_of_a_receipt_that_reads_words_in_another_way(receipt, monkeypatch, capsys):
     """Shingles of an older Gristmill are others outside of ASCII, so its receipt may miss copies there."""
-    monkeypatch.setattr("gristmill.cli.takedown_receipt.WORDS", 0)
+    monkeypatch.setattr("gristmill.cli.corpus.takedown_receipt.WORDS", 0)
     _, said = typed(monkeypatch, capsys, "takedown", "verify", receipt)
     assert "copies outside of ASCII may be missed" in said.err
 

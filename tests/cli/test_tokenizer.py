@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gristmill.cli import show, tokenizer_compare
 from gristmill.cli.main import main
+from gristmill.cli.shared import show
+from gristmill.cli.tokenizer import compare as tokenizer_compare
 from gristmill.tokenizer.files import load
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import typer
 from tests.tokenizer.library_made import changed, library_json
 from typer.testing import CliRunner
 
-from gristmill.cli import tokenizer_audit
+from gristmill.cli.tokenizer import audit as tokenizer_audit
 from gristmill.errors import UserError
 from gristmill.report.audit.audit import failed
 from gristmill.tokenizer import files

@@ -5,10 +5,10 @@ import re
 import shlex
 from dataclasses import replace
 
-from gristmill.cli import run as run_command
-from gristmill.cli.options import as_typed
-from gristmill.cli.run import _unread_details, _unread_lines, unread_records
-from gristmill.cli.show import listed_steps
+from gristmill.cli.run import run as run_command
+from gristmill.cli.run.run import _unread_details, _unread_lines, unread_records
+from gristmill.cli.shared.options import as_typed
+from gristmill.cli.shared.show import listed_steps
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.run_record import names_in

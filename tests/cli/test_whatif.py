@@ -8,7 +8,7 @@ import pytest
 
 from conftest import WORDS
 from gristmill.engine.publish.folder import read_model
-from gristmill.query.funnel import funnels
+from gristmill.query.removal.funnel import funnels
 from gristmill.stages.mix.tally import tally
 
 

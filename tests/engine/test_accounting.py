@@ -12,7 +12,7 @@ from demo.warc import Response, write
 from gristmill import stages
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.publish.run_record import see
-from gristmill.query.funnel import unread_files
+from gristmill.query.removal.funnel import unread_files
 from gristmill.store.parquet import PartReader
 
 ROWS = [{"id": key, "text": f"the {key} mill grinds the corn"} for key in ("same", "same", "other", "same")]

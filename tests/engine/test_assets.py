@@ -2,16 +2,16 @@
 
 import pytest
 
-from gristmill.cli.verify import make_executor
+from gristmill.cli.corpus.verify import make_executor
 from gristmill.engine.mill import Silent
 from gristmill.engine.publish.garbage import collect, find_garbage
 from gristmill.engine.publish.run_record import see
 from gristmill.errors import UserError
-from gristmill.query.disk import estimate
-from gristmill.query.documents import rows
-from gristmill.query.funnel import documents_by_step
-from gristmill.query.plan import make_plan
-from gristmill.query.verify import verify
+from gristmill.query.documents.documents import rows
+from gristmill.query.removal.funnel import documents_by_step
+from gristmill.query.sizing.disk import estimate
+from gristmill.query.sizing.plan import make_plan
+from gristmill.query.versions.verify import verify
 from gristmill.recipe.load import load
 from stages.shards.made import tokenizer_file
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.query.documents import rows
+from gristmill.query.documents.documents import rows
 from gristmill.recipe.load import load
 
 pytestmark = pytest.mark.usefixtures("forgotten")

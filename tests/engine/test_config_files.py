@@ -8,7 +8,7 @@ import pytest
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.errors import UserError
-from gristmill.recipe.files import placed_in
+from gristmill.recipe.checks.files import placed_in
 from gristmill.stages.mix.mix import Config as MixConfig
 from gristmill.stages.select.gate import Config as GateConfig
 from gristmill.store.parquet import PartReader

@@ -9,8 +9,8 @@ import pytest
 
 from conftest import STEPS
 from gristmill.cli.main import run_command
-from gristmill.cli.plan import _show_disk as show_disk
-from gristmill.query.disk import Disk, estimate
+from gristmill.cli.run.plan import _show_disk as show_disk
+from gristmill.query.sizing.disk import Disk, estimate
 
 
 def disk_of(project):

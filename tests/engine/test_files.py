@@ -17,7 +17,7 @@ from gristmill.engine.files.listing import InputFile, group_files
 from gristmill.engine.files.tree import ANYTHING, Folders, Stopped, list_tree
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
-from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES
+from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES
 
 SPLITTABLE = SimpleNamespace(SPLITTABLE=lambda name: True)
 WHOLE = SimpleNamespace(SPLITTABLE=lambda name: False)

@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.engine.plan.graph import drops, reads_from
 from gristmill.errors import UserError
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.schema import layer_schema
 from gristmill.stages.dedup import copies_left
 from stagebox import length

@@ -3,8 +3,8 @@
 import json
 
 from gristmill.engine.publish.run_record import see
-from gristmill.query.documents import rows
-from gristmill.query.lookup import find
+from gristmill.query.documents.documents import rows
+from gristmill.query.documents.lookup import find
 from gristmill.stages.select import index
 
 STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: 12}"

@@ -73,7 +73,7 @@ def test_an_exchange_gives_what_a_plain_loop_gives(project):
     """Duplicates found by partition and brought back to their rows equal those of a dictionary over all rows."""
     run = project.run()
     seen: dict[str, list[tuple[bytes, str | None, int | None]]] = {}
-    from gristmill.query.documents import rows
+    from gristmill.query.documents.documents import rows
 
     for row in rows(run, "exact", None, None):
         alive_before = row.step in (None, "all/exact")
@@ -91,7 +91,7 @@ def test_an_exchange_gives_what_a_plain_loop_gives(project):
 def test_an_exchange_of_two_rounds_gives_what_a_plain_loop_gives(project):
     """Records that travel twice come home to the right rows."""
     run = project.run()
-    from gristmill.query.documents import rows
+    from gristmill.query.documents.documents import rows
 
     found = [(len(row.text), row.columns["same_length"]) for row in rows(run, "two_rounds", False, None)]
     lengths = [length for length, _ in found]
@@ -104,7 +104,7 @@ def test_a_map_stage_can_use_a_fitted_model(project):
     run = project.run()
     from collections import Counter
 
-    from gristmill.query.documents import rows
+    from gristmill.query.documents.documents import rows
 
     found = [(row.text, row.columns["rarest"]) for row in rows(run, "rarity", False, None)]
     counts = Counter(word for text, _ in found for word in text.split())

@@ -11,8 +11,8 @@ import pytest
 from gristmill.cli.main import main
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
-from gristmill.query.documents import rows
-from gristmill.query.plan import make_plan
+from gristmill.query.documents.documents import rows
+from gristmill.query.sizing.plan import make_plan
 from gristmill.store.parquet import PartReader
 
 LATIN = b"caf\xe9.jsonl".decode("utf-8", "surrogateescape")

@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
-from gristmill.query.plan import make_plan
+from gristmill.query.sizing.plan import make_plan
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 

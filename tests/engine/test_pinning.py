@@ -9,9 +9,9 @@ import pytest
 from gristmill.cli.main import main
 from gristmill.errors import UserError
 from gristmill.loader import Loader
-from gristmill.query.disk import estimate
-from gristmill.query.pinning import tokenizer_hint
-from gristmill.query.plan import make_plan
+from gristmill.query.sizing.disk import estimate
+from gristmill.query.sizing.plan import make_plan
+from gristmill.query.versions.pinning import tokenizer_hint
 
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour"]
 TOKENIZER = """tokenizer:  # of our own

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import stagebox.upper
-from gristmill.query.plan import describe_change, make_plan
+from gristmill.query.sizing.plan import describe_change, make_plan
 
 
 def plan_of(project):

@@ -15,8 +15,8 @@ from gristmill.engine.mill import Silent
 from gristmill.engine.work.memory import Memory
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
-from gristmill.query.documents import rows
-from gristmill.query.verify import verify
+from gristmill.query.documents.documents import rows
+from gristmill.query.versions.verify import verify
 
 CRASHED = "killed its worker 3 of 3 times alone (SIGSEGV); 3 of 3 controls beside it survived"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.query.reasons import Reasons, code_of
+from gristmill.query.removal.reasons import Reasons, code_of
 from gristmill.stages import READERS, STEPS
 
 CODE = b'''

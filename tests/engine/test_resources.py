@@ -14,7 +14,7 @@ from gristmill.engine.work import setup
 from gristmill.engine.work.needs import PROCESS_BYTES, kept_for, needs_of
 from gristmill.engine.work.task import Map, Result, Task
 from gristmill.errors import UserError
-from gristmill.query.plan import make_plan
+from gristmill.query.sizing.plan import make_plan
 from gristmill.stages.contract import Resources, StageConfig
 from gristmill.store.store import Part, Store
 

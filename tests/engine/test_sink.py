@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gristmill.query.plan import make_plan
+from gristmill.query.sizing.plan import make_plan
 from gristmill.store.store import Part
 
 
@@ -22,7 +22,7 @@ def texts_of(project, found):
 
 
 def survivors(project, run):
-    from gristmill.query.documents import kept_batches
+    from gristmill.query.documents.documents import kept_batches
 
     mill = project.mill()
     node = mill.graph.nodes["all/bundle"]

@@ -16,7 +16,7 @@ from gristmill.engine.executors.slurm_jobs import Jobs
 from gristmill.engine.executors.slurm_member import Member
 from gristmill.engine.work.task import Hash, Task
 from gristmill.errors import UserError
-from gristmill.recipe.cluster import ClusterFields
+from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.stages.contract import Resources
 from gristmill.store.store import Store
 

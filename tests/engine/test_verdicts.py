@@ -18,8 +18,8 @@ from gristmill.engine.publish.garbage import collect, find_garbage
 from gristmill.engine.publish.run_record import see
 from gristmill.engine.work.perform import perform
 from gristmill.engine.work.task import Collect, Map, Task
-from gristmill.query.documents import count_unjudged
-from gristmill.query.verify import verify
+from gristmill.query.documents.documents import count_unjudged
+from gristmill.query.versions.verify import verify
 from gristmill.store import parquet
 from gristmill.store.segments import SegmentTable
 from gristmill.store.store import with_verdicts

@@ -61,12 +61,12 @@ from gristmill.kernels.urls.parts import hash_domain_lines, hash_suffixes, hash_
 from gristmill.kernels.urls.robots import decide, sites_and_paths, write_rule
 from gristmill.kernels.urls.spelling import names
 from gristmill.kernels.urls.words import find_inside, find_words, hash_tokens, openings
-from gristmill.stages.decontaminate.units import Counted, table_of
+from gristmill.stages.decontaminate.matching.units import Counted, table_of
 from gristmill.stages.extract.main_text import Extractor
-from gristmill.stages.measure.fasttext_model import parse
 from gristmill.stages.quality.classifier_file import model_bytes
 from gristmill.stages.quality.ngram_file import special_hashes
 from gristmill.stages.quality.ngram_train import Settings, estimate
+from gristmill.stages.shared.fasttext_model import parse
 
 TABLES = unicode_tables()
 SHAPES = Shape(1, 0, 0, 0), Shape(2, 0, 0, 7), Shape(3, 1, 4, 50), Shape(1, 2, 2, 3)

@@ -11,8 +11,8 @@ from demo.warc import Response, write
 from gristmill.cli.main import run_command
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
-from gristmill.query.funnel import funnels
-from gristmill.query.plan import make_plan
+from gristmill.query.removal.funnel import funnels
+from gristmill.query.sizing.plan import make_plan
 from gristmill.recipe.load import load
 
 

@@ -25,9 +25,9 @@ NO_SENTENCES = (
     "demo/",  # its numbers are its own
     "stages/ingest/",  # details that stand in parts: another word is another version of a reader
     "engine/work/read.py",
-    "stages/measure/fasttext_model.py",  # what a model file says of itself
+    "stages/shared/fasttext_model.py",  # what a model file says of itself
     "stages/dedup/s_curve.py",
-    "query/whatif.py",
+    "query/removal/whatif.py",
 )
 
 

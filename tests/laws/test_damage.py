@@ -17,7 +17,7 @@ from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.loader import Loader
-from gristmill.query.verify import clear_away, verify
+from gristmill.query.versions.verify import clear_away, verify
 from gristmill.recipe.load import load
 from gristmill.recipe.model import Recipe
 from sharded import Corpus

@@ -12,12 +12,12 @@ import yaml
 from typer.main import get_command
 
 from gristmill.cli.main import make_app
-from gristmill.cli.steps import page as page_of
+from gristmill.cli.run.steps import page as page_of
 from gristmill.recipe.fields import RecipeFields
 from gristmill.recipe.load import load
-from gristmill.recipe.mix import MixFields
+from gristmill.recipe.sections.mix import MixFields
+from gristmill.recipe.sections.shards import ShardsFields
 from gristmill.recipe.settings import all_entries
-from gristmill.recipe.shards import ShardsFields
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])

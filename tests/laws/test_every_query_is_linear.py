@@ -79,7 +79,7 @@ class Asked:
         store = imported("gristmill.store.store").Store(str(project.store))
         self.project, self.count = project, count
         self.seen, self.other = see(store, "project"), see(store, "other")
-        rows = imported("gristmill.query.documents").rows(self.seen, None, None, None)
+        rows = imported("gristmill.query.documents.documents").rows(self.seen, None, None, None)
         self.ids = [row.fields["doc_id"].hex() for row in rows]
         assert len(self.ids) == count
         self.urls = [f"https://a.example/{number}" for number in range(count)]
@@ -90,7 +90,7 @@ class Asked:
 
 
 def looked_up(asked):
-    find = imported("gristmill.query.lookup").find
+    find = imported("gristmill.query.documents.lookup").find
     urls = asked.urls
     find(asked.seen, doc_id=asked.ids, url=urls, url_prefix=urls, domain=["a.example"], content_hash=asked.hashes)
 
@@ -99,11 +99,11 @@ def taken_down(asked):
     request = imported("gristmill.stages.takedown.requests").Request
     requests = [request(f"r{n}", urls=(url,)) for n, url in enumerate(asked.urls)]
     requests.append(request("all", domains=("a.example",), url_prefixes=tuple(asked.urls), doc_ids=tuple(asked.ids)))
-    imported("gristmill.query.takedown").would_go(asked.seen, requests, {}, 0.8)
+    imported("gristmill.query.takedown.takedown").would_go(asked.seen, requests, {}, 0.8)
 
 
 def rows_read(asked):
-    module, evidence = imported("gristmill.query.documents"), imported("gristmill.query.evidence")
+    module, evidence = imported("gristmill.query.documents.documents"), imported("gristmill.query.lineage.evidence")
     suites = evidence.Suites(asked.seen)
     flagged = 0
     for row in module.rows(asked.seen, None, None, None, cuts=True, flagged=True):
@@ -114,28 +114,28 @@ def rows_read(asked):
 
 
 def versions(asked):
-    imported("gristmill.query.lineage").versions_with(asked.seen.store, asked.ids)
+    imported("gristmill.query.lineage.lineage").versions_with(asked.seen.store, asked.ids)
 
 
 def lives(asked):
     """Of a passage that all documents have."""
-    told = list(imported("gristmill.query.lives").lives_of(asked.seen, None, text=FOOTER))
+    told = list(imported("gristmill.query.lineage.lives").lives_of(asked.seen, None, text=FOOTER))
     assert told
 
 
 def proved(asked):
     """That documents came from their bytes."""
     run = asked.mill().look()
-    places = imported("gristmill.query.lookup").find(run, doc_id=asked.ids[: asked.count // 6])
-    prover = imported("gristmill.query.prove").Prover(run, places)
-    shards = imported("gristmill.query.published").Published(run)
+    places = imported("gristmill.query.documents.lookup").find(run, doc_id=asked.ids[: asked.count // 6])
+    prover = imported("gristmill.query.lineage.prove").Prover(run, places)
+    shards = imported("gristmill.query.versions.published").Published(run)
     for place in places:
-        prover.prove(place, list(imported("gristmill.query.lives").shard_pieces(shards, place.doc_id.hex())))
+        prover.prove(place, list(imported("gristmill.query.lineage.lives").shard_pieces(shards, place.doc_id.hex())))
 
 
 def shards_read(asked):
     """Every sample of every shard."""
-    shards = imported("gristmill.query.published").Published(asked.seen)
+    shards = imported("gristmill.query.versions.published").Published(asked.seen)
     for group in shards.manifest.groups:
         for number, shard in enumerate(group.shards):
             files = shards.open_shard(group, number)
@@ -144,23 +144,23 @@ def shards_read(asked):
 
 
 def clusters(asked):
-    module = imported("gristmill.query.clusters")
+    module = imported("gristmill.query.documents.clusters")
     for node in module.cluster_steps(asked.seen):
         module.largest(asked.seen, node, asked.count, asked.count)
 
 
 def compared(asked):
-    imported("gristmill.query.diff").compare_documents(asked.other, asked.seen, asked.count)
-    imported("gristmill.query.shifts").find_shifts(asked.other, asked.seen)
+    imported("gristmill.query.versions.diff").compare_documents(asked.other, asked.seen, asked.count)
+    imported("gristmill.query.versions.shifts").find_shifts(asked.other, asked.seen)
 
 
 def funnel(asked):
-    module = imported("gristmill.query.funnel")
+    module = imported("gristmill.query.removal.funnel")
     list(module.funnel_lines(module.funnels(asked.seen)))
 
 
 def audited(asked):
-    module = imported("gristmill.query.audit")
+    module = imported("gristmill.query.removal.audit")
     steps = module.audited_steps(asked.seen, None)
     examples, _ = module.draw(asked.seen, steps, None, asked.count)
     assert len(examples) >= asked.count // 4
@@ -168,8 +168,8 @@ def audited(asked):
 
 
 def biased(asked):
-    module = imported("gristmill.query.bias")
-    terms = imported("gristmill.query.term_groups").TermGroups(str(asked.project.folder / "terms"), 1)
+    module = imported("gristmill.query.bias.bias")
+    terms = imported("gristmill.query.bias.term_groups").TermGroups(str(asked.project.folder / "terms"), 1)
     module.ask(asked.seen, module.Question("near_dedup", edge=asked.count, terms=terms))
 
 
@@ -177,25 +177,25 @@ def changed(asked):
     """Another rule, that takes all documents; and a threshold that brings near duplicates back."""
     mill = asked.mill()
     rule = json.dumps(["signals.words > 1 -> long"])
-    (answer,) = imported("gristmill.query.whatif").ask(mill, mill.look(), [f"heuristics.own={rule}"])
+    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.look(), [f"heuristics.own={rule}"])
     assert answer.go.documents
-    (answer,) = imported("gristmill.query.whatif").ask(mill, mill.look(), ["near_dedup.verify_jaccard=1"])
+    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.look(), ["near_dedup.verify_jaccard=1"])
     assert answer.come.documents
 
 
 def touched(asked):
-    report = imported("gristmill.query.touched").touched(asked.seen)
+    report = imported("gristmill.query.lineage.touched").touched(asked.seen)
     assert report[0].benchmarks["b"].touched
 
 
 def exported(asked):
     out = asked.project.folder / f"out{len(list(asked.project.folder.iterdir()))}"
-    imported("gristmill.query.export").export(asked.seen, out)
+    imported("gristmill.query.export.export").export(asked.seen, out)
 
 
 def sql(asked):
     """A column again and again, of all documents."""
-    session = imported("gristmill.query.sql").Session(asked.seen)
+    session = imported("gristmill.query.documents.sql").Session(asked.seen)
     for question in (f"select {'url, ' * asked.count} text from documents limit 1", "select * from documents"):
         for _ in session.ask(question)[1]:
             pass
@@ -205,7 +205,7 @@ def sql(asked):
 def verified(asked):
     """Nothing is broken; then as many parts are as there are documents, and the recipe of one is another."""
     inline, silent = imported("gristmill.engine.executors.executor"), imported("gristmill.engine.mill").Silent
-    module = imported("gristmill.query.verify")
+    module = imported("gristmill.query.versions.verify")
     run = asked.mill().look()
     assert not module.verify(run, 0.0, inline.InlineExecutor(run.store), silent()).broken
     lost = {f"{number}": (None, f"{number:032x}", "a step") for number in range(asked.count)}
@@ -221,21 +221,21 @@ def planned(asked):
     """With a list in a config that changed as a whole."""
     mill = asked.mill()
     run = mill.look()
-    module = imported("gristmill.query.plan")
+    module = imported("gristmill.query.sizing.plan")
     module.make_plan(mill, run, True)
-    imported("gristmill.query.disk").estimate(run, mill.store, mill.known_before())
-    imported("gristmill.query.mixture").foresee_mixture(run)
-    imported("gristmill.query.pinning").tokenizer_hint(mill, run)
+    imported("gristmill.query.sizing.disk").estimate(run, mill.store, mill.known_before())
+    imported("gristmill.query.sizing.mixture").foresee_mixture(run)
+    imported("gristmill.query.versions.pinning").tokenizer_hint(mill, run)
     module.describe_change([f"a{n}" for n in range(asked.count * 10)], [f"b{n}" for n in range(asked.count * 10)])
-    sizing = imported("gristmill.query.sizing")
+    sizing = imported("gristmill.query.sizing.sizing")
     cluster = sizing.Cluster(2, 8)
-    sized = sizing.size_up(imported("gristmill.query.measured").last_measured(mill), 1e9, cluster)
-    list(imported("gristmill.query.limits").faults(sized, cluster, None, 1))
+    sized = sizing.size_up(imported("gristmill.query.sizing.measured").last_measured(mill), 1e9, cluster)
+    list(imported("gristmill.query.sizing.limits").faults(sized, cluster, None, 1))
 
 
 def sampled(asked):
     for split in ("train", "held_out"):
-        for _ in imported("gristmill.query.sample").sample_texts(asked.seen, split):
+        for _ in imported("gristmill.query.documents.sample").sample_texts(asked.seen, split):
             pass
 
 
@@ -291,7 +291,7 @@ def unfinished_run(asked, sources):
 
 def reasons(asked):
     """Each reason of a recipe with as many rules as documents, and one that is misspelt."""
-    module = imported("gristmill.query.reasons")
+    module = imported("gristmill.query.removal.reasons")
     seen = imported("gristmill.engine.publish.run_record").see(asked.seen.store, "project")
     rules = [f"own_{number}" for number in range(2 * asked.count)]
     seen.record["recipe_text"] += "".join(f'"signals.words < {n} -> {rule}"\n' for n, rule in enumerate(rules))
@@ -302,7 +302,7 @@ def reasons(asked):
 
 def reproduced(asked):
     """All datasets are compared up to the last, which differs in all input files. The stages answer for the run."""
-    module, silent = imported("gristmill.query.reproduce"), imported("gristmill.engine.mill").Silent
+    module, silent = imported("gristmill.query.versions.reproduce"), imported("gristmill.engine.mill").Silent
     store = asked.seen.store
     version = imported("gristmill.engine.publish.catalog").find_version(store, "project")
     into = asked.project.folder / f"again{len(list(asked.project.folder.iterdir()))}"
@@ -345,7 +345,7 @@ QUERIES = {
 }
 PARTS = {
     "candidates": "lookup", "withheld": "takedown", "layers": "documents", "evidence": "documents", "origin": "prove",
-    "shifts": "diff", "bias_edge": "bias", "bias_groups": "bias", "intervals": "bias", "register": "bias",
+    "shifts": "diff", "edge": "bias", "groups": "bias", "intervals": "bias", "register": "bias",
     "term_groups": "bias", "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
@@ -359,7 +359,7 @@ OTHERS = {"align", "boosting", "commands", "report", "show_command", "train_comm
 
 def test_every_query_has_a_worst_case():
     """A new module of queries has a question here, or belongs to one."""
-    found = {path.stem for path in Path(query.__file__).parent.glob("*.py")} - {"__init__"}
+    found = {path.stem for path in Path(query.__file__).parent.rglob("*.py")} - {"__init__"}
     assert found == {*QUERIES, *PARTS} - {"gold"}
     assert {path.stem for path in Path(gristmill_extractor.__file__).parent.glob("*.py")} - {
         "__init__"

@@ -19,7 +19,7 @@ LEFT_OUT = ("gristmill.kernels", "gristmill.cli", "gristmill.__main__", "gristmi
 """Kernels have none; the others read what we wrote ourselves or what is printed."""
 LINES = "matched with a whole line, from its beginning on, of the first 40,000 characters of a file"
 SHORT = {
-    "gristmill.recipe.snapshot._PIECE": "an expression of a recipe has at most 1,000 characters",
+    "gristmill.recipe.sections.snapshot._PIECE": "an expression of a recipe has at most 1,000 characters",
     "gristmill.stages.extract.published._FORMS": "matched at one place, with the first 64 characters of a value",
     "gristmill.stages.ingest.front_matter._ORG": LINES,
     "gristmill.stages.ingest.front_matter._TEX": LINES,

@@ -16,7 +16,7 @@ import pytest
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.engine.publish.garbage import alone, collect, find_garbage
-from gristmill.query.verify import verify
+from gristmill.query.versions.verify import verify
 from sharded import Corpus
 
 CALLS = ("replace", "rename", "link", "symlink", "unlink", "remove", "mkdir", "rmdir")

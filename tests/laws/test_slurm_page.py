@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from demo import __main__ as demo
-from gristmill.recipe.cluster import ClusterFields
+from gristmill.recipe.sections.cluster import ClusterFields
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "slurm.md").read_text()

@@ -70,7 +70,7 @@ def _robots(path: Path) -> None:
 
 
 def _lists(path: Path) -> None:
-    importlib.import_module("gristmill.stages.select.lists").load("block_domains", str(path), "domains")
+    importlib.import_module("gristmill.stages.shared.lists").load("block_domains", str(path), "domains")
 
 
 def _recipe(path: Path) -> None:
@@ -104,8 +104,8 @@ def _scrub(path: Path) -> None:
 
 
 def _decontaminate(path: Path) -> None:
-    index = importlib.import_module("gristmill.stages.decontaminate.index")
-    suite = importlib.import_module("gristmill.stages.decontaminate.suite_form")
+    index = importlib.import_module("gristmill.stages.decontaminate.matching.index")
+    suite = importlib.import_module("gristmill.stages.decontaminate.suite.form")
     days = [f"the miller ground {n} sacks of rye on the mill by the river on day {n} of the week" for n in range(40)]
     code = "def f(a):\n" + "    a = a + b(a)\n" * 200
     questions = ["mill stone wheel " * 1000, *days, "the water wheel turns"]
@@ -114,7 +114,7 @@ def _decontaminate(path: Path) -> None:
     table = path.with_name("table")
     index.write_index(items, {"b": suite.Protection()}, 13, 0.8, table)
     METER.reset(METER.limit)  # the index costs the same for any text
-    findings = importlib.import_module("gristmill.stages.decontaminate.findings")
+    findings = importlib.import_module("gristmill.stages.decontaminate.matching.findings")
     findings.find(pa.array([path.read_text()]), index.open_index(table))
 
 

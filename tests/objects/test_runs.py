@@ -13,8 +13,8 @@ from gristmill.engine.publish.run_record import see
 from gristmill.loader import Loader
 from gristmill.objects import patience, requests
 from gristmill.places import system_of
-from gristmill.query.measured import last_measured
-from gristmill.query.sizing import Cluster, size_up
+from gristmill.query.sizing.measured import last_measured
+from gristmill.query.sizing.sizing import Cluster, size_up
 from gristmill.store.store import Store
 from sharded import Corpus
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.cli.steps import HEAD
+from gristmill.cli.run.steps import HEAD
 from gristmill.errors import UserError
+from gristmill.recipe.checks.mistakes import MOST_FOUND
 from gristmill.recipe.load import load
-from gristmill.recipe.mistakes import MOST_FOUND
 from gristmill.recipe.model import Recipe
+from gristmill.recipe.sections.snapshot import check_snapshot, search
 from gristmill.recipe.settings import all_entries
-from gristmill.recipe.snapshot import check_snapshot, search
 from gristmill.stages.contract import MOST_BYTES, SIZE_UNITS, parse_bytes, parse_count
 from gristmill.stages.dedup import line_counts, near_candidates
 from gristmill.stages.extract import extract

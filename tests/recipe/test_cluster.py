@@ -3,8 +3,8 @@
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.recipe.cluster import ClusterFields, load_profile
 from gristmill.recipe.load import load
+from gristmill.recipe.sections.cluster import ClusterFields, load_profile
 
 CLUSTER = """cluster:
   jobs: 64

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
-from gristmill.recipe.environment import substitute
+from gristmill.recipe.checks.mistakes import Mistakes
 from gristmill.recipe.load import load
-from gristmill.recipe.mistakes import Mistakes
 from gristmill.recipe.model import Recipe
-from gristmill.recipe.yaml_lines import Tree, parse, typed
+from gristmill.recipe.yaml.environment import substitute
+from gristmill.recipe.yaml.lines import Tree, parse, typed
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.stage_interface import kind_of, reads_of, schema_of, uses_of
 

@@ -8,8 +8,8 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.printable import printable
+from gristmill.recipe.checks.mistakes import MOST_SHOWN
 from gristmill.recipe.load import load
-from gristmill.recipe.mistakes import MOST_SHOWN
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.settings import all_entries
 

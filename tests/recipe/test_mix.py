@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.recipe.checks.mistakes import Mistakes
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.mistakes import Mistakes
-from gristmill.recipe.mix import load_mix
-from gristmill.recipe.sources import load_source
-from gristmill.recipe.yaml_lines import parse
+from gristmill.recipe.sections.mix import load_mix
+from gristmill.recipe.sections.sources import load_source
+from gristmill.recipe.yaml.lines import parse
 from gristmill.stages.mix import mix
 
 TOP = """recipe: demo

@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
-from gristmill.recipe.quality import unused_models
+from gristmill.recipe.sections.quality import unused_models
 from gristmill.stages.quality import (
     classifier,
     classifier_of_files,

@@ -15,7 +15,7 @@ from demo.sales import write_judged
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
-from gristmill.query.funnel import funnels
+from gristmill.query.removal.funnel import funnels
 from gristmill.recipe.load import load
 
 RECIPES = Path(__file__).parents[2] / "recipes"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.recipe.yaml_edit import with_entry
+from gristmill.recipe.yaml.edit import with_entry
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,13 @@ from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query import opening
-from gristmill.query.columns import Columns, columns_of
-from gristmill.query.dataset_card import Exported
-from gristmill.query.export import FILE_BYTES, export
-from gristmill.query.funnel import funnel_lines, funnels
-from gristmill.query.lives import lives_of
-from gristmill.query.plan import make_plan
-from gristmill.query.sql import Session
+from gristmill.query.documents.columns import Columns, columns_of
+from gristmill.query.documents.sql import Session
+from gristmill.query.export.dataset_card import Exported
+from gristmill.query.export.export import FILE_BYTES, export
+from gristmill.query.lineage.lives import lives_of
+from gristmill.query.removal.funnel import funnel_lines, funnels
+from gristmill.query.sizing.plan import make_plan
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from gristmill.api.faults import as_python
 from gristmill.api.tables import needed
-from gristmill.query.columns import Columns
+from gristmill.query.documents.columns import Columns
 
 
 class Documents:

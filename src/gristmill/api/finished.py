@@ -8,7 +8,7 @@ from gristmill.counted import counted
 from gristmill.engine.mill import Silent
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.run import Run
-from gristmill.query.funnel import funnels
+from gristmill.query.removal.funnel import funnels
 
 
 class Finished(Table):

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from gristmill import __version__
-from gristmill.cli.sample_option import with_sample
-from gristmill.cli.screen import complain, say, speaking
-from gristmill.cli.usage import Commands, told, unknown_command
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import complain, say, speaking
+from gristmill.cli.shared.usage import Commands, told, unknown_command
 from gristmill.errors import UserError
 from gristmill.objects.patience import waits_told
 from gristmill.printable import CannotPrint
@@ -51,6 +51,15 @@ COMMANDS = {
     "gc": "Remove from the store what nothing needs.",
 }
 """What the help says of each, so that it imports none of them."""
+
+FOLDERS = {
+    "run": "init steps plan run status budget",
+    "look": "funnel inspect lineage removed audit bias whatif diff sql sample",
+    "corpus": "versions takedown suite quality export index verify gc",
+    "tokenizer": "tokenizer",
+    "shards": "shards",
+}
+"""The folders of this package -> the commands in them."""
 
 OPTIONAL = {"extractor": "gristmill_extractor"}
 """Commands of packages that are installed separately, as the extra of the same name -> the package."""
@@ -107,7 +116,10 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
 def _module_of(name: str) -> ModuleType:
     package = OPTIONAL.get(name)
     try:
-        return importlib.import_module(f"{package}.commands" if package else f"gristmill.cli.{name}")
+        if package:
+            return importlib.import_module(f"{package}.commands")
+        (folder,) = (folder for folder, names in FOLDERS.items() if name in names.split())
+        return importlib.import_module(f"gristmill.cli.{folder}.{name}")
     except ModuleNotFoundError as error:
         if package is None or error.name != package:
             raise

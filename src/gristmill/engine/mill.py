@@ -32,10 +32,10 @@ from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.objects import requests
 from gristmill.objects.patience import HURRIED, LOOK_S, waits_told
-from gristmill.recipe.cluster import ClusterFields
-from gristmill.recipe.columns import INGEST
-from gristmill.recipe.mistakes import listed
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.model import Recipe
+from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, await_collection, hold

@@ -11,8 +11,8 @@ from gristmill.engine.publish.unchanged import unchanged_run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import NoInput, UserError
 from gristmill.places import is_url
-from gristmill.recipe.locations import locate, locate_store
-from gristmill.recipe.mistakes import listed
+from gristmill.recipe.checks.locations import locate, locate_store
+from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages import CORPUS
 from gristmill.store.store import CorruptPart, Store
 
@@ -137,7 +137,7 @@ def look(mill: "Mill") -> "Run":
 
 def check_finished(seen: Seen, command: str = "") -> None:
     """Refuse a corpus of which some document is not judged by all steps; `command` looks at one that is."""
-    from gristmill.query.documents import unfinished
+    from gristmill.query.documents.documents import unfinished
 
     last = [node_id for node_id in seen.unfinished() if seen.nodes[node_id].name == CORPUS]
     open_steps, has_some = unfinished(seen, None) or last, any(seen.documents.values())

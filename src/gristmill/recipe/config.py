@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gristmill.recipe.check import check
+from gristmill.recipe.checks.check import check
+from gristmill.recipe.checks.files import place_files
+from gristmill.recipe.checks.mistakes import Path, dotted, show
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.files import place_files
-from gristmill.recipe.mistakes import Path, dotted, show
 from gristmill.stages.contract import StageConfig
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gristmill.recipe.locations import exists, locate, why_not
-from gristmill.recipe.mistakes import Mistakes, Path, dotted
-from gristmill.recipe.yaml_lines import Tree
+from gristmill.recipe.checks.locations import exists, locate, why_not
+from gristmill.recipe.checks.mistakes import Mistakes, Path, dotted
+from gristmill.recipe.yaml.lines import Tree
 
 _HUB_NAME = re.compile(r"[\w-]++/[\w-][\w.-]*+")
 

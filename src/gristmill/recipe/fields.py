@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from gristmill.recipe.snapshot import check_snapshot
+from gristmill.recipe.sections.snapshot import check_snapshot
 from gristmill.stages.contract import Bytes, Count, StageConfig
-from gristmill.stages.select.expressions import parse_condition, parse_value
 from gristmill.stages.shards.shard_groups import ELSE
+from gristmill.stages.shared.expressions import parse_condition, parse_value
 
 EVERY_SOURCE = "all"
 """The key in `steps` whose list every source goes through; no source or kind may have this name."""

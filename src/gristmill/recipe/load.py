@@ -25,23 +25,23 @@ from typing import Any, TypeGuard
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import is_url
-from gristmill.recipe.check import check
-from gristmill.recipe.cluster import load_cluster, load_profile
+from gristmill.recipe.checks.check import check
+from gristmill.recipe.checks.locations import is_no_folder, locate, locate_store
+from gristmill.recipe.checks.mistakes import Mistakes, show
+from gristmill.recipe.checks.names import check_names
+from gristmill.recipe.checks.unbound import check_routes
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import ONE_FILE, RecipeFields, parse_sample
-from gristmill.recipe.locations import is_no_folder, locate, locate_store
-from gristmill.recipe.mistakes import Mistakes, show
-from gristmill.recipe.mix import load_mix
 from gristmill.recipe.model import Recipe, Source, Step
-from gristmill.recipe.names import check_names
-from gristmill.recipe.quality import in_order, load_quality
-from gristmill.recipe.shards import GROUPS, check_groups, load_shards
-from gristmill.recipe.sources import check_markup, load_source
-from gristmill.recipe.steps import Lists, check_keys, load_steps, route_of
-from gristmill.recipe.takedowns import load_takedowns
-from gristmill.recipe.tokenizer import load_tokenizer
-from gristmill.recipe.unbound import check_routes
-from gristmill.recipe.yaml_lines import parse, read_text
+from gristmill.recipe.sections.cluster import load_cluster, load_profile
+from gristmill.recipe.sections.mix import load_mix
+from gristmill.recipe.sections.quality import in_order, load_quality
+from gristmill.recipe.sections.shards import GROUPS, check_groups, load_shards
+from gristmill.recipe.sections.sources import check_markup, load_source
+from gristmill.recipe.sections.steps import Lists, check_keys, load_steps, route_of
+from gristmill.recipe.sections.takedowns import load_takedowns
+from gristmill.recipe.sections.tokenizer import load_tokenizer
+from gristmill.recipe.yaml.lines import parse, read_text
 
 MOST_STEPS = 1000
 MOST_WAYS = 20_000

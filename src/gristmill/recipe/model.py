@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gristmill.recipe.cluster import ClusterFields
-from gristmill.recipe.snapshot import is_regex, search
+from gristmill.recipe.sections.cluster import ClusterFields
+from gristmill.recipe.sections.snapshot import is_regex, search
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.own_code import Code
 

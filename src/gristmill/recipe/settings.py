@@ -18,14 +18,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gristmill.errors import UserError
-from gristmill.recipe.check import meanings
-from gristmill.recipe.cluster import ClusterFields
+from gristmill.recipe.checks.check import meanings
+from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.fields import ReadFields, RecipeFields, SourceFields
-from gristmill.recipe.mistakes import nearest
-from gristmill.recipe.mix import MixFields
-from gristmill.recipe.shards import ShardsFields
+from gristmill.recipe.sections.cluster import ClusterFields
+from gristmill.recipe.sections.mix import MixFields
+from gristmill.recipe.sections.shards import ShardsFields
+from gristmill.recipe.sections.tokenizer import TrainFields
 from gristmill.recipe.stage_module import Unfit, find_stage
-from gristmill.recipe.tokenizer import TrainFields
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import FileMark, StageConfig, parse_bytes, parse_count
 from gristmill.stages.quality import classifier, language_model

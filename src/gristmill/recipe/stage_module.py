@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from gristmill.errors import UserError, WrongSetting
 from gristmill.printable import aside
+from gristmill.recipe.checks.mistakes import Path, dotted, nearest, suggest
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.mistakes import Path, dotted, nearest, suggest
 from gristmill.schema import DOCUMENTS, spelt
 from gristmill.stages import own_code
 from gristmill.stages.contract import StageConfig

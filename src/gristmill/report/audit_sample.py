@@ -22,7 +22,7 @@ mark { background: #f5b70080; color: inherit; border-radius: 3px } mark small { 
 def page(
     name: str, examples: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]], notes: Sequence[str]
 ) -> str:
-    """What the steps of a corpus counted, and the documents that were drawn (query/audit.py), by type."""
+    """What the steps of a corpus counted, and the documents that were drawn (query/removal/audit.py), by type."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',

@@ -36,7 +36,7 @@ def page(
     loud: Sequence[str],
     notes: Sequence[str],
 ) -> str:
-    """All groups of a step (cli/bias.py has their fields), documents to read, and what is to be said of them."""
+    """All groups of a step (cli/look/bias.py has their fields), documents to read, and what is to be said of them."""
     documents = whole["documents"]
     parts = [
         "<!doctype html>",

@@ -90,7 +90,7 @@ that has it counts under `found` in its metrics: {type: {source: {language: docu
 which gets the bytes of text of a part: executors schedule by it, a plan shows it, and it is in no key;
 `setup(config)` (with `models=` where it USES some) is called once in each worker of a map or an exchange. What it
 returns, or yields, is given to `apply` or `emit` as `loaded=`; what comes after a `yield` runs when the worker ends;
-`withheld`, a column of that name: the list for which nothing of a document may be shown (query/withheld.py);
+`withheld`, a column of that name: the list for which nothing of a document may be shown (query/takedown/withheld.py);
 `exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with that one.
 """
 

@@ -15,8 +15,8 @@ from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import ROW, TEXT_FROM, TEXT_TO, UNIT
 from gristmill.kernels.decontaminate.tokens import LITERAL, NAME, sums_of_tokens, word_hash
 from gristmill.kernels.dedup.shingles import ROLL
-from gristmill.stages.decontaminate.code_tokens import count_tokens, kept_words, read_tokens
-from gristmill.stages.decontaminate.units import table_of
+from gristmill.stages.decontaminate.matching.code_tokens import count_tokens, kept_words, read_tokens
+from gristmill.stages.decontaminate.matching.units import table_of
 
 PROGRAM = '''
 def total_of(items, limit=3):

@@ -24,7 +24,7 @@ from gristmill.kernels.decontaminate.match import (
 )
 from gristmill.kernels.decontaminate.sift import follow, sift
 from gristmill.kernels.dedup.shingles import ROLL
-from gristmill.stages.decontaminate.units import Counted, table_of
+from gristmill.stages.decontaminate.matching.units import Counted, table_of
 
 HASHES = np.random.default_rng(7).integers(1, 1 << 63, 100_000, np.uint64)
 """Of the words, which are small numbers here."""

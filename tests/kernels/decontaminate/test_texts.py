@@ -13,7 +13,7 @@ from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words
 from gristmill.kernels.decontaminate.tokens import fill_kept
 from gristmill.kernels.dedup.shingles import copy_tables, word_tables
 from gristmill.kernels.text.look_alikes import readings
-from gristmill.stages.decontaminate.units import count_words, table_of
+from gristmill.stages.decontaminate.matching.units import count_words, table_of
 
 NO_MARKS = np.zeros(128, np.uint64)
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from gristmill.errors import UserError
 from gristmill.kernels.text import fasttext as kernel
 from gristmill.kernels.text.fasttext_output import exponential
-from gristmill.stages.measure import fasttext_model
-from gristmill.stages.measure.fasttext_model import FastText, parse, predict
+from gristmill.stages.shared import fasttext_model
+from gristmill.stages.shared.fasttext_model import FastText, parse, predict
 
 LOSSES = {"hs": 1, "ns": 2, "softmax": 3, "ova": 4}
 SPACES = " \n\r\t\v\f\0"

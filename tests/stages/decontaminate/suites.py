@@ -7,9 +7,10 @@ import random
 import pyarrow as pa
 
 from exchanged import make_assets, run_stage, stages_of
-from gristmill.stages.decontaminate import decontaminate, findings
+from gristmill.stages.decontaminate import decontaminate
 from gristmill.stages.decontaminate.decontaminate import Config
-from gristmill.stages.decontaminate.index import open_index
+from gristmill.stages.decontaminate.matching import findings
+from gristmill.stages.decontaminate.matching.index import open_index
 from gristmill.stages.stage_interface import kind_of
 
 SYLLABLES = ["ka", "lo", "mi", "ren", "tu", "sa", "vel", "no", "pri", "dan"]

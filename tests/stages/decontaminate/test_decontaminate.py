@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
 from gristmill.errors import CannotBeMet
-from gristmill.stages.decontaminate import decontaminate, eval_index, eval_match, eval_suite, findings
-from gristmill.stages.decontaminate.code_tokens import marks_of
-from gristmill.stages.decontaminate.index import open_index
-from gristmill.stages.decontaminate.units import CODE, Unit
+from gristmill.stages.decontaminate import decontaminate, eval_index, eval_match, eval_suite
+from gristmill.stages.decontaminate.matching import findings
+from gristmill.stages.decontaminate.matching.code_tokens import marks_of
+from gristmill.stages.decontaminate.matching.index import open_index
+from gristmill.stages.decontaminate.matching.units import CODE, Unit
 
 ITEM = item(0)
 WORDS = ITEM["q"].split()

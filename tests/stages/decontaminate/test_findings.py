@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
-from gristmill.stages.decontaminate.findings import _Budget, find
-from gristmill.stages.decontaminate.index import open_index
-from gristmill.stages.decontaminate.passage import Words
+from gristmill.stages.decontaminate.matching.findings import _Budget, find
+from gristmill.stages.decontaminate.matching.index import open_index
+from gristmill.stages.decontaminate.matching.passage import Words
 
 CHOICES = {"b": ", choices: c"}
 NUMBERS = {"id": "i0", "q": "Cultural homogenization.", "a": "1,3,4", "c": ["1,3,4", "1,2,3", "1,2,3,4", "2,3,4"]}

@@ -10,7 +10,7 @@ from gristmill.errors import UserError
 from gristmill.stages.decontaminate import eval_scan_new
 from gristmill.stages.decontaminate.eval_index import Config as IndexConfig
 from gristmill.stages.decontaminate.eval_index_new import make
-from gristmill.stages.decontaminate.suite import pin_suite
+from gristmill.stages.decontaminate.suite.suite import pin_suite
 from gristmill.store.parquet import PartReader
 
 COLUMNS = ("evidence", "drop", "detail")

@@ -7,10 +7,10 @@ import pytest
 from tests.stages.decontaminate.published import PUBLISHED, A, parquet
 
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite import read_suite, read_with_counts
-from gristmill.stages.decontaminate.suite_form import Form, item_of
-from gristmill.stages.decontaminate.suite_prompt import read_prompt
-from gristmill.stages.decontaminate.suite_ready import ready, ready_names
+from gristmill.stages.decontaminate.suite.form import Form, item_of
+from gristmill.stages.decontaminate.suite.prompt import read_prompt
+from gristmill.stages.decontaminate.suite.ready_benchmarks import ready, ready_names
+from gristmill.stages.decontaminate.suite.suite import read_suite, read_with_counts
 
 
 @pytest.mark.parametrize(

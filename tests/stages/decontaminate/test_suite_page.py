@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from gristmill.stages.decontaminate.suite_describe import Benchmark, describe
-from gristmill.stages.decontaminate.suite_ready import ready_names
+from gristmill.stages.decontaminate.suite.describe import Benchmark, describe
+from gristmill.stages.decontaminate.suite.ready_benchmarks import ready_names
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "suites.md").read_text()
@@ -26,4 +26,4 @@ def test_the_page_names_every_setting_and_every_ready_description():
 
 def test_ready_descriptions_are_in_the_package():
     """They are data, which a wheel has only where it is told so."""
-    assert "stages/decontaminate/ready/*.yaml" in (ROOT / "pyproject.toml").read_text()
+    assert "stages/decontaminate/suite/ready/*.yaml" in (ROOT / "pyproject.toml").read_text()

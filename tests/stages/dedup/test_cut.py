@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.dedup.cut import FIELDS, SPANS, cut, spans_of
+from gristmill.stages.shared.cut import FIELDS, SPANS, cut, spans_of
 
 
 def column(texts):

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from gristmill.stages.dedup.public_suffix import registered_domain, registered_domains
+from gristmill.stages.shared.public_suffix import registered_domain, registered_domains
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from exchanged import run_stage
-from gristmill.query.documents import rows
+from gristmill.query.documents.documents import rows
 from gristmill.stages.dedup import substring_blocks, substring_dedup, substring_spans
 from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.stage_interface import part_config

@@ -11,8 +11,8 @@ import pytest
 from gristmill.errors import UserError
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import csv_rows
-from gristmill.stages.ingest.csv_cut import cut
-from gristmill.stages.ingest.fields import names_there
+from gristmill.stages.reading.csv_cut import cut
+from gristmill.stages.reading.fields import names_there
 
 
 def rows(tmp_path, data, name="x.csv", **config):

@@ -11,7 +11,7 @@ import zstandard
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import json_values, jsonl
-from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.reading.decompress import Fault
 
 ROWS = [
     {"text": 'a "mill" \\ [x] {y}', "meta": {"a": [1, [2, {"z": "]}"}]]}},

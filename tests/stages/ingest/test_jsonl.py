@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import decompress, jsonl
+from gristmill.stages.ingest import jsonl
 from gristmill.stages.ingest.timestamps import microseconds
+from gristmill.stages.reading import decompress
 
 
 def zstd(data, **options):

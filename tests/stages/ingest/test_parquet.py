@@ -11,8 +11,8 @@ import pytest
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import parquet
-from gristmill.stages.ingest.fields import names_there
 from gristmill.stages.ingest.plain_types import selected
+from gristmill.stages.reading.fields import names_there
 
 
 def rows(tmp_path, data, start=0, stop=None, **config):

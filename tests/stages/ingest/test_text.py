@@ -6,8 +6,8 @@ import pytest
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import text
 from gristmill.stages.ingest.decode import decode
-from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
+from gristmill.stages.reading.decompress import Fault
 
 
 def row(tmp_path, name, data, **config):

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from tests.kernels.text.test_fasttext import TEXTS, Tiny
 
 from gristmill.errors import UserError
-from gristmill.recipe.files import place_files
+from gristmill.recipe.checks.files import place_files
 from gristmill.stages.measure import language
-from gristmill.stages.measure.fasttext_model import load, parse, predict
 from gristmill.stages.measure.language import SCHEMA, Config, apply
+from gristmill.stages.shared.fasttext_model import load, parse, predict
 
 SENTENCES = {
     "en": "The miller opened the sluice, and the old wheel began to turn once more.",

@@ -4,9 +4,10 @@ import pyarrow as pa
 import pytest
 from tests.kernels.text.test_words import split_tokens
 
-from gristmill.stages.measure import fasttext_model, language, signals
+from gristmill.stages.measure import language, signals
 from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
 from gristmill.stages.natural_languages import FOUND_ANYWHERE, LID_176, WITHOUT_SPACES, language_of
+from gristmill.stages.shared import fasttext_model
 
 SENTENCES = {
     "ar": "ذهب الأولاد إلى المدرسة في الصباح و عاد الجميع من هناك مع أصدقائهم بعد الظهر.",

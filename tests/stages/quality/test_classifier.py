@@ -9,13 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 from gristmill.errors import UserError
-from gristmill.stages.measure import fasttext_model
 from gristmill.stages.quality import classifier, classifier_of_files
 from gristmill.stages.quality.classifier import Config, Options, Side, counts_of, warnings
 from gristmill.stages.quality.classifier_examples import SCHEMA, clean, hold_out
 from gristmill.stages.quality.classifier_file import read_report
 from gristmill.stages.quality.classifier_report import area
 from gristmill.stages.quality.classifier_train import train
+from gristmill.stages.shared import fasttext_model
 
 SMALL = {"buckets": 20_000, "min_count": 1, "held_out_share": 0.25, "epochs": 3}
 OPTIONS = Options(**SMALL)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from gristmill.stages.quality.keep_quality import Config, reads
-from gristmill.stages.select.expressions import parse_condition, parse_value
+from gristmill.stages.shared.expressions import parse_condition, parse_value
 
 PAGE = Path(__file__).parents[3] / "docs" / "cutoffs.md"
 BLOCKS = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.S)]

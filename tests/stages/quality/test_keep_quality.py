@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from exchanged import run_step
 from gristmill.errors import UserError
-from gristmill.query.funnel import funnels
-from gristmill.query.whatif import ask
+from gristmill.query.removal.funnel import funnels
+from gristmill.query.removal.whatif import ask
 from gristmill.stages.quality import keep_quality
 from gristmill.stages.quality.keep_quality import Config
 

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from gristmill.errors import UserError, WrongSetting
-from gristmill.stages.measure import fasttext_model
 from gristmill.stages.quality import quality
 from gristmill.stages.quality.quality import Config, apply, check, explain, metrics, schema, uses, warnings
+from gristmill.stages.shared import fasttext_model
 
 WORDS = {"fine": (2.0, 0.0, -1.0), "poor": (-2.0, 1.0, 0.5), "é": (0.5, -3.0, 0.0)}
 """What each word says for the labels."""

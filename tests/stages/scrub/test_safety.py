@@ -13,8 +13,8 @@ from tests.kernels.text.test_fasttext import Tiny
 from tests.stages.select.test_gate import SPELLINGS
 
 from gristmill.errors import UserError, WrongSetting
-from gristmill.stages.measure import fasttext_model
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores, term_lists
+from gristmill.stages.shared import fasttext_model
 from gristmill.stages.stage_interface import may_read_of, part_config, reads_of
 
 HERE = Path(__file__).parent

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
-from gristmill.stages.select.expressions import MOST_NESTED, parse_rule, parse_value
-from gristmill.stages.select.vectors import Columns
+from gristmill.stages.shared.expressions import MOST_NESTED, parse_rule, parse_value
+from gristmill.stages.shared.vectors import Columns
 
 ROWS: list[dict[str, Any]] = [
     {"a.n": 1, "b": 0.5, "t": "en", "f": True},

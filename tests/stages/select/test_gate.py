@@ -14,9 +14,10 @@ from pydantic import ValidationError
 
 from gristmill.engine.mill import find_warnings
 from gristmill.kernels.html import meta_tags
-from gristmill.query.documents import rows
-from gristmill.stages.select import gate, licenses, lists
+from gristmill.query.documents.documents import rows
+from gristmill.stages.select import gate, licenses
 from gristmill.stages.select.robots_tags import find_in_headers, find_in_pages
+from gristmill.stages.shared import lists
 
 TYPES = {"doc_id": pa.binary(16)}
 

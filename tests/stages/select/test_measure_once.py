@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gristmill.cli.removed import _counts
-from gristmill.query.whatif import ask
+from gristmill.cli.look.removed import _counts
+from gristmill.query.removal.whatif import ask
 
 pytestmark = pytest.mark.slow
 

@@ -172,3 +172,16 @@ def test_the_bound_is_above_eighty_percent(share):
     gone = int(100 * share)
     rows = [("de", (None, None, "x"))] * gone + [("de", (None, None, None))] * (100 - gone)
     assert bool(ended(rows)[1]) == (share > 0.8)
+
+
+def test_many_languages_that_a_step_removes_are_one_warning():
+    """The five largest by name, the others counted."""
+    rows = [
+        (label, (None, None, "too_few_words"))
+        for place, label in enumerate(("de", "fr", "it", "nl", "pl", "pt", "sv"))
+        for _ in range(60 - 5 * place)
+    ]
+    _, warning = ended(rows)[1]  # after "no document survived"
+    assert "took 60 of 60 documents in de (100%) for too_few_words, and nearly all in fr (55 of 55), it" in warning
+    assert "pl (40 of 40) and 2 more languages, so that hardly any of these languages is left." in warning
+    assert warning.endswith("change its threshold for each of them (by_language), or stop keeping them")

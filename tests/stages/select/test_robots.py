@@ -16,7 +16,7 @@ from demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
 from gristmill.kernels.urls.parts import split_urls
 from gristmill.kernels.urls.robots import decide, sites_and_paths
-from gristmill.query.documents import rows
+from gristmill.query.documents.documents import rows
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.select import robots
 from gristmill.stages.select.robots_txt import MAX_BYTES, rules_for

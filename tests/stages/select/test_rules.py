@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.recipe.check import meanings
+from gristmill.recipe.checks.check import meanings
 from gristmill.stages.select.heuristics import SETS
 from gristmill.stages.select.rules import code
 from gristmill.stages.select.rules.rule import as_number, formula

@@ -10,8 +10,8 @@ from tests.tokenizer.library_made import library_json
 
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
-from gristmill.query.sample import sample_texts
-from gristmill.query.sample import tokenizer_file as file_of
+from gristmill.query.documents.sample import sample_texts
+from gristmill.query.documents.sample import tokenizer_file as file_of
 from gristmill.recipe.load import load
 from gristmill.stages.tokenizer import tokenizer, tokenizer_file
 from gristmill.tokenizer import files

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.options import Json, print_json
-from gristmill.cli.sample_option import with_sample
-from gristmill.cli.screen import words
-from gristmill.cli.show import Bars, console, size, table
-from gristmill.cli.usage import Commands
+from gristmill.cli.shared.options import Json, print_json
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import Bars, console, size, table
+from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill_extractor import show_command, train_command

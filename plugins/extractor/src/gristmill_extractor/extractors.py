@@ -16,7 +16,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from gristmill.errors import UserError
-from gristmill.recipe.mistakes import suggest
+from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.extract import extract
 from gristmill_extractor.gold import Page, is_weak
 from gristmill_extractor.gold_domains import folds

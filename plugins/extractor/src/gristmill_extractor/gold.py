@@ -28,14 +28,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import open_path, shown
-from gristmill.recipe.plain_words import tell
+from gristmill.recipe.checks.plain_words import tell
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.json_value import parsed
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.ingest.stream import decompressed, without_compression_suffix
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.json_value import parsed
+from gristmill.stages.reading.stream import decompressed, without_compression_suffix
 from gristmill_extractor.gold_domains import domain_of
 from gristmill_extractor.gold_scores import Score, score_segments, score_text, words_of
 

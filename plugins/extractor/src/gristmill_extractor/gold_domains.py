@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.stages.dedup.public_suffix import registered_domain
 from gristmill.stages.dedup.url_parts import hosts_of, plain_urls
+from gristmill.stages.shared.public_suffix import registered_domain
 
 KINDS = ("url", "canonical", "og:url", "base", "links", "none")
 """What may say whose page it is, in the order in which it is asked; `none`: its own id stands for a domain."""

@@ -27,18 +27,18 @@ from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.html.trees import ONE
 from gristmill.places import shown
-from gristmill.query.audit import recorded_config
-from gristmill.query.documents import rows
-from gristmill.query.lookup import find
-from gristmill.query.withheld import told
-from gristmill.recipe.columns import INGEST
+from gristmill.query.documents.documents import rows
+from gristmill.query.documents.lookup import find
+from gristmill.query.removal.audit import recorded_config
+from gristmill.query.takedown.withheld import told
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.main_text import Extractor, Judged, default_model, kept_model
 from gristmill.stages.ingest import pages, sniff, warc
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.stream import decompressed
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.stream import decompressed
 from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
 from gristmill_extractor.gold import told_if_unreadable

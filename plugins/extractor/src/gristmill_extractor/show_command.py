@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.options import A_RUN, Json, StoreUri, id_prefix, is_run, open_seen, print_json
-from gristmill.cli.sample_option import refuse_sample
-from gristmill.cli.screen import words
-from gristmill.cli.show import console
+from gristmill.cli.shared.options import A_RUN, Json, StoreUri, id_prefix, is_run, open_seen, print_json
+from gristmill.cli.shared.sample_option import refuse_sample
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import console
 from gristmill.errors import UserError
 from gristmill_extractor.pages import Page, is_archive, page_of_archive, page_of_corpus, page_of_file, show
 from gristmill_extractor.report import OPENING, page, summary

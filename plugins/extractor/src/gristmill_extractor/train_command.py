@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.options import Json, print_json
-from gristmill.cli.screen import words
-from gristmill.cli.show import Bars, console, size, table
+from gristmill.cli.shared.options import Json, print_json
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
 from gristmill.errors import UserError
 from gristmill.stages.extract.main_text import write_model

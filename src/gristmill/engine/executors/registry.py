@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from gristmill.errors import UserError
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.checks.mistakes import nearest
 
 GROUP = "gristmill.executors"
 BUILT_IN = {

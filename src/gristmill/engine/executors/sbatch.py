@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gristmill.errors import UserError
-from gristmill.recipe.cluster import ClusterFields, Value
+from gristmill.recipe.sections.cluster import ClusterFields, Value
 
 MAX_ARRAY = 1001
 """Slurm's default of MaxArraySize, which is one more than the largest index."""

@@ -36,7 +36,7 @@ from gristmill.engine.executors.wire import NAME_BYTES, Unproven, accept
 from gristmill.engine.work.needs import HOST_BYTES, declared_for, needs_of, rounded
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
-from gristmill.recipe.cluster import ClusterFields
+from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
 from gristmill.store.store import Store

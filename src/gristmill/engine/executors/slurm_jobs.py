@@ -12,7 +12,7 @@ from gristmill.engine.executors.sbatch import Busy, Job
 from gristmill.engine.executors.slurm_job import KIND
 from gristmill.engine.executors.slurm_member import Member
 from gristmill.errors import UserError
-from gristmill.recipe.cluster import ClusterFields, Value
+from gristmill.recipe.sections.cluster import ClusterFields, Value
 from gristmill.stages.contract import Resources
 
 ALONE, MANY = "alone", "many"

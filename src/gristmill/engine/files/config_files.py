@@ -20,7 +20,7 @@ from gristmill.engine.files.content import ContentHashes, stamp_of, stamp_of_pat
 from gristmill.engine.files.tree import folder_files
 from gristmill.errors import CannotBeMet, UserError
 from gristmill.places import Place, exact, local_path, shown, system_of
-from gristmill.recipe.files import placed_in
+from gristmill.recipe.checks.files import placed_in
 from gristmill.stages.contract import StageConfig
 from gristmill.store.store import CorruptPart, Part, Store
 

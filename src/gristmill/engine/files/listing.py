@@ -35,13 +35,13 @@ from gristmill.engine.files.tree import (
 )
 from gristmill.errors import NoInput, UserError
 from gristmill.places import Place, kind_of, local_path, shown, system_of
-from gristmill.recipe.mistakes import nearest_file
+from gristmill.recipe.checks.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
-from gristmill.recipe.snapshot import is_regex
+from gristmill.recipe.sections.snapshot import is_regex
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.sniff import format_by_name
-from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, without_compression_suffix
+from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
 
 COMPRESSED = (*COMPRESSED_SUFFIXES, ".lz4", ".parquet")
 COMPRESSION = 4

@@ -1,7 +1,7 @@
 """The stage graph of a recipe: for every source a chain of layers over its documents.
 
 Each map or exchange step adds one layer of columns to every document part of the sources that it covers. What it reads
-of earlier layers and models, on the route of each source, is bound before any work (`recipe/columns.py`).
+of earlier layers and models, on the route of each source, is bound before any work (`recipe/checks/columns.py`).
 """
 
 import importlib
@@ -15,9 +15,9 @@ from gristmill.engine.files.config_files import ConfigFile, find_config_file
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.facts import NodeFacts as NodeFacts
 from gristmill.errors import UserError
-from gristmill.recipe.columns import INGEST, View, bind_route, columns_of, extracts, judges
-from gristmill.recipe.files import place_files
-from gristmill.recipe.mistakes import listed, nearest
+from gristmill.recipe.checks.columns import INGEST, View, bind_route, columns_of, extracts, judges
+from gristmill.recipe.checks.files import place_files
+from gristmill.recipe.checks.mistakes import listed, nearest
 from gristmill.recipe.model import Recipe, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages import COPIES as COPIES

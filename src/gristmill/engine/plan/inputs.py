@@ -18,8 +18,8 @@ from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folder
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Hash, Read, Task
 from gristmill.places import exact, place_of, shown
-from gristmill.recipe.columns import INGEST, columns_of, extracts
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.checks.columns import INGEST, columns_of, extracts
+from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece, StageConfig

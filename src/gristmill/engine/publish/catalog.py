@@ -28,7 +28,7 @@ from gristmill.engine.publish.run_record import (
     read_run,
 )
 from gristmill.errors import UserError
-from gristmill.recipe.mistakes import listed, nearest
+from gristmill.recipe.checks.mistakes import listed, nearest
 from gristmill.store.leases import Lease, await_collection, claim, hold
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Store, part_from_json, with_verdicts

@@ -22,9 +22,9 @@ from typing import Any
 from gristmill.engine.publish.run_record import is_partial, last_finished, newest_run, see_record
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
-from gristmill.recipe.mix import MIX
-from gristmill.recipe.shards import SHARDS
-from gristmill.recipe.tokenizer import TOKENIZER
+from gristmill.recipe.sections.mix import MIX
+from gristmill.recipe.sections.shards import SHARDS
+from gristmill.recipe.sections.tokenizer import TOKENIZER
 from gristmill.stages.shards.shards import published_names
 from gristmill.store.seal import seal, seal_time
 from gristmill.store.store import Part, Store

@@ -25,8 +25,8 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.recipe.mistakes import listed
-from gristmill.recipe.mix import MIX
+from gristmill.recipe.checks.mistakes import listed
+from gristmill.recipe.sections.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.faults import Unwritable
 from gristmill.store.leases import hold, holders

@@ -7,7 +7,7 @@ from gristmill.counted import counted
 from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
 from gristmill.places import exact, shown_exact
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.store import Store
 
 MOST_NAMED = 10

@@ -22,7 +22,7 @@ from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
 from gristmill.errors import Gone, UserError
 from gristmill.places import exact
-from gristmill.recipe.mistakes import listed, nearest
+from gristmill.recipe.checks.mistakes import listed, nearest
 from gristmill.stages import CORPUS, GROUPS, INGEST
 from gristmill.store.records import DAMAGED, DamagedRecord, digest
 from gristmill.store.store import Store, part_from_json, part_to_json

@@ -16,12 +16,12 @@ from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Result
 from gristmill.errors import UserError
 from gristmill.places import shown
-from gristmill.recipe.mistakes import nearest
+from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.fields import Fields, names_there
 from gristmill.stages.ingest.sniff import UNREADABLE, format_by_name, format_of
+from gristmill.stages.reading.fields import Fields, names_there
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
 

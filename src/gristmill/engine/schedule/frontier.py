@@ -19,7 +19,7 @@ from typing import Any
 
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.schedule.seen import Document
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.checks.columns import INGEST
 
 READING = 1
 """The priority of reading more; that of parts is 0 and below."""

@@ -19,7 +19,7 @@ from gristmill.engine.work.preview import FilePreview
 from gristmill.engine.work.task import Preview, Task, add_counts
 from gristmill.errors import NoInput, UserError
 from gristmill.places import shown
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
 from gristmill.stages.ingest.markup import markup_warnings

@@ -31,7 +31,7 @@ from gristmill.engine.schedule.stage_record import StageRecords, label
 from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
 from gristmill.engine.work.task import Map, Result, Task, layer_hashes
 from gristmill.errors import UserError, first_cause
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.leases import Lease
 from gristmill.store.store import Part, Store
 

@@ -23,7 +23,7 @@ from gristmill.engine.schedule.tables import Files, TaskNames
 from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import digest, gated_only, layer_hash, part_from_json, part_to_json
-from gristmill.recipe.columns import INGEST
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.schema import DOCUMENTS, layer_schema
 from gristmill.stages.stage_interface import schema_of
 from gristmill.store.store import VERDICTS, Part, Store, part_name

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import Build, Collect, Fit, Map, Merge, Preview, Read, Reduce, Scatter, Work, gated_only
-from gristmill.recipe.columns import Columns
+from gristmill.recipe.checks.columns import Columns
 from gristmill.stages.contract import Piece, Resources
 from gristmill.stages.stage_interface import has_setup, resources_of
 from gristmill.store.segments import Segment, SegmentList

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.work.task import Map, Scatter
-from gristmill.recipe.columns import Columns
+from gristmill.recipe.checks.columns import Columns
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part, Store
 

@@ -13,7 +13,7 @@ import orjson
 
 from gristmill.engine.files.config_files import ConfigFile
 from gristmill.places import Place
-from gristmill.recipe.columns import Columns
+from gristmill.recipe.checks.columns import Columns
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.records import digest as digest
 from gristmill.store.segments import Segment, SegmentFile

@@ -15,9 +15,9 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.errors import UserError
 from gristmill.places import Place, shown, system_of
-from gristmill.stages.ingest.decompress import Fault
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.ingest.stream import bounded, decompressed, without_compression_suffix
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
 from gristmill.tokenizer.hostile import HOSTILE
 
 DOMAIN_BYTES = 64 << 20

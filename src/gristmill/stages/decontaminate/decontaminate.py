@@ -23,11 +23,11 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Bytes
 from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite
 from gristmill.stages.decontaminate.eval_suite import Opened, open_suite
-from gristmill.stages.decontaminate.findings import MILLION, RULES
-from gristmill.stages.decontaminate.units import PIECES
-from gristmill.stages.dedup.cut import FIELDS, SPANS, cut, spans_of
+from gristmill.stages.decontaminate.matching.findings import MILLION, RULES
+from gristmill.stages.decontaminate.matching.units import PIECES
 from gristmill.stages.natural_languages import LABEL
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared.cut import FIELDS, SPANS, cut, spans_of
+from gristmill.stages.shared.tally import NOTHING
 
 VERSION = 1
 LIBRARIES = ()

@@ -13,9 +13,9 @@ from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
 from gristmill.stages.contract import MOST_COUNT, AsCount
 from gristmill.stages.decontaminate import eval_suite
-from gristmill.stages.decontaminate.index import write_index
-from gristmill.stages.decontaminate.suite import Suite
-from gristmill.stages.decontaminate.units import units_of
+from gristmill.stages.decontaminate.matching.index import write_index
+from gristmill.stages.decontaminate.matching.units import units_of
+from gristmill.stages.decontaminate.suite.suite import Suite
 
 VERSION = 6
 LIBRARIES = ("unicode",)

@@ -25,8 +25,8 @@ from gristmill.counted import counted
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPANS
 from gristmill.stages.decontaminate.eval_suite import open_suite
-from gristmill.stages.decontaminate.findings import EXACT, FUZZY, MILLION, NGRAM
-from gristmill.stages.decontaminate.units import ENOUGH
+from gristmill.stages.decontaminate.matching.findings import EXACT, FUZZY, MILLION, NGRAM
+from gristmill.stages.decontaminate.matching.units import ENOUGH
 
 VERSION = 2
 LIBRARIES = ()

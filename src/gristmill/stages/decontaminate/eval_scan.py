@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.decontaminate.findings import Finding, find
-from gristmill.stages.decontaminate.index import open_index
+from gristmill.stages.decontaminate.matching.findings import Finding, find
+from gristmill.stages.decontaminate.matching.index import open_index
 
 VERSION = 6
 LIBRARIES = ("unicode",)

@@ -11,8 +11,8 @@ from gristmill.stages.contract import ReportMark, StageConfig
 from gristmill.stages.decontaminate import eval_scan
 from gristmill.stages.decontaminate.eval_scan import lists_of, metrics, scan, warnings
 from gristmill.stages.decontaminate.eval_suite import SuiteFolder
-from gristmill.stages.decontaminate.index import open_index
-from gristmill.stages.decontaminate.suite_lock import has_lock
+from gristmill.stages.decontaminate.matching.index import open_index
+from gristmill.stages.decontaminate.suite.lock import has_lock
 
 __all__ = ["apply", "metrics", "warnings"]
 

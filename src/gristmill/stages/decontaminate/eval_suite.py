@@ -15,10 +15,10 @@ from pydantic import BeforeValidator, Field
 
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
 from gristmill.stages.contract import FileMark, StageConfig
-from gristmill.stages.decontaminate.index import key_of
-from gristmill.stages.decontaminate.suite import Item, Suite, prompt_warnings, read_suite
-from gristmill.stages.decontaminate.suite_describe import describe
-from gristmill.stages.decontaminate.suite_form import item_from
+from gristmill.stages.decontaminate.matching.index import key_of
+from gristmill.stages.decontaminate.suite.describe import describe
+from gristmill.stages.decontaminate.suite.form import item_from
+from gristmill.stages.decontaminate.suite.suite import Item, Suite, prompt_warnings, read_suite
 
 VERSION = 2
 LIBRARIES = ()

@@ -30,7 +30,8 @@ from gristmill.kernels.text.unicode_data import known
 from gristmill.places import system_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File
-from gristmill.stages.dedup import cut, line_counts
+from gristmill.stages.dedup import line_counts
+from gristmill.stages.shared import cut
 
 Array = np.ndarray[Any, Any]
 

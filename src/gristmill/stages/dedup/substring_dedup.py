@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup import substring_spans
-from gristmill.stages.dedup.cut import FIELDS, SPANS, cut
+from gristmill.stages.shared.cut import FIELDS, SPANS, cut
 
 VERSION = 1
 LIBRARIES = ()

@@ -24,8 +24,8 @@ from gristmill.kernels.urls.parts import HOST, HOST_END, cut, split_urls
 from gristmill.kernels.urls.spelling import names
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.dedup import public_suffix
-from gristmill.stages.dedup.public_suffix import registered_domains
+from gristmill.stages.shared import public_suffix
+from gristmill.stages.shared.public_suffix import registered_domains
 
 MOST_ANCHORS = 0.01
 """Share of URLs with a fragment above which the run warns."""

@@ -24,12 +24,12 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest import spdx
 from gristmill.stages.ingest.decode import decode
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.fields import dump
 from gristmill.stages.ingest.languages import BY_EXTENSION, BY_INTERPRETER, BY_NAME, language
 from gristmill.stages.ingest.sniff import format_by_name
-from gristmill.stages.ingest.stream import bounded, plain_chunks, without_compression_suffix
 from gristmill.stages.ingest.text import VCS_DIRS
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.fields import dump
+from gristmill.stages.reading.stream import bounded, plain_chunks, without_compression_suffix
 
 VERSION = 2
 LIBRARIES = ("orjson", "resiliparse")

@@ -9,7 +9,7 @@ import re
 
 from resiliparse.parse.encoding import detect_encoding
 
-from gristmill.stages.ingest.decompress import Fault
+from gristmill.stages.reading.decompress import Fault
 
 # The longest marks first: that of UTF-32 begins as that of UTF-16 does.
 _MARKS = (

@@ -14,8 +14,8 @@ import lz4.frame
 import zstandard
 from fastwarc.stream_io import GzipReader
 
-from gristmill.stages.ingest.decompress import raise_for_memory
 from gristmill.stages.ingest.source import Source
+from gristmill.stages.reading.decompress import raise_for_memory
 
 MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}
 # Reserved flag bits of the three headers must be zero: fewer chance matches when searching for a frame.

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pages, text, warc
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.stream import bounded, decompressed
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.stream import bounded, decompressed
 
 VERSION = 1
 LIBRARIES = ("resiliparse", "zstandard")

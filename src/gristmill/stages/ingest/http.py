@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import brotli
 import zstandard
 
-from gristmill.stages.ingest.decompress import raise_for_memory
 from gristmill.stages.ingest.warc_headers import blank_line, decoded
+from gristmill.stages.reading.decompress import raise_for_memory
 
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
 _FIELD = re.compile(

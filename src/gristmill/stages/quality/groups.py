@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.stages.natural_languages import LABEL
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared.tally import NOTHING
 
 Array = np.ndarray[Any, Any]
 GroupedBy = Literal["language", "source", "domain", "snapshot"]

@@ -29,10 +29,10 @@ from gristmill.kernels.ngram.arpa import FINE, NO_NUMBER, NO_WORD, TOO_LARGE, TO
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
 from gristmill.kernels.ngram.tables import Tables, hash_ngrams, packed, unpacked, values_of
 from gristmill.kernels.ngram.vocabulary import hash_strings
-from gristmill.stages.ingest.decompress import Fault
-from gristmill.stages.ingest.stream import MAGIC_BYTES, compression
 from gristmill.stages.quality.ngram_file import Language, Model, special_hashes
 from gristmill.stages.quality.ngram_train import write_slots
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.stream import MAGIC_BYTES, compression
 
 Array = np.ndarray[Any, Any]
 
@@ -236,7 +236,7 @@ def _opened(file: IO[bytes]) -> Iterator[bytes]:
     magic = file.read(MAGIC_BYTES)
     file.seek(0)
     if compression(magic):
-        from gristmill.stages.decontaminate.suite_archive import chunks_of
+        from gristmill.stages.decontaminate.suite.archive import chunks_of
 
         most = _MOST_UNPACKED * (os.fstat(file.fileno()).st_size + (1 << 20))
         for chunk in chunks_of(file):

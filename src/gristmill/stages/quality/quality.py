@@ -21,8 +21,8 @@ from pydantic import Field, model_validator
 
 from gristmill.errors import WrongSetting
 from gristmill.stages.contract import Bytes, File, StageConfig
-from gristmill.stages.measure import fasttext_model
-from gristmill.stages.measure.fasttext_model import MOST_LABELS
+from gristmill.stages.shared import fasttext_model
+from gristmill.stages.shared.fasttext_model import MOST_LABELS
 
 VERSION = 1
 LIBRARIES = ()

@@ -24,8 +24,8 @@ from gristmill.shardformat.splitmix import mix_all
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.quality.groups import GroupedBy, columns_of, groups_of, hash_of
-from gristmill.stages.select.expressions import parse_value
-from gristmill.stages.select.vectors import Columns
+from gristmill.stages.shared.expressions import parse_value
+from gristmill.stages.shared.vectors import Columns
 
 Array = np.ndarray[Any, Any]
 

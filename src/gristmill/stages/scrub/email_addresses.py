@@ -13,8 +13,8 @@ from functools import lru_cache
 from gristmill.data_files import read_table
 from gristmill.kernels.text.unicode_classes import PIECE_RANGES, UNIT_RANGES
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.dedup.public_suffix import has_suffix
 from gristmill.stages.scrub.finding import Finding
+from gristmill.stages.shared.public_suffix import has_suffix
 
 EXAMPLES = ("example.com", "example.org", "example.net", "example.edu", "localhost")
 RESERVED = ("example", "invalid", "test", "localhost", "local", "internal", "lan", "arpa", "onion")

@@ -26,8 +26,8 @@ from gristmill.stages.contract import Count, File
 from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.scrub import safety_hashes, safety_scores
-from gristmill.stages.select import lists
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared import lists
+from gristmill.stages.shared.tally import NOTHING
 
 VERSION = 2
 LIBRARIES = ("unicode",)

@@ -19,7 +19,7 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File, StageConfig
 from gristmill.stages.dedup.url_parts import Config as UrlConfig
 from gristmill.stages.dedup.url_parts import normal_forms
-from gristmill.stages.select import lists
+from gristmill.stages.shared import lists
 
 VERSION = 2
 LIBRARIES = ("unicode",)

@@ -18,12 +18,12 @@ from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import Terms, find_terms
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File, StageConfig
-from gristmill.stages.measure import fasttext_model
-from gristmill.stages.measure.fasttext_model import MOST_LABELS
 from gristmill.stages.natural_languages import LABEL, language_of, rows_by_label
 from gristmill.stages.scrub import term_lists
-from gristmill.stages.select.lists import told_of_oddities
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared import fasttext_model
+from gristmill.stages.shared.fasttext_model import MOST_LABELS
+from gristmill.stages.shared.lists import told_of_oddities
+from gristmill.stages.shared.tally import NOTHING
 
 VERSION = 4
 LIBRARIES = ("unicode",)

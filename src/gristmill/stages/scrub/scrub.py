@@ -30,14 +30,14 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.places import place_of
 from gristmill.schema import VERDICT
 from gristmill.stages.contract import File, StageConfig
-from gristmill.stages.dedup import public_suffix
 from gristmill.stages.natural_languages import LABEL, language_of
 from gristmill.stages.scrub import email_addresses, names, phones
 from gristmill.stages.scrub.find import Wanted, find_all
 from gristmill.stages.scrub.finding import ALL, TYPES, Type
 from gristmill.stages.scrub.replacements import Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared import public_suffix
+from gristmill.stages.shared.tally import NOTHING
 
 VERSION = 4
 ONLY_KEPT = True

@@ -16,7 +16,7 @@ from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import Terms, hash_terms, terms_of
 from gristmill.places import system_of
 from gristmill.stages.natural_languages import LID_176, meant
-from gristmill.stages.select import lists
+from gristmill.stages.shared import lists
 
 FOR_ALL = ("", "all", "any")
 """Names of a list for every language; a single file has none."""

@@ -23,7 +23,7 @@ from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared.tally import NOTHING
 
 VERSION = 3
 LIBRARIES = ()
@@ -156,6 +156,8 @@ def _languages(labels: pa.Array, answers: pa.RecordBatch) -> dict[str, Any]:
 
 MOST_OF_IT = 0.8
 """The share of a language or a source from which on a rule that takes it is told."""
+MOST_NAMED = 5
+"""Languages that one warning names."""
 FEWEST = 20
 """Documents that a rule must have seen before its share says anything."""
 
@@ -172,17 +174,14 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
             f"({size(funnel['kept']['raw_bytes'])}), because no step of this route takes the text out of pages. Add "
             "`- extract` to the steps of this source"
         )
-    rules = set()
+    languages: dict[str, list[tuple[Any, ...]]] = {}
     for label, counts in sorted(found.get("languages", {}).items()):
-        found_for = _greedy(counts["read"], counts["first"], config) if label != NOTHING else ()
-        for step, reason, why, rows, seen in found_for:
-            rules.add((step, reason))
-            told.append(
-                f"{step} took {rows:,} of {counted(seen, 'document')} in {label} ({percent(rows, seen, 0)}) for "
-                f"{why}, so that hardly any {label} is left. Read some of them (gristmill inspect RECIPE --reason "
-                f"{reason}); {_advice(step, f'the language, change its threshold for {label} (by_language)')}, or stop "
-                f"keeping {label}"
-            )
+        for step, reason, why, rows, seen in (
+            _greedy(counts["read"], counts["first"], config) if label != NOTHING else ()
+        ):
+            languages.setdefault(step, []).append((label, reason, why, rows, seen))
+    rules = {(step, reason) for step, all_of_it in languages.items() for _, reason, *_ in all_of_it}
+    told += [_of_languages(step, all_of_it) for step, all_of_it in languages.items()]
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
     for step, reason, why, rows, seen in _greedy(funnel["read"]["rows"], first, config):
         if (step, reason) not in rules:
@@ -192,6 +191,26 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source steps of its own"
             )
     return told
+
+
+def _of_languages(step: str, languages: Sequence[tuple[Any, ...]]) -> str:
+    """One warning about a step that removes nearly all documents of some languages, the largest first."""
+    largest = sorted(languages, key=lambda one: (-one[3], one[0]))
+    label, reason, why, rows, seen = largest[0]
+    fact = f"{step} took {rows:,} of {counted(seen, 'document')} in {label} ({percent(rows, seen, 0)}) for {why}"
+    whose, those = label, label
+    if len(languages) > 1:
+        more = [f"{label} ({rows:,} of {seen:,})" for label, _, _, rows, seen in largest[1:MOST_NAMED]]
+        rest = len(largest) - MOST_NAMED
+        fact += f", and nearly all in {', '.join(more)}" + (
+            f" and {counted(rest, 'more language')}" if rest > 0 else ""
+        )
+        whose, those = "each of them", "them"
+    return (
+        f"{fact}, so that hardly any {label if len(languages) == 1 else 'of these languages'} is left. Read some of "
+        f"them (gristmill inspect RECIPE --reason {reason}); "
+        f"{_advice(step, f'the language, change its threshold for {whose} (by_language)')}, or stop keeping {those}"
+    )
 
 
 def _advice(step: str, of_rules: str) -> str:

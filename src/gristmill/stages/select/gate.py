@@ -34,7 +34,8 @@ from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
 from gristmill.stages.buffers import bytes_of, spread, strings
 from gristmill.stages.contract import File, LicenseName, StageConfig
 from gristmill.stages.dedup.url_parts import hosts_of, plain_urls, without_breaks
-from gristmill.stages.select import licenses, lists, robots_tags
+from gristmill.stages.select import licenses, robots_tags
+from gristmill.stages.shared import lists
 
 VERSION = 2
 LIBRARIES = ("unicode",)

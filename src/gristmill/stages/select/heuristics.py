@@ -19,7 +19,6 @@ from pydantic import field_validator, model_validator
 
 from gristmill.stages.contract import OtherSetting, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
-from gristmill.stages.select.expressions import parse_rule
 from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Thresholds
 from gristmill.stages.select.rules.code import Config as CodeThresholds
@@ -27,9 +26,10 @@ from gristmill.stages.select.rules.fineweb import Config as FineWebThresholds
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityThresholds
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionThresholds
 from gristmill.stages.select.rules.rule import EXCEPTIONS, exceptions_of, stated_in
-from gristmill.stages.select.tally import LANGUAGES, Tally
-from gristmill.stages.select.vectors import Columns
 from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
+from gristmill.stages.shared.expressions import parse_rule
+from gristmill.stages.shared.tally import LANGUAGES, Tally
+from gristmill.stages.shared.vectors import Columns
 
 VERSION = 3
 LIBRARIES = ()

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from gristmill.stages.contract import LanguageName, OtherSetting, StageConfig
 from gristmill.stages.select.rules.rule import places
-from gristmill.stages.select.tally import NOTHING
+from gristmill.stages.shared.tally import NOTHING
 
 VERSION = 1
 LIBRARIES = ()

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import rows_by_label
-from gristmill.stages.select import expressions
 from gristmill.stages.select.rules.rule import (
     EXCEPTIONS,
     Exceptions,
@@ -24,7 +23,8 @@ from gristmill.stages.select.rules.rule import (
     stated_in,
     thresholds,
 )
-from gristmill.stages.select.vectors import COMPARE, Columns, Vector
+from gristmill.stages.shared import expressions
+from gristmill.stages.shared.vectors import COMPARE, Columns, Vector
 
 
 class RuleSet(NamedTuple):

@@ -20,8 +20,8 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.doc_order import doc_order
-from gristmill.stages.select.expressions import parse_condition, parse_value
-from gristmill.stages.select.vectors import Columns
+from gristmill.stages.shared.expressions import parse_condition, parse_value
+from gristmill.stages.shared.vectors import Columns
 
 Array = np.ndarray[Any, Any]
 

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, WrapS
 
 from gristmill.stages.contract import AsCount, CodeLanguageName, LanguageName, SourceName, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, language_of
-from gristmill.stages.select.expressions import Formula, parse_value
+from gristmill.stages.shared.expressions import Formula, parse_value
 
 Count = Annotated[int, AsCount, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

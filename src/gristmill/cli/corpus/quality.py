@@ -1,0 +1,229 @@
+"""gristmill quality: the models of a recipe's field `quality`, trained, judged and written as files."""
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import say, words
+from gristmill.cli.shared.show import Bars, console, size, table
+from gristmill.cli.shared.usage import Commands
+from gristmill.engine.asked import refuse_warnings
+from gristmill.engine.mill import Mill, find_warnings
+from gristmill.engine.plan.graph import Node
+from gristmill.errors import UserError
+from gristmill.recipe.checks.mistakes import suggest
+from gristmill.recipe.sections.quality import ROUTE
+from gristmill.stages.quality import ngram_arpa, ngram_file
+from gristmill.stages.quality.classifier_file import read_report
+
+app = typer.Typer(help="Train and judge models of quality; write them as files.", cls=Commands, rich_markup_mode=None)
+
+MOST_SHOWN = 12
+"""n-grams of each class on the screen."""
+
+
+def train_command(
+    recipe: RecipePath,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The model; all of the recipe, where none is named.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write NAME.bin, or NAME.ngrams of a language model, here.")
+    ] = None,
+    workers: Workers = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Run a recipe as far as its models of quality.
+
+    Says what each was trained on, how it does on sites that it never saw, and whether it has learned a shortcut.
+    """
+    if out is not None and out.exists() and not out.is_dir():
+        raise UserError(f"--out {out} is a file, and models go into a folder. Name a folder.")
+    for model in _names(open_mill(recipe, store), name):
+        mill = open_mill(recipe, store, f"{ROUTE}/{model}")
+        with Bars(quiet=json) as bars:
+            run = mill.run(workers, bars)
+        told = find_warnings(run, as_typed(mill.recipe, store))
+        for warning in told:
+            bars.note(f"WARNING: {warning}")
+        node = mill.graph.nodes[f"{ROUTE}/{model}"]
+        made = run.made[node.id].model
+        assert made is not None
+        path = run.store.local_path(made)
+        if out is not None:
+            path = _written(path, out, f"{model}.{_suffix(node)}")
+        said = {"model": model, "file": str(path), "hash": made.hash, "warnings": told, **_about(node, path, run)}
+        if json:
+            print_json(said)
+        else:
+            _show(said)
+        refuse_warnings(mill.recipe, told, "model")
+
+
+def _written(model: Path, folder: Path, name: str) -> Path:
+    """A copy under its name, which it gets when it is whole."""
+    whole, part = folder / name, folder / f".{name}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(model, part)
+        os.replace(part, whole)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise UserError(
+            f"--out: {whole} cannot be written: {error.strerror or error}. The model is kept in the store. Name "
+            "another folder."
+        ) from None
+    return whole
+
+
+def _suffix(node: Node) -> str:
+    return "bin" if _is_classifier(node) else "ngrams"
+
+
+def _is_classifier(node: Node) -> bool:
+    return ".classifier" in node.module
+
+
+def _names(mill: Mill, name: str | None) -> list[str]:
+    """The models that are asked for."""
+    models = [node_id.removeprefix(f"{ROUTE}/") for node_id, node in mill.graph.nodes.items() if _is_model(node)]
+    if not models:
+        raise UserError(
+            f"{mill.recipe.path} trains no model of quality. Add quality: {{classifiers: {{NAME: {{positives: "
+            "{sources: [...]}, negatives: {sources: [...]}}}} to it (docs/quality.md)."
+        )
+    if name is not None and name not in models:
+        raise UserError(f"{mill.recipe.path} trains no model {name}. {suggest(name, models, 'Models')}")
+    return models if name is None else [name]
+
+
+def _is_model(node: Node) -> bool:
+    return node.id.startswith(f"{ROUTE}/") and not node.has_layers
+
+
+def _about(node: Node, path: Path, run: Any) -> dict[str, Any]:
+    return {"report": read_report(path)} if _is_classifier(node) else {"metrics": run.made[node.id].metrics}
+
+
+def report_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A classifier that gristmill trained.")],
+    json: Json = False,
+) -> None:
+    """Show what the training of a classifier found.
+
+    It lies behind the model in its file.
+    """
+    report = _read(file)
+    if json:
+        print_json(report)
+        return
+    try:
+        _show({"model": file.name, "report": report, "warnings": []})
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise UserError(f"{file}: its report is damaged. Train the classifier again.") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        raise UserError(f"{file} is no file. Give a classifier, as gristmill quality train --out writes it.")
+    return read_report(file)
+
+
+def arpa_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A language model that gristmill trained.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The ARPA file to be written.")],
+    language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Which of its languages; needed where it has several.")
+    ] = None,
+) -> None:
+    """Write a language model as an ARPA file, which KenLM and SRILM read."""
+    if not file.is_file():
+        raise UserError(f"{file} is no file. Give a language model, as gristmill quality train --out writes it.")
+    if out.exists() and not out.is_file():
+        raise UserError(f"--out {out} is no file that can be written. Name another.")
+    if not out.parent.is_dir():
+        raise UserError(f"--out {out}: the folder {out.parent} does not exist. Make it, or name another.")
+    model = ngram_file.load(file)
+    known = sorted(model.languages)
+    if language is None and len(known) > 1:
+        raise UserError(f"{file} has models of {', '.join(known)}, and an ARPA file holds one. Say --language CODE.")
+    chosen = known[0] if language is None else language.lower()
+    if chosen not in model.languages:
+        raise UserError(f"{file} has no model of {language}. {suggest(chosen, known, 'Languages')}")
+    ngram_arpa.write_arpa(model, chosen, out)
+    say(f"{out}: {chosen}, {size(out.stat().st_size)}")
+
+
+def _show(said: dict[str, Any]) -> None:
+    out = console()
+    out.print(words((said["model"], "bold"), f"  {said.get('hash', '')[:16]}"))
+    if "report" in said:
+        _show_report(said["report"])
+    else:
+        rows = [
+            (name, f"{found['words']:,}", f"{found['vocabulary']:,}", f"{found['ngrams']:,}", f"{found['held_out']:,}")
+            for name, found in sorted(said["metrics"].get("languages", {}).items())
+        ]
+        out.print(table(("language", "words", "vocabulary", "n-grams", "texts held out"), rows))
+    if "file" in said:
+        out.print(words(said["file"]))
+
+
+def _show_report(report: dict[str, Any]) -> None:
+    out = console()
+    rows: list[tuple[Any, ...]] = []
+    for split, sides in report["texts"].items():
+        for side, found in sides.items():
+            rows.append(
+                (split.replace("_", " "), side, f"{found['documents']:,}", size(found["bytes"]), f"{found['sites']:,}")
+            )
+    out.print(table(("texts", "class", "documents", "bytes", "sites"), rows))
+    gone = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in report["removed"].items() if count)
+    if gone:
+        out.print(f"left out in cleaning: {gone}")
+    if "auc" in report:
+        calibration = report["calibration"]
+        out.print(
+            f"held out: AUC {report['auc']:.4f}, calibration error {calibration['expected_error']:.3f}, Brier score "
+            f"{calibration['brier']:.3f}, AUC by length alone {report['length_alone']['auc']:.3f}"
+        )
+        rows = [
+            (f">= {threshold}", _share(found.get("precision")), _share(found["recall"]))
+            for threshold, found in report["thresholds"].items()
+        ]
+        out.print(table(("score", "precision", "recall"), rows))
+        rows = [
+            (_CHANGES[name], f"{found['auc_after']:.3f}", f"{found['separation_lost']:.0%}")
+            for name, found in report["counterfactuals"].items()
+        ]
+        out.print(table(("scored again", "AUC", "of the separation lost"), rows))
+    for side, found in report["telling"].items():
+        told = ", ".join(one["ngram"] for one in found[:MOST_SHOWN])
+        out.print(words((f"{side}: ", "bold"), told))
+
+
+_CHANGES = {
+    "passages": "without passages that one class shares",
+    "ngrams": "without the most telling n-grams",
+    "signs": "without markup and signs",
+    "length": "all cut to one length",
+}
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+app.command(name="train", epilog="Example: gristmill quality train recipes/demo.yaml --out models/")(
+    with_sample(train_command)
+)
+app.command(name="report", epilog="Example: gristmill quality report models/judged.bin")(report_command)
+app.command(name="arpa", epilog="Example: gristmill quality arpa models/clean.ngrams --out clean.arpa")(arpa_command)

@@ -1,0 +1,200 @@
+"""gristmill suite: the benchmarks that a model is judged by, read as the step decontaminate reads them, and pinned."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.corpus.suite_touched import EXAMPLE as TOUCHED
+from gristmill.cli.corpus.suite_touched import touched_command
+from gristmill.cli.shared.options import Json, print_json
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import say, words
+from gristmill.cli.shared.show import console, table
+from gristmill.cli.shared.usage import Commands
+from gristmill.counted import counted
+from gristmill.stages.decontaminate.eval_index import Config, refuse
+from gristmill.stages.decontaminate.matching.units import (
+    ALONE_OR_SUPPORT,
+    NOTHING,
+    PIECES,
+    SUPPORT,
+    Unit,
+    count_words,
+    units_of,
+)
+from gristmill.stages.decontaminate.suite.benchmark import Counts
+from gristmill.stages.decontaminate.suite.describe import protection_set
+from gristmill.stages.decontaminate.suite.ready_benchmarks import ready, ready_names
+from gristmill.stages.decontaminate.suite.suite import Item, Suite, pin_suite, prompt_warnings, read_with_counts
+
+app = typer.Typer(
+    help="Check and pin eval suites; show which items a corpus held.",
+    cls=Commands,
+    rich_markup_mode=None,
+)
+HASH_DIGITS = 16
+"""Of a hash in a recipe: more are compared where more are written."""
+_FLAGS = {
+    NOTHING: "flags a text",
+    ALONE_OR_SUPPORT: "flags a text where it stands alone or with an answer or choices",
+    SUPPORT: "says too little, flags with an answer or choices only",
+}
+MOST_CHARACTERS = 300
+"""Of a text that is shown as an example."""
+SuiteFolder = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The folder of suite.yaml (docs/suites.md).", show_default=False)
+]
+
+
+def show_command(
+    folder: SuiteFolder,
+    examples: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show N items of each benchmark.")] = 1,
+    json: Json = False,
+) -> None:
+    """Show a suite: its hash, what each benchmark holds, and what is compared of an item.
+
+    Words are those of the questions.
+    """
+    suite, counts = read_with_counts(folder)
+    held = {name: [item for item in suite.items if item.benchmark == name] for name in counts}
+    if json:
+        for name, items in held.items():
+            shown = [item._asdict() for item in items[:examples]]
+            print_json({**_head(suite), **_numbers(name, suite, items, counts[name]), "examples": shown})
+        return
+    out = console()
+    out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"))
+    columns = ("benchmark", "has", "form", "items", "words", "shortest", "files", "duplicates", "broken")
+    rows = []
+    for name, items in held.items():
+        told = _numbers(name, suite, items, counts[name])
+        numbers = (f"{told['items']:,}", f"{told['median_words']:g}", f"{told['fewest_words']:,}", f"{told['files']:,}")
+        faults = (f"{told['duplicates']:,}", f"{told['broken']:,}")
+        rows.append((name, ", ".join(told["roles"]), ", ".join(told["forms"]), *numbers, *faults))
+    out.print(table(columns, rows, left=3, spare=("form", "files", "broken")))
+    units = units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[0] if examples else []
+    for items in held.values():
+        for item in items[:examples]:
+            _show_item(item, [unit for unit in units if suite.items[unit.item] is item])
+    out.print(words(_generations(suite)))
+    _show_warnings(suite)
+
+
+def check_command(folder: SuiteFolder, json: Json = False) -> None:
+    """Read all of a suite, and say whether it can be read and protected.
+
+    Exit code 2: something is wrong, and named.
+    """
+    suite, counts = read_with_counts(folder)
+    refuse(suite, units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[1], 0)
+    broken = {name: count.broken for name, count in counts.items() if count.broken}
+    if json:
+        print_json(
+            {**_head(suite), "benchmarks": len(counts), "items": len(suite.items), "broken": sum(broken.values())}
+        )
+        return
+    forgiven = [f"{counted(count, 'record')} of {name}" for name, count in broken.items()]
+    are = f"all read but {', '.join(forgiven)}, as allow_broken allows" if forgiven else "all read"
+    say(
+        f"{suite.name} {suite.version}: {counted(len(suite.items), 'item')} of "
+        f"{counted(len(counts), 'benchmark')}, {are}. suite_hash: {suite.hash[:HASH_DIGITS]}"
+    )
+    _show_warnings(suite)
+
+
+def pin_command(
+    folder: SuiteFolder,
+    compact: Annotated[bool, typer.Option("--compact", help="Make one generation of all items again.")] = False,
+    json: Json = False,
+) -> None:
+    """Write suite.lock, which says which items there are now.
+
+    What is new since the last pin becomes a generation of its own: documents that were compared with the others are
+    compared with these alone. Prints the line for the recipe.
+    """
+    pinned = pin_suite(folder, compact)
+    suite, before = pinned.suite, pinned.before
+    if json:
+        numbers = {"generations": list(pinned.generations), "new": pinned.new, "gone": pinned.gone}
+        print_json({**_head(suite), "lock": pinned.path, **numbers})
+        return
+    sizes = ", ".join(f"{count:,}" for count in pinned.generations)
+    changes = "" if before is None else f"; {pinned.new:,} new and {pinned.gone:,} gone since it was last pinned"
+    say(f"{pinned.path}: {counted(len(pinned.generations), 'generation')} of {sizes} items{changes}.")
+    if before is not None and before.hash != suite.hash and before.version == suite.version:
+        if not pinned.new and not pinned.gone:
+            say("The items are the same: how a benchmark is protected has changed, or what it or the suite is called.")
+        say(f"The content has changed and the version is {suite.version} as before: a new one tells results apart.")
+    say(f"In the recipe, beside suite:  suite_hash: {suite.hash[:HASH_DIGITS]}")
+
+
+def list_command(json: Json = False) -> None:
+    """List the ready descriptions, for like: in a suite.
+
+    With the forms of files that each knows.
+    """
+    found = [ready(name) for name in ready_names()]
+    if json:
+        for one in found:
+            forms = {form.name: form.form.model_dump(mode="json", exclude_defaults=True) for form in one.forms}
+            print_json(
+                {"name": one.name, "about": one.about, "protection": protection_set(one.protection), "forms": forms}
+            )
+        return
+    rows = [(one.name, one.about, "; ".join(form.name for form in one.forms)) for one in found]
+    console().print(table(("like", "what it is", "forms"), rows, left=3))
+
+
+def _head(suite: Suite) -> dict[str, Any]:
+    warnings = prompt_warnings(suite)
+    return {"suite": suite.name, "version": suite.version, "hash": suite.hash, "warnings": warnings}
+
+
+def _show_warnings(suite: Suite) -> None:
+    for warning in prompt_warnings(suite):
+        say(f"WARNING: {warning}")
+
+
+def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> dict[str, Any]:
+    sizes = count_words([item.question for item in items]).sizes().tolist()
+    return {
+        "benchmark": name,
+        "items": len(items),
+        "median_words": median(sizes),
+        "fewest_words": min(sizes),
+        **counts._asdict(),
+        "protection": protection_set(suite.protections[name]),
+    }
+
+
+def _show_item(item: Item, units: Sequence[Unit]) -> None:
+    """The texts of an item as they are compared, without the prompt around them, and when each of them flags."""
+    out = console()
+    out.print(words((f"{item.benchmark} {item.id}", "bold")))
+    for role in Item._fields[2:]:
+        needs = min((unit.needs for unit in units if PIECES[unit.piece] == role), default=None)
+        flags = _FLAGS[needs] if needs is not None else "is not looked for"
+        if role in ("answer", "choices") and needs != NOTHING:
+            flags = "counts beside the question"
+        value: str | Iterable[str] = getattr(item, role)
+        for text in [value] if isinstance(value, str) else value:
+            if text:
+                shown = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} [...]"
+                out.print(words((f"  {role} ({flags}): ", "dim"), shown))
+
+
+def _generations(suite: Suite) -> str:
+    sizes = [suite.generations.count(number) for number in range(max(suite.generations) + 1)]
+    total = counted(len(suite.items), "item")
+    if len(sizes) == 1:
+        return f"{total}."
+    return f"{total}, in generations of {', '.join(f'{size:,}' for size in sizes)}."
+
+
+app.command(name="show", epilog="Example: gristmill suite show demo/inputs/evals")(show_command)
+app.command(name="check", epilog="Example: gristmill suite check demo/inputs/evals")(check_command)
+app.command(name="pin", epilog="Example: gristmill suite pin demo/inputs/evals")(pin_command)
+app.command(name="list", epilog="Example: gristmill suite list")(list_command)
+app.command(name="touched", epilog=TOUCHED)(with_sample(touched_command))

@@ -1,0 +1,101 @@
+"""gristmill suite touched: which items of its eval suite the documents of a run held."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.screen import Screen, json_text, say, words
+from gristmill.cli.shared.show import console, table
+from gristmill.counted import counted, percent
+from gristmill.errors import UserError
+from gristmill.query.lineage.touched import OfBenchmark, OfSuite, plain, touched
+
+MOST_NAMED = 5
+EXAMPLE = "Example: gristmill suite touched demo/store@demo --out touched.jsonl"
+
+
+def touched_command(
+    recipe: RecipeOrRun,
+    benchmark: Annotated[
+        str | None, typer.Option("--benchmark", metavar="NAME", help="Only this benchmark of the suite.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.jsonl", help="Write the touched items, one a line.")
+    ] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show which items of the eval suite documents held.
+
+    Of each benchmark its items, those that were met, and the documents that went or were cut for them, in all and by
+    rule. --out and --json have the items, so that an evaluation can report clean and touched ones apart.
+    """
+    reports = touched(open_seen(recipe, store), benchmark)
+    if out is not None:
+        _write(out, reports)
+    for report in reports:
+        if json:
+            for one in report.benchmarks.values():
+                print_json({**_head(report), **_plain(one)})
+        else:
+            _show(console(), report)
+    if out is not None and not json:
+        total = sum(len(one.touched) for report in reports for one in report.benchmarks.values())
+        say(f"{out}: {counted(total, 'touched item')}.")
+
+
+def _head(report: OfSuite) -> dict[str, Any]:
+    return {"suite": report.suite.name, "version": report.suite.version, "hash": report.suite.hash}
+
+
+def _plain(one: OfBenchmark) -> dict[str, Any]:
+    return {**one.__dict__, "touched": [plain(item) for item in one.touched.values()]}
+
+
+def _write(path: Path, reports: list[OfSuite]) -> None:
+    lines = [
+        json_text(plain(item)) + "\n"
+        for report in reports
+        for one in report.benchmarks.values()
+        for item in one.touched.values()
+    ]
+    try:
+        path.write_text("".join(lines), "utf-8")
+    except OSError as error:
+        raise UserError(
+            f"--out {path} cannot be written ({error.strerror}). Name a file in a folder of yours."
+        ) from None
+
+
+def _show(out: Screen, report: OfSuite) -> None:
+    suite = report.suite
+    out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"))
+    rules = sorted({rule for one in report.benchmarks.values() for rule in one.rules})
+    rows = [
+        (
+            one.benchmark,
+            f"{one.items:,}",
+            f"{len(one.touched):,}",
+            percent(len(one.touched), one.items),
+            f"{sum(item.whole for item in one.touched.values()):,}",
+            f"{one.removed:,}",
+            f"{one.cut:,}",
+            *(f"{one.rules.get(rule, 0):,}" for rule in rules),
+        )
+        for one in report.benchmarks.values()
+    ]
+    heads = ("benchmark", "items", "touched", "share", "with answer", "documents removed", "cut")
+    out.print(table((*heads, *(f"by {rule}" for rule in rules)), rows, spare=("share", "with answer")))
+    for one in report.benchmarks.values():
+        if one.let_go:
+            total, ids = sum(one.let_go.values()), sorted(one.let_go, key=lambda name: (-one.let_go[name], name))
+            fact = f"{counted(total, 'finding')} of {counted(len(ids), 'item')} let go, as so many documents have the"
+            named = ", ".join(f"{name} ({one.let_go[name]:,})" for name in ids)
+            out.print(words(f"{one.benchmark}: {fact} same words: {named}."))
+        if one.unprotected:
+            named = ", ".join(one.unprotected[:MOST_NAMED])
+            more = f" and {len(one.unprotected) - MOST_NAMED:,} more" if len(one.unprotected) > MOST_NAMED else ""
+            many = counted(len(one.unprotected), "item was", "items were")
+            out.print(words(f"{one.benchmark}: {many} not looked for, and may be anywhere: {named}{more}."))

@@ -1,0 +1,303 @@
+"""gristmill takedown: what requests to take documents down find, what went, and the proof that it is gone."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.corpus.takedown_receipt import SETS, absent, make_receipt, places_in, write_receipt
+from gristmill.cli.shards.open import open_shards
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_mill, open_seen, open_store, print_json
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import Bars, console, table
+from gristmill.cli.shared.usage import Commands
+from gristmill.counted import counted
+from gristmill.engine.publish.folder import read_model
+from gristmill.engine.publish.run_record import describe, newest_run, see, see_record
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.loader.order import Order
+from gristmill.query.lineage.lineage import versions_with
+from gristmill.query.takedown.takedown import Idle, read_texts, would_go
+from gristmill.query.versions.published import Published
+from gristmill.recipe.checks.mistakes import listed
+from gristmill.recipe.sections.mix import MIX
+from gristmill.shardformat.receipt import read_whole_receipt
+from gristmill.stages.takedown.requests import Request, read_requests, told
+
+app = typer.Typer(help="Take documents down, and prove it.", cls=Commands, rich_markup_mode=None)
+MOST_LISTED = 20
+"""Documents of a request, and of what finds none, that are shown."""
+ReceiptPath = Annotated[str, typer.Argument(metavar="RECEIPT", help="The folder of a receipt.", show_default=False)]
+
+
+@app.command(epilog="Example: gristmill takedown check recipes/takedown/requests.yaml recipes/demo.yaml")
+@with_sample
+def check(
+    requests: Annotated[Path, typer.Argument(metavar="FILE", help="The requests (docs/takedown.md).")],
+    recipe: RecipeOrRun,
+    near: Annotated[
+        float, typer.Option("--near", min=0.01, max=1, metavar="SHARE", help="Similarity from which on it is a copy.")
+    ] = 0.8,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show which documents requests name, and their copies: in which versions, shards and samples.
+
+    Nothing is changed. If the recipe has changed since its last run, the answer is about that run. Exit code 1: a
+    request finds nothing.
+    """
+    asked = read_requests(str(requests))
+    seen = _finished(open_seen(recipe, store))
+    texts = read_texts(asked, os.path.dirname(os.path.abspath(requests)))
+    found = would_go(seen, asked, texts, near, _note)
+    answers, idle = found.answers, found.idle
+    ids = [answer.place.doc_id.hex() for answer in answers]
+    versions = versions_with(seen.store, ids, _note)
+    places = _places(seen, ids)
+    rows = [
+        {
+            "request": answer.request,
+            "doc_id": doc_id,
+            "named_by": answer.named_by,
+            "copy_of": answer.copy_of,
+            "similarity": answer.similarity,
+            "source": answer.place.document.source,
+            "url": answer.url,
+            "kept": answer.place.is_kept,
+            "versions": [version.version for version in versions[doc_id]],
+            **places.get(doc_id, {"group": None, "shard": None, "rows": [], "samples": []}),
+        }
+        for answer, doc_id in zip(answers, ids, strict=True)
+    ]
+    if json:
+        print_json({"requests": len(asked), "documents": rows, "nothing_found": [asdict(one) for one in idle]})
+    else:
+        _show(asked, rows, idle)
+    if idle:
+        raise typer.Exit(1)
+
+
+def _finished(seen: Seen) -> Seen:
+    """A corpus, or its last finished run where the recipe has changed since: new requests change it, too."""
+    last = newest_run(seen.store, seen.name) if seen.record is None and seen.unfinished() else None
+    if last is None:
+        return seen
+    found = see_record(seen.store, f"{seen.store.uri}@{seen.name}", last)
+    _note(f"The recipe has changed since its last run, so this is about that run. {describe(found)}.")
+    return found
+
+
+def _places(seen: Seen, ids: list[str]) -> dict[str, dict[str, Any]]:
+    """Where documents lie in the shards of a corpus that has some."""
+    if read_model(seen, MIX) is None:
+        return {}
+    opened = Published(seen)
+    return places_in(opened, ids, Order(opened.manifest))
+
+
+def _note(said: str) -> None:
+    console(stderr=True).print(words(said))
+
+
+def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[Idle]) -> None:
+    out = console()
+    out.print(words(f"{told(requests)}: {counted(len(rows), 'document')}."))
+    by_request: dict[str, list[dict[str, Any]]] = {request.id: [] for request in requests}
+    for row in rows:
+        by_request[row["request"]].append(row)
+    if rows:
+        sums = [_sums(name, mine) for name, mine in by_request.items()]
+        out.print(table(("request", "named", "copies", "kept now", "in shards", "seen at samples"), sums))
+    for name, mine in by_request.items():
+        for row in mine[:MOST_LISTED]:
+            out.print(words(""))
+            out.print(words((row["doc_id"], "bold"), f" {row['url'] or row['source']}"))
+            out.print(words(f"  {_about(row)}"))
+        if len(mine) > MOST_LISTED:
+            out.print(words(f"... and {len(mine) - MOST_LISTED:,} more of {name}: --json has all of them."))
+    if idle:
+        out.print(words(""))
+    for one in idle[:MOST_LISTED]:
+        why = ""
+        if one.kind == "texts":
+            why = " Texts are searched for in kept documents only: name a dropped one by URL, id or content hash."
+        if one.is_short:
+            why += " It has few words, so it would have to be the whole of a document: gristmill inspect RECIPE --grep."
+        out.print(words(f"{one.request}: nothing is found by {one.item} ({one.kind}).{why}"))
+    if len(idle) > MOST_LISTED:
+        out.print(words(f"... and by {len(idle) - MOST_LISTED:,} more: --json has all of them."))
+
+
+def _sums(request: str, rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    copies = sum(row["named_by"] == "copy" for row in rows)
+    counts = (len(rows) - copies, copies, sum(row["kept"] for row in rows), sum(bool(row["rows"]) for row in rows))
+    return (request, *(f"{count:,}" for count in counts), f"{sum(len(row['samples']) for row in rows):,}")
+
+
+def _about(row: dict[str, Any]) -> str:
+    by = f"by {row['named_by']}" if row["copy_of"] is None else f"copy of {row['copy_of']} ({row['similarity']:.3f})"
+    state = "kept" if row["kept"] else "dropped before"
+    versions = f"; versions {listed(row['versions'], 10)}" if row["versions"] else ""
+    lies = ""
+    if row["group"] is not None:
+        lies = f"; {row['group']}, shard {row['shard']}, seen at {counted(len(row['samples']), 'sample')}"
+    return f"{row['request']}: {by}, {state}{versions}{lies}"
+
+
+@app.command(epilog="Example: gristmill takedown receipt recipes/demo.yaml --before before --out receipts/2026-11")
+@with_sample
+def receipt(
+    recipe: RecipeOrRun,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the receipt goes; must not exist.")],
+    before: Annotated[
+        str | None, typer.Option("--before", metavar="VERSION", help="Default: the parent of the run.")
+    ] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Write the receipt of a takedown: what was asked, found and removed, and the hashes before and after.
+
+    Of the last run of a recipe with takedowns, against a version before it.
+    """
+    if out.exists():
+        raise UserError(f"--out {out} exists, and a receipt is never overwritten. Name another folder.")
+    after = _recorded(recipe, store)
+    assert after.record is not None
+    name = before or after.record.get("parent")
+    if name is None:
+        raise UserError(
+            f"{after.told} has no version before it on record, so there is nothing to compare with. Name one: --before "
+            "VERSION (gristmill versions lists them)."
+        )
+    content, sets = make_receipt(see(after.store, str(name)), after, _note)
+    if content["before"]["version"] == content["after"]["version"]:
+        raise UserError(
+            f"--before {name} is the version that the receipt is for, so nothing was taken down between the two. Name "
+            "one before it: gristmill versions lists them."
+        )
+    write_receipt(out, content, sets)
+    if json:
+        print_json(content)
+        return
+    changed, same = content["shards"]["changed"], content["shards"]["unchanged"]
+    for one in content["left"]:
+        _note(f"{one['doc_id']} of {one['request']} is named, and its text is still in {content['after']['version']}.")
+    stay = (
+        f" {counted(len(content['listed']), 'copy stays', 'copies stay')}, listed there." if content["listed"] else ""
+    )
+    console().print(
+        words(
+            f"{out}: {counted(len(content['documents']), 'document')} taken out of {counted(len(changed), 'shard')}, "
+            f"{same:,} unchanged; {len(content['elsewhere']):,} more were named and not in the shards.{stay} "
+            f"receipt.html is for people. Prove it: gristmill takedown verify {out}"
+        )
+    )
+
+
+def _recorded(name: str, store: str | None) -> Seen:
+    """The last finished run of a recipe, or the run that is named."""
+    if open_store(name, store) is not None:
+        return open_seen(name, store)
+    mill = open_mill(name, store)
+    record = newest_run(mill.store, mill.recipe.name)  # not by its name, which somebody may have given to a version
+    if record is None:
+        raise UserError(f"{name} has no finished run in {mill.store.uri}, so there is no receipt. Run it.")
+    seen = see_record(mill.store, f"{mill.store.uri}@{record['version']}", record)
+    console(stderr=True).print(words((describe(seen), "dim")))
+    return seen
+
+
+@app.command(epilog="Example: gristmill takedown verify receipts/2026-11")
+def verify(
+    receipt: ReceiptPath,
+    shards: Annotated[
+        str | None, typer.Option("--shards", metavar="SHARDS", help="The new shards. Default: where they were written.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Prove that what was taken down is gone: read all new shards, and search them for it.
+
+    By the ids of the documents, by their texts to the byte, and for near copies. Exit code 1: something is left.
+    """
+    content = read_receipt_json(receipt)
+    if not content["documents"] and not content["elsewhere"]:
+        raise UserError(f"{receipt} names no document, so there is nothing to prove. Make one of a run that took some.")
+    if content["after"] is None:
+        raise UserError(f"{receipt} names no shards after the takedown, so there is nothing to search. Make it again.")
+    try:
+        opened = open_shards(shards or content["after"]["shards"])
+    except UserError as error:
+        hint = "" if shards else " Name shards to search, of this version or a later one: --shards SHARDS."
+        raise UserError(f"{error}{hint}") from None
+    is_other = opened.manifest.hash != content["after"]["manifest"]
+    if is_other and shards is not None:
+        _note(f"These are not the shards of the receipt ({content['after']['manifest'][:12]}); searched all the same.")
+    with Bars(quiet=json) as bars:
+        faults = list(absent(opened, content, receipt, bars.track, _note, may_differ=shards is not None))
+    if json:
+        print_json({"receipt": receipt, "manifest": opened.manifest.hash, "faults": faults})
+    else:
+        out = console()
+        for fault in faults:
+            out.print(words(fault))
+        searched = counted(sum(len(group.shards) for group in opened.manifest.groups), "shard")
+        gone = f"none of {counted(len(content['documents']), 'document')} is left, nor a copy of one"
+        if content["copies"] == "keep":
+            gone = f"none of {counted(len(content['documents']), 'document')} is left; copies were not looked for"
+        elif content["listed"]:
+            gone += f" but {counted(len(content['listed']), 'copy', 'copies')} that the receipt lists (copies: list)"
+        out.print(f"{searched} of {opened.manifest.hash[:12]}: {counted(len(faults), 'fault') if faults else gone}.")
+    if faults:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: gristmill takedown seen receipts/2026-11 --sample 2000")
+def seen(
+    receipt: ReceiptPath,
+    sample: Annotated[
+        int, typer.Option("--sample", min=0, metavar="N", help="Global samples that the training has consumed.")
+    ],
+    json: Json = False,
+) -> None:
+    """Show which of the documents a training has seen that has consumed so many samples."""
+    content = read_receipt_json(receipt)
+    rows = [
+        {"doc_id": one["doc_id"], "request": one["request"], "seen_at": [at for at in one["samples"] if at < sample]}
+        for one in content["documents"]
+    ]
+    rows = [row for row in rows if row["seen_at"]]
+    if json:
+        print_json({"receipt": receipt, "sample": sample, "documents": rows})
+        return
+    out = console()
+    if rows:
+        listed = [(row["doc_id"], row["request"], _listed(row["seen_at"])) for row in rows]
+        out.print(table(("document", "request", "seen at sample"), listed, 3))
+    of = counted(len(content["documents"]), "document")
+    out.print(f"{len(rows):,} of {of} were seen before sample {sample:,}.")
+
+
+def _listed(numbers: list[int]) -> str:
+    more = f" and {len(numbers) - 8:,} more" if len(numbers) > 8 else ""
+    return ", ".join(f"{number:,}" for number in numbers[:8]) + more
+
+
+def read_receipt_json(location: str) -> dict[str, Any]:
+    """All that a receipt says; checked as a loader checks it."""
+    found, content = read_whole_receipt(location)
+    try:
+        for one in content["documents"]:
+            _ = [int(at) for at in one["samples"]], one["request"], one["content_hash"]
+        _ = content["shards"]["changed"], float(content["near"]), content["listed"], str(content[SETS])
+        _ = content["after"] is None or content["after"]["shards"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{found.location} lacks a field that a takedown writes ({type(error).__name__}: {error}), so it says too "
+            "little. Copy the receipt again, or make it again: gristmill takedown receipt."
+        ) from None
+    return content

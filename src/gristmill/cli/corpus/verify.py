@@ -1,0 +1,110 @@
+"""gristmill verify: is everything in the store what it says it is, and does it come out the same again?"""
+
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, Workers, is_run, open_mill, open_seen, print_json
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import Bars, console
+from gristmill.counted import counted
+from gristmill.engine.mill import make_executor
+from gristmill.engine.schedule.run import Run
+from gristmill.errors import UserError
+from gristmill.query.versions.verify import Findings, clear_away, is_chosen, parse_share, verify
+
+MOST_NAMED = 5
+"""Tasks that a message names."""
+EXAMPLE = "Example: gristmill verify recipes/demo.yaml --recompute 5%"
+
+
+def command(
+    recipe: RecipeOrRun,
+    recompute: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Also run this share of the tasks again and compare: 5%, 100%.")
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Make what is damaged again.")] = False,
+    workers: Workers = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Hash every part and published file again, and read every record.
+
+    With --recompute, run tasks again and compare the bytes.
+    """
+    share = parse_share(recompute)
+    if (repair or share) and is_run(recipe):
+        option = "--repair" if repair else "--recompute"
+        raise UserError(
+            f"{option} runs tasks again, and for that the recipe, its inputs and the code of its steps are needed, "
+            f"which {recipe} does not name. Nothing was checked. Give the recipe's file, or leave {option} out."
+        )
+    seen = open_seen(recipe, store)
+    if not any(made.tasks for made in seen.made.values()) and not any(seen.store.list_files(f"runs/{seen.name}")):
+        raise UserError(
+            f"Nothing of {seen.told} has been run with this store, so there is nothing to check. {seen.to_finish}"
+        )
+    with Bars(quiet=json) as bars:
+
+        def check(share: float) -> Findings:
+            of_recipe = (seen.graph.modules, seen.graph.code) if isinstance(seen, Run) else ()
+            looked = open_mill(recipe, store).look(keep=lambda task, _: is_chosen(share, task.key)) if share else seen
+            return verify(looked, share, make_executor(seen.store, workers, *of_recipe), bars)
+
+        before = check(0) if repair else None
+        if before is not None and before.has_damage and isinstance(seen, Run):
+            clear_away(seen, before)
+            open_mill(recipe, store).run(workers, bars)
+            seen = open_seen(recipe, store)
+        found = check(share) if share or before is None or before.has_damage else before
+    if json:
+        print_json(found.as_json() | ({} if before is None else {"before": before.as_json()}))
+    else:
+        _show(found, before, recipe)
+    if found.different or found.survivors or found.unchecked or found.has_damage:
+        raise typer.Exit(1)
+
+
+def _show(found: Findings, before: Findings | None, recipe: str) -> None:
+    out = console()
+    if before is not None and before.has_damage:
+        _show_damage(before)
+        out.print("What the recipe makes of it was made again. Checked once more:")
+    _show_damage(found)
+    for label in found.different:
+        out.print(words(f"different: {label}"))
+    counts = f"{counted(found.parts, 'part')} hashed, {len(found.broken):,} broken"
+    out.print(f"{counts}. {counted(found.records, 'record')} read. Damaged or missing files: {len(found.damaged):,}.")
+    if found.recomputed:
+        out.print(f"{counted(found.recomputed, 'task')} run again, {len(found.different):,} came out different.")
+    if found.unchecked:
+        some = "; ".join([*found.unchecked[:MOST_NAMED], *(["…"] if found.unchecked[MOST_NAMED:] else [])])
+        told = "could not be checked: a record or part of theirs, or of a task before them, is damaged"
+        out.print(words(f"{counted(len(found.unchecked), 'task')} {told} ({some})."))
+    if found.survivors:
+        out.print(
+            f"Documents that were given up because they killed their worker, and survive now: {found.survivors:,}. "
+            f"To have them back: gristmill run {recipe} --retry-crashed",
+            markup=False,
+        )
+    records = [name for name in found.damaged if name.startswith(("runs/", "versions/"))]
+    if records and before is None:
+        out.print(
+            f"The record of a run cannot be made again. Restore {records[0]} from a copy. If you have none, delete it: "
+            "gristmill run RECIPE then writes a new one, and what is in the store is not run again.",
+            markup=False,
+        )
+    if found.has_damage and before is None and (found.broken or len(records) < len(found.damaged)):
+        name = "RECIPE, with the file of the recipe" if is_run(recipe) else recipe
+        out.print(words(f"To repair {'the rest' if records else 'it'}: gristmill verify --repair {name}"))
+    elif found.has_damage and before is not None:
+        out.print("What is left is not of this recipe, or cannot be made again: restore it from a copy, or delete it.")
+
+
+def _show_damage(found: Findings) -> None:
+    out = console()
+    for name, fact in sorted(found.damaged.items()):
+        out.print(words(f"{name} {fact}"))
+    for part, fact in found.broken.items():
+        maker = found.made_by.get(part.hash, "no recipe that is on record")
+        out.print(words(f"part {part.hash} {fact}; made by {maker}"))

@@ -1,0 +1,277 @@
+"""gristmill versions: what finished runs made, under names and hashes, and how long it is kept."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.corpus import versions_reproduce
+from gristmill.cli.corpus.versions_open import Named, open_place, open_version, tell
+from gristmill.cli.shared.options import Json, StoreUri, is_run, print_json
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import console, listed_steps, size, table
+from gristmill.cli.shared.usage import Commands
+from gristmill.counted import counted
+from gristmill.engine.publish import catalog
+from gristmill.engine.publish.catalog import Version
+from gristmill.engine.publish.run_record import end_of
+from gristmill.errors import UserError
+from gristmill.recipe.checks.mistakes import listed
+from gristmill.store.store import Store
+
+COLUMNS = ("version", "names", "recipe", "state", "ended", "documents", "tokens", "parent")
+
+
+class _OrList(Commands):
+    """Without the name of a command, it is the list: `gristmill versions STORE`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        is_named = len(args) > 1 and not args[1].startswith("-")  # a slip, as a list takes no second word
+        if self.get_command(ctx, args[0]) is None and not is_named:
+            args = ["list", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    help="List what runs made; name it, keep it, make it again.\n\n`gristmill versions RECIPE` lists.",
+    cls=_OrList,
+    rich_markup_mode=None,
+)
+RecipeOrStore = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="The recipe's YAML file; or a store.", show_default=False)
+]
+
+
+def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = False) -> None:
+    """List versions, the newest first.
+
+    Those of a recipe, or of all recipes of a store, in the order of their runs. A version is kept as long as it has a
+    name or a pin, or is the newest of its recipe; gristmill gc may remove others. A partial run (--until, quality
+    train) is never the newest; the last one is kept beside it.
+    """
+    if is_run(recipe):
+        raise UserError(
+            f"{recipe} names one version, and this lists those of a recipe or a store, so nothing is listed. Write "
+            f"gristmill versions show {recipe}, or leave out what stands from the @ on."
+        )
+    place = open_place(recipe, store)
+    damaged: list[str] = []
+    found = catalog.list_versions(place.store, place.recipe, damaged)
+    for fact in damaged:
+        tell(f"Passed over: {fact}")
+    if json:
+        for version in found:
+            print_json(as_json(version))
+        return
+    if not found:
+        raise UserError(
+            f"No run of {place.recipe or 'any recipe'} has come to its end in {place.store.uri}, so there is no "
+            "version to list. Run the recipe: gristmill run RECIPE"
+        )
+    rows = [
+        (
+            version.hash,
+            ", ".join(version.names) or "-",
+            version.recipe,
+            version.state,
+            version.record["ended"][:16].replace("T", " "),
+            _count(version.record, "documents"),
+            _count(version.record, "tokens"),
+            version.record.get("parent") or "-",
+        )
+        for version in found
+    ]
+    console().print(table(COLUMNS, rows, left=5, spare=("parent", "tokens", "recipe")))
+
+
+def show_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
+    """Show one version.
+
+    What made it, what it holds, what keeps it, and whether all of it is there.
+    """
+    place, found, _ = open_version(version, store)
+    gone = catalog.missing_parts(place.store, found)
+    if json:
+        print_json({**as_json(found), "files_missing": gone, "sources": list(found.record["chains"])})
+        return
+    record, told = found.record, found.told(place.store)
+    lines = [
+        ("version", found.hash),
+        ("names", ", ".join(found.names) or "-"),
+        ("recipe", found.recipe),
+        ("state", found.state),
+        ("ended", end_of(record)),
+        ("documents", _count(record, "documents")),
+        ("tokens", _count(record, "tokens")),
+        ("parent", record.get("parent") or "-"),
+        *([("not run", listed_steps(record["not_run"], record["chains"]))] if found.part else []),
+        ("sources", listed(record["chains"], 10)),
+        ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all there, by their names"),
+    ]
+    hints = [f"Its recipe: gristmill status {told} --recipe", f"What it kept, and why: gristmill funnel {told}"]
+    if record.get("parent"):
+        hints.append(f"What changed: gristmill diff {place.store.uri} {record['parent']} {found.hash}")
+    out = console()
+    out.print(table(("", ""), lines, left=2))
+    for hint in ("", *hints):
+        out.print(words(hint))
+
+
+def tag_command(
+    version: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="VERSION NAME",
+            help="STORE@V NAME; or RECIPE V NAME, or STORE V NAME: which version, and the name that it gets.",
+            show_default=False,
+        ),
+    ],
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Give a version a name.
+
+    It is kept under it until it is dropped.
+    """
+    *typed, name = version
+    if not typed:
+        raise UserError(
+            f"gristmill versions tag needs a version and a name, and is given {name} alone, so nothing was done. "
+            "Write STORE@V NAME."
+        )
+    place, found, _ = open_version(typed, store)
+    if name in found.names:
+        _answer(place.store, found, json, f"{name} names {found.hash} already, so nothing was changed.")
+        return
+    catalog.check_name(place.store, name, "NAME")
+    with catalog.changing(place.store, tell) as lease:
+        _refuse_gone(place.store, found)
+        catalog.give_name(place.store, lease, name, found.record, "NAME")
+    _answer(place.store, found, json, f"{found.hash} is kept as {name}: look at it with {place.store.uri}@{name}")
+
+
+def pin_command(
+    version: Named,
+    off: Annotated[bool, typer.Option("--off", help="Take the pin away.")] = False,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Keep a version without a name.
+
+    It stays until it is dropped, or the pin is taken away.
+    """
+    place, found, _ = open_version(version, store)
+    if off and not found.is_pinned:
+        raise UserError(f"{found.hash} of {found.recipe} is not pinned, so there is no pin to take away.")
+    with catalog.changing(place.store, tell) as lease:
+        if off:
+            catalog.take_name(place.store, lease, found.hash)
+        else:
+            _refuse_gone(place.store, found)
+            catalog.pin(place.store, lease, found)
+    now = catalog.find_version(place.store, found.hash, found.recipe)
+    _answer(place.store, found, json, f"{found.hash} of {found.recipe}: {now.state}")
+
+
+def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
+    """Let a version go.
+
+    Its names and its pin, and that it is the newest, keep it no longer. A name among several, or beside a pin, is taken
+    away alone. Nothing is removed before gristmill gc; what that would free, as nothing else needs it, is said.
+    """
+    place, found, name = open_version(version, store)
+    others = [*(other for other in found.names if other != name), *(["its pin"] if found.is_pinned else [])]
+    with catalog.changing(place.store, tell) as lease:
+        if name in found.names and others:
+            catalog.take_name(place.store, lease, name)
+            _answer(place.store, found, json, f"{name} is a name no more; {found.hash} is kept by {', '.join(others)}.")
+            return
+        at = (found.recipe, found.hash)
+        from gristmill.engine.publish.folder import point_latest_back
+        from gristmill.engine.publish.garbage import find_garbage
+
+        before, after = find_garbage(place.store), find_garbage(place.store, without=at)
+        shards = [folder for folder in after.published if folder not in before.published]
+        alone = find_garbage(place.store, named=shards, without=at) if shards else after
+        catalog.drop(place.store, lease, found)
+        point_latest_back(place.store, found.recipe, tell)
+    freed = after.file_bytes - before.file_bytes
+    more = alone.file_bytes - after.file_bytes
+    if json:
+        print_json({**as_json(_now(place.store, found)), "freed_bytes": freed, "published": shards, "more_bytes": more})
+        return
+    lines = [
+        f"{found.hash} of {found.recipe} is dropped. gristmill gc {place.store.uri} would free {size(max(freed, 0))} "
+        "by it, which nothing else needs."
+    ]
+    if shards:
+        lines.append(
+            f"{size(more)} more are its published shards, which a trainer may read; when none does: gristmill gc "
+            f"{place.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
+        )
+    for line in lines:
+        console().print(words(line))
+
+
+def as_json(version: Version) -> dict[str, Any]:
+    """What programs are told of a version."""
+    record = version.record
+    return {
+        "version": version.hash,
+        "names": version.names,
+        "recipe": version.recipe,
+        "newest": version.is_newest,
+        "until": record.get("until"),
+        "not_run": record.get("not_run", []),
+        "started": record.get("started"),
+        "ended": record["ended"],
+        "documents": record.get("documents"),
+        "tokens": record.get("tokens"),
+        "parent": record.get("parent"),
+        "state": version.state,
+        "kept": version.is_kept,
+        "pinned": version.is_pinned,
+        "dropped": version.is_dropped,
+        "datasets": version.datasets,
+        "datasets_missing": version.missing,
+    }
+
+
+def _count(record: Mapping[str, Any], name: str) -> str:
+    """A dash where the run did not count: an earlier version of Gristmill wrote no such figure."""
+    return "-" if record.get(name) is None else f"{record[name]:,}"
+
+
+def _refuse_gone(store: Store, version: Version) -> None:
+    gone = catalog.missing_parts(store, version)
+    if gone:
+        raise UserError(
+            f"{counted(len(gone), 'file')} of {version.hash} are not in {store.uri} any more (the first: {gone[0]}), "
+            f"so there is no whole version to keep. Nothing was done. Run its recipe again (gristmill status "
+            f"{store.uri}@{version.hash} --recipe prints it), or restore the files."
+        )
+
+
+def _now(store: Store, version: Version) -> Version:
+    return catalog.find_version(store, version.hash, version.recipe)
+
+
+def _answer(store: Store, version: Version, json: bool, message: str) -> None:
+    if json:
+        print_json(as_json(_now(store, version)))
+    else:
+        console().print(words(message))
+
+
+app.command(name="list", epilog="Example: gristmill versions list recipes/demo.yaml")(with_sample(list_command))
+app.command(name="show", epilog="Example: gristmill versions show recipes/demo.yaml")(with_sample(show_command))
+app.command(name="tag", epilog="Example: gristmill versions tag demo/store@demo first")(with_sample(tag_command))
+app.command(name="pin", epilog="Example: gristmill versions pin recipes/demo.yaml")(with_sample(pin_command))
+app.command(name="drop", epilog="Example: gristmill versions drop demo/store@first")(with_sample(drop_command))
+app.command(name="reproduce", epilog=versions_reproduce.EXAMPLE)(versions_reproduce.command)

@@ -1,0 +1,123 @@
+"""gristmill audit: read what steps matched, with the matches marked."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.show import Bars, console, table
+from gristmill.counted import counted
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.errors import UserError
+from gristmill.query.removal.audit import Audited, Example, audited_steps, counts, draw
+from gristmill.recipe.checks.mistakes import suggest
+from gristmill.report.audit_sample import page
+
+MOST = 10_000
+EXAMPLE = "Example: gristmill audit recipes/safety.yaml --step safety -n 20"
+
+
+def command(
+    recipe: RecipeOrRun,
+    step: Annotated[str | None, typer.Option(metavar="STEP", help="Only what this step matched.")] = None,
+    kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only matches of this type.")] = None,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 50,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the sample to this file, as HTML.")] = None,
+    only_counts: Annotated[
+        bool, typer.Option("--counts", help="Only count, by type, source and language; no text is read.")
+    ] = False,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Draw a sample of what steps matched, to be read by a person.
+
+    Every type has its share. Which documents are drawn depends on their ids alone, so the same corpus has the same
+    sample. Documents on a list of digests are counted and never shown.
+    """
+    if only_counts and out is not None:
+        raise UserError("--counts prints a table, and --out is for the sample. Leave one of them out.")
+    seen = open_seen(recipe, store)
+    steps = audited_steps(seen, step)
+    counted_rows = counts(steps, seen, kind)
+    if only_counts:
+        _check_type(kind, bool(counted_rows), steps, seen)
+        if json:
+            for row in counted_rows:
+                print_json(row)
+        else:
+            names = ("step", "type", "source", "language", "documents")
+            cells = [(*(str(row[name]) for name in names[:-1]), f"{row['documents']:,}") for row in counted_rows]
+            console().print(table(names, cells, left=4))
+        return
+    with Bars(quiet=json) as bars:
+
+        def track(parts: Sequence[Document]) -> Iterator[Document]:
+            yield from bars.track("parts", parts, len(parts))
+
+        examples, hidden = draw(seen, steps, kind, number, track)
+    _check_type(kind, bool(counted_rows or examples), steps, seen)
+    notes = _notes(steps, hidden)
+    if out is not None:
+        _write(out, page(seen.told, [asdict(one) for one in examples], counted_rows, notes))
+    for example in examples:
+        if json:
+            print_json(asdict(example))
+        elif out is None:
+            _show(console(), example)
+    for note in notes:
+        console(stderr=True).print(words(note))
+    if not examples:
+        console(stderr=True).print("Nothing was matched that could be shown.")
+    elif out is not None and not json:
+        console().print(words(f"{out}: {counted(len(examples), 'document')}."))
+
+
+def _check_type(kind: str | None, is_known: bool, steps: Sequence[Audited], seen: Seen) -> None:
+    if kind is not None and not is_known:
+        known = dict.fromkeys(row["type"] for row in counts(steps, seen))
+        raise UserError(f"--type {kind}: nothing of this type was found. {suggest(kind, known, 'Types')}")
+
+
+def _notes(steps: Sequence[Audited], hidden: int) -> list[str]:
+    notes = []
+    if hidden:
+        found = counted(hidden, "document is", "documents are")
+        notes.append(f"{found} withheld: on a list of digests, or not looked up yet.")
+    lost = [one.node.id for one in steps if one.config is None]
+    if lost:
+        notes.append(
+            f"Matches of {', '.join(lost)} are not marked: its config names folders, and the record of a run has "
+            "not what their files are called. Give the recipe's file to see them."
+        )
+    return notes
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--out {path} cannot be written ({error.strerror}). Name another file.") from None
+
+
+def _show(out: Screen, one: Example) -> None:
+    """A document; matches are red, and without colours between [* and *]."""
+    out.rule(f"{one.source}: {one.locator}", align="left", style="dim")
+    detail = f": {one.detail}" if one.detail else ""
+    out.print(words((one.type, "red"), f" by {one.step}{detail}   id {one.doc_id}"))
+    if one.url is not None:
+        out.print(words(("url", "dim"), f" {one.url}"))
+    shown = 0
+    for part in one.passages:
+        made = words(("... ", "dim") if part.start else "")
+        for text, label in part.pieces:
+            shown += label is not None
+            marked = text if label is None or out.is_terminal else f"[*{text}*]"
+            made.append_text(passage(marked, "" if label is None else "bold red"))
+        out.print(made)
+    if one.matches > shown:
+        out.print(words((f"... {counted(one.matches - shown, 'more match', 'more matches')}", "dim")))
+    out.print()

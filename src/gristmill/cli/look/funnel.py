@@ -1,0 +1,122 @@
+"""gristmill funnel: what came in, what each step took or cut, what is left."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group as Lines
+
+from gristmill.cli.run.language_table import language_table, languages, languages_heading
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.screen import print_paragraph, words
+from gristmill.cli.shared.show import console, listed_steps, size, table
+from gristmill.counted import counted, percent
+from gristmill.engine.publish.run_record import last_finished
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.query.removal.funnel import funnels, unread_files
+from gristmill.recipe.checks.mistakes import listed, suggest
+
+EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
+MOST_REASONS = 5
+"""Reasons for leaving files out that are shown for a source."""
+COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
+
+_Row = tuple[str, str, str, str, str, str, str]
+
+
+def command(
+    recipe: RecipeOrRun,
+    source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show what came in, what each step dropped, and what is left.
+
+    For each source, with the reasons, and with what each step cut out of texts. Bytes are those of text after
+    extraction, and add up. A document that is dropped before it has a text is counted as it was read, in a column
+    apart; records that are no documents (requests, robots.txt) stand below the table.
+    """
+    seen = open_seen(recipe, store, only_records=True)
+    for name in source or ():
+        if name not in seen.chains:
+            raise UserError(f"--source {name} is not in {seen.told}. {suggest(name, seen.chains, 'Sources')}")
+    found = {name: one for name, one in funnels(seen).items() if not source or name in source}
+    waiting = seen.unfinished()
+    if not found:
+        raise UserError(
+            f"Nothing of {seen.told} has come to its end as it is now, so there is nothing to count. "
+            f"{seen.to_finish}{last_finished(seen, 'funnel')}"
+        )
+    if waiting:
+        steps = listed_steps(waiting, seen.chains)
+        told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
+        console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"))
+    seen.chains = {name: chain for name, chain in seen.chains.items() if not source or name in source}
+    if json:
+        beside = {"languages": languages(seen), "unread_files": unread_files(seen)}
+        print_json({"recipe": seen.name, "funnel": found, **beside})
+    else:
+        show_funnel(seen, found)
+
+
+def show_funnel(seen: Seen, found: Mapping[str, Any]) -> None:
+    """The table of a corpus, and its languages where they were measured."""
+    out = console()
+    out.print(funnel_table(found))
+    show_unread_files(seen)
+    if spoken := languages(seen):
+        out.print()
+        out.print(words(languages_heading(seen)))
+        out.print(language_table(spoken))
+
+
+def show_unread_files(seen: Seen) -> None:
+    """A line for each source with files that were left out: the most frequent reasons, each with an example."""
+    for source, reasons in unread_files(seen).items():
+        by_files = sorted(reasons.items(), key=lambda item: (-item[1]["files"], item[0]))
+        kinds = [f"{one['files']:,} {why} (such as {one['example']})" for why, one in by_files[:MOST_REASONS]]
+        if rest := by_files[MOST_REASONS:]:
+            files = sum(one["files"] for _, one in rest)
+            kinds.append(f"{files:,} for {counted(len(rest), 'other reason')} (all with --json)")
+        print_paragraph(f"Files of {source} that were left out: {', '.join(kinds)}")
+
+
+def funnel_table(found: Mapping[str, Any]) -> Lines:
+    """For each source: what came in, what each step took and why, what is left; then what never was a document."""
+    rows = [row for source, funnel in found.items() for row in _rows(source, funnel)]
+    columns = len(COLUMNS) if any(row[-1] for row in rows) else len(COLUMNS) - 1
+    notes = [words(f"Records that are no documents, not counted: {one}") for one in _no_documents(found)]
+    made = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3, spare=("as read", "share"))
+    return Lines(made, *([words(), *notes] if notes else []))
+
+
+def _rows(source: str, funnel: Mapping[str, Any]) -> Iterator[_Row]:
+    read, kept = funnel["read"], funnel["kept"]
+    yield (source, "read", "", f"{read['rows']:,}", percent(read["rows"], read["rows"]), *_sizes(read))
+    for step in funnel["steps"]:
+        scope = f" {funnel['scopes'][step]}" if step in funnel["scopes"] else ""
+        for reason, count in sorted(funnel["first"].get(step, {}).items(), key=lambda item: -item[1]["rows"]):
+            told = f"{reason}{scope}"
+            yield "", step, told, f"-{count['rows']:,}", percent(-count["rows"], read["rows"]), *_sizes(count, "-")
+        if scope and step not in funnel["first"] and step not in funnel["cut"]:
+            yield "", step, f"none{scope}", "0", "", "", ""
+        if became_text := funnel["extracted"].get(step):
+            yield "", step, f"text of {became_text['rows']:,}", "", "", "", f"-{size(became_text['raw_bytes'])}"
+        if cut := funnel["cut"].get(step):
+            lost = cut["text_bytes"]
+            told = f"{'cut from' if lost > 0 else 'added to'} {cut['rows']:,}{scope}"
+            yield "", step, told, "", "", f"{'-' if lost > 0 else '+'}{size(abs(lost))}", ""
+    yield "", "kept", "", f"{kept['rows']:,}", percent(kept["rows"], read["rows"]), *_sizes(kept)
+
+
+def _sizes(counts: Mapping[str, int], sign: str = "") -> tuple[str, str]:
+    text, raw = counts["text_bytes"], counts["raw_bytes"]
+    return (f"{sign}{size(text)}" if text or not sign else ""), (f"{sign}{size(raw)}" if raw else "")
+
+
+def _no_documents(found: Mapping[str, Any]) -> Iterator[str]:
+    for source, funnel in found.items():
+        reasons = sorted(funnel["no_documents"].items(), key=lambda item: -item[1]["rows"])
+        if reasons:
+            yield f"{source} " + listed((f"{count['rows']:,} {reason}" for reason, count in reasons), 10)

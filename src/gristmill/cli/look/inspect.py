@@ -1,0 +1,293 @@
+"""gristmill inspect: look at documents and at the verdicts on them."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from gristmill.cli.look.clusters import show_clusters
+from gristmill.cli.look.evidence_screen import show_flags
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, id_prefix, open_seen, print_json
+from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.show import console, value_text
+from gristmill.counted import counted
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.publish.run_record import last_finished
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.expression import expression
+from gristmill.query.documents.documents import (
+    Row,
+    count_unjudged,
+    find_step,
+    reaches_evidence,
+    rows,
+    sources_with,
+    unfinished,
+)
+from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps
+from gristmill.query.lineage.evidence import plain as plain_flag
+from gristmill.query.removal.reasons import reasons_of
+from gristmill.query.takedown.withheld import told, withholding
+from gristmill.recipe.checks.mistakes import listed, suggest
+from gristmill.stages import NO_DOCUMENT
+
+MOST = 10**15
+"""Documents: no corpus has more."""
+EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
+SHOWN_CHARACTERS = 600
+FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "content_type", "charset")
+
+
+def command(
+    recipe: RecipeOrRun,
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STEP",
+            help="Documents as they stand after this step, in every route that has it. Default: after the last.",
+        ),
+    ] = None,
+    dropped: Annotated[
+        bool, typer.Option("--dropped", help="Only documents that were dropped; with --stage: by that step.")
+    ] = False,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Only documents that were not dropped; with --stage: up to its end.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(metavar="R", help="Only documents dropped for this reason.")] = None,
+    source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
+    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Leave out the first N.")] = 0,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 10,
+    chars: Annotated[
+        int, typer.Option(min=1, max=MOST, metavar="N", help="How many characters of a text to show.")
+    ] = SHOWN_CHARACTERS,
+    full: Annotated[bool, typer.Option("--full", help="Show whole texts.")] = False,
+    url: Annotated[str | None, typer.Option(metavar="TEXT", help="Only documents with this in their URL.")] = None,
+    doc_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Only this document: its id, or how it begins.")
+    ] = None,
+    grep: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Only documents in whose text this is found; (?i): in any case.")
+    ] = None,
+    cuts: Annotated[bool, typer.Option("--cuts", help="Show what steps cut out of the texts, where it stood.")] = False,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Only documents with eval items in them, beside the items.")
+    ] = False,
+    records: Annotated[
+        bool, typer.Option("--records", help="Also records that are no documents: requests, warcinfo, robots.txt.")
+    ] = False,
+    clusters: Annotated[
+        bool, typer.Option("--clusters", help="The largest clusters of near duplicates, side by side.")
+    ] = False,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show documents, and what was decided about them.
+
+    With where they came from, which step decided and why, and their text. Records that are no documents are left out,
+    unless --records, --reason or --id asks for them.
+    """
+    if clusters and (
+        dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or evidence or records
+    ):
+        raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")
+    if dropped and kept:
+        raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
+    if reason is not None and kept:
+        raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
+    begins, pattern = None if doc_id is None else id_prefix(doc_id, "--id"), _pattern(grep)
+    seen = open_seen(recipe, store)
+    step = find_step(seen, stage)
+    if evidence and not reaches_evidence(seen, step):
+        steps = ", ".join(node.id for node in evidence_steps(seen))
+        raise UserError(f"--stage {stage} comes before {steps}, so there is no evidence yet. Leave --stage out.")
+    unknown = [name for name in source or () if name not in seen.chains]
+    if unknown:
+        raise UserError(f"--source {unknown[0]} is not in {seen.told}. {suggest(unknown[0], seen.chains, 'Sources')}")
+    elsewhere = [name for name in source or () if not sources_with(seen, step, [name])]
+    if elsewhere:
+        passes = listed(sources_with(seen, step), 10)
+        raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
+    if not any(made.tasks for made in seen.made.values()):
+        last = last_finished(seen, "inspect")
+        ran = "as it is now" if last else "with this store"
+        raise UserError(
+            f"Nothing of {seen.told} has been run {ran}, so there is nothing to show. {seen.to_finish}{last}"
+        )
+    open_steps = unfinished(seen, step)
+    if open_steps and not seen.documents:
+        raise UserError(
+            f"{listed(open_steps, 10)} did not run yet, so there is nothing to look at. "
+            f"{seen.to_finish}{last_finished(seen, 'inspect')}"
+        )
+    if clusters:
+        show_clusters(seen, number, full, json)
+        if open_steps:
+            _say_open(open_steps, 0, seen)
+        return
+    if reason is not None and not open_steps:
+        _check_reason(seen, step, reason)
+    wanted = True if dropped or reason is not None else False if kept else None
+    shows_all = records or reason in NO_DOCUMENT or begins is not None
+    question = (seen, step, wanted, reason, source or ())
+    ask = partial(rows, *question, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
+    found = itertools.islice(ask(records=shows_all), skip, skip + number)
+    out, suites = console(), Suites(seen)
+    count = 0
+    for row in found:
+        count += 1
+        if json:
+            print_json(_plain(row, suites))
+        else:
+            _show(out, row, MOST if full else chars, pattern, suites)
+    if count == 0:
+        with_records = () if shows_all or reason is not None else ask(records=True)
+        is_one = any(row.reason in NO_DOCUMENT for row in with_records)
+        others = " Records that are no documents were left out: --records shows them." if is_one else ""
+        after = f" after the first {skip:,}" if skip else ""
+        console(stderr=True).print(words(f"No such documents{after}.{others}"))
+    if open_steps:
+        _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, seen)
+
+
+def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
+    """A reason that nobody gives is a slip of the pen; a rule that took nothing is none, and is answered by nothing."""
+    by_step = {node_id: made.metrics.get("dropped", {}) for node_id, made in seen.made.items()}
+    by_step = {node_id: found for node_id, found in by_step.items() if seen.nodes[node_id].name != CORPUS}
+    known = sorted({name for found in by_step.values() for name in found})
+    if reason not in known:
+        reasons = reasons_of(seen)
+        near = None if reasons.has(reason) else reasons.meant(reason, known)
+        if reasons.has(reason) or (reasons.unknown and near is None):
+            return
+        question = f"Did you mean {near}? " if near else ""
+        here = f"Reasons here: {listed(known)}." if known else "No document was dropped at all."
+        raise UserError(f"--reason {reason}: no step gives it, so no document has it. {question}{here}")
+    steps = [node_id for node_id, found in by_step.items() if reason in found]
+    if stage not in (None, CORPUS) and not any(stage in (node_id, seen.nodes[node_id].name) for node_id in steps):
+        raise UserError(
+            f"--stage {stage} --reason {reason}: {stage} dropped no document for it. "
+            f"These did: {', '.join(steps)}. Name one of them, or leave --stage out."
+        )
+
+
+def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
+    """What has not run as the recipe is now, and what that means for what was shown."""
+    said = f"Not run as the recipe is now: {listed(steps, 10)}. "
+    if unjudged:
+        so_far = "that nothing has dropped so far"
+        said += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")
+        said += " not judged by all steps, and not shown. "
+    else:
+        said += "Documents may be missing, and verdicts of these steps are. "
+    withhold = {node_id for source in seen.chains for node_id in withholding(seen, source)}
+    if looks_up := [node_id for node_id in steps if node_id in withhold]:
+        said += f"Of documents that {', '.join(looks_up)} has not seen, id, source and verdict are shown alone. "
+    console(stderr=True).print(words(f"{said}{seen.to_finish}{last_finished(seen, 'inspect')}"))
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    try:
+        return None if text is None else expression(text)
+    except ValueError as error:
+        raise UserError(
+            f"--grep {text} is no regular expression: {error}. Put a backslash before a sign that stands for itself."
+        ) from None
+
+
+def _plain(row: Row, suites: Suites) -> dict[str, Any]:
+    verdict = {"step": row.step, "reason": row.reason, "detail": row.detail, "not_judged_by": row.unjudged}
+    cuts = {"pieces": [{"text": text, "cut_by": step} for text, step in row.pieces]} if row.pieces else {}
+    flags = {"evidence": [plain_flag(flag, suites.item(flag)) for flag in row.flags]} if row.flags else {}
+    return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts, **flags}
+
+
+def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suites: Suites) -> None:
+    fields = row.fields
+    if row.reason is None and row.unjudged:
+        verdict = words(("not judged yet", "yellow"), f" by {', '.join(row.unjudged)}")
+    elif row.reason is None:
+        verdict = words(("kept", "green"))
+    else:
+        detail = (": ", (row.detail, "bold yellow")) if row.detail else ()
+        verdict = words((row.reason, "red"), f" by {row.step or ''}", *detail)
+    out.rule(f"{fields['source']}: {fields['locator']}", align="left", style="dim")
+    out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
+    if row.withheld is not None and row.reason is None:
+        out.print(words((told(row.withheld), "bold yellow")))
+    for name in ("title", "url", "meta"):
+        if fields[name] is not None:
+            out.print(words((name, "dim"), f" {fields[name][:chars]}"))
+    facts = {name: fields[name] for name in FACTS} | row.columns
+    if row.flags:
+        facts.pop(COLUMN, None)
+    known = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
+    for line in _lines(known, out.width):
+        out.print(line)
+    if row.flags:
+        show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], chars == MOST)
+    if row.pieces:
+        _show_cuts(out, row)
+    elif row.text and not row.flags:
+        _show_text(out, row.text, chars, grep)
+    out.print()
+
+
+def _lines(facts: Iterable[Text], width: int) -> Iterator[Text]:
+    """Facts side by side, as many as a line has room for; none is broken."""
+    line = words()
+    for fact in facts:
+        if line.cell_len and line.cell_len + 2 + fact.cell_len > width:
+            yield line
+            line = words()
+        line.append_text(words("  ", fact) if line.cell_len else fact)
+    if line.cell_len:
+        yield line
+
+
+def _show_text(out: Screen, text: str, chars: int, grep: re.Pattern[str] | None) -> None:
+    """How a text begins, or the passage around the first hit; hits are red, and without colours between [* and *]."""
+    hits = [] if grep is None else [found.span() for found in grep.finditer(text) if found[0]]
+    first = hits[0][0] if hits else 0
+    start = max(0, first - chars // 2)
+    stop = min(len(text), start + chars)
+    made = words(("... ", "dim") if start else "")
+    at = start
+    for begin, end in hits:
+        if begin >= stop:
+            break
+        shown = text[begin : min(end, stop)]
+        made.append_text(passage(text[at:begin]))
+        made.append_text(passage(shown if out.is_terminal else f"[*{shown}*]", "bold red"))
+        at = min(end, stop)
+    out.print(made.append_text(passage(text[at:stop])))
+    left = [
+        counted(more, what)
+        for more, what in (
+            (sum(begin >= stop for begin, _ in hits), "more hit"),
+            (len(text) - (stop - start), "more character"),
+        )
+        if more
+    ]
+    if left:
+        out.print(words((f"... {', '.join(left)} (--chars, --full)", "dim")))
+
+
+def _show_cuts(out: Screen, row: Row) -> None:
+    """The text before the cuts; what went is red, and without colours between [- and -]."""
+    made = words()
+    steps: dict[str, int] = {}
+    for text, step in row.pieces:
+        if step is None:
+            made.append_text(passage(text))
+        else:
+            made.append_text(passage(text if out.is_terminal else f"[-{text}-]", "red strike"))
+            steps[step] = steps.get(step, 0) + len(text.encode())
+    out.print(made)
+    told = ", ".join(f"{size} bytes by {step}" for step, size in steps.items()) or "nothing"
+    out.print(words((f"cut: {told}", "dim")))
+    out.print()

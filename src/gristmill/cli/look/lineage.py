@@ -1,0 +1,79 @@
+"""gristmill lineage: the life of a document, from the bytes it was read from to the samples that train on it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.look.lineage_screen import show_life
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import console
+from gristmill.errors import UserError
+from gristmill.query.lineage.lives import check_question, is_text, lives_of
+
+EXAMPLE = "Example: gristmill lineage recipes/demo.yaml --sample 7 --token 100 --prove"
+
+
+def command(
+    recipe: RecipeOrRun,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WHAT",
+            help="A document's id or how it begins, a URL, the SHA-256 of a text, or words quoted from a text.",
+            show_default=False,
+        ),
+    ] = None,
+    text_file: Annotated[
+        Path | None, typer.Option("--text-file", metavar="FILE", help="Look for the text in this file.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=0, metavar="N", help="The document that a training sees at sample N.")
+    ] = None,
+    token: Annotated[
+        int | None, typer.Option("--token", min=0, metavar="T", help="Of that sample: the one that has token T.")
+    ] = None,
+    prove: Annotated[
+        bool,
+        typer.Option("--prove", help="Read the record again, run the steps again, and compare, as far as the tokens."),
+    ] = False,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show the life of a document.
+
+    Where it was read, what every step said of it and cut out of it, its copies, its tokens, where they lie, when a
+    training sees them, and the versions that have it. Exit code 1: there is none, or --prove found a difference.
+    """
+    text = None if text_file is None else _read(text_file)
+    check_question(what, text, sample, token)
+    seen = open_seen(recipe, store)
+    found, is_the_same = 0, True
+    for life in lives_of(seen, what, text, sample, token, prove, _note):
+        found += 1
+        is_the_same &= "differs" not in life.about.get("proof", {})
+        if json:
+            print_json(life.about)
+        else:
+            show_life(console(), life.life, life.about)
+    if not found:
+        texts = " Texts are looked for among the documents that are kept: gristmill inspect RECIPE --grep looks at all."
+        _note(f"{seen.told} has no such document.{texts if is_text(what, text) else ''}")
+    if not found or not is_the_same:
+        raise typer.Exit(1)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise UserError(f"--text-file {path} cannot be read ({error.strerror}). Name another file.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"--text-file {path}: byte {error.start} is not UTF-8, so it is no text. Decode it first, as with iconv."
+        ) from None
+
+
+def _note(told: str) -> None:
+    console(stderr=True).print(words(told))

@@ -1,0 +1,125 @@
+"""The life of a document for a person."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gristmill.cli.look.evidence_screen import flag_text
+from gristmill.cli.shards.find import MOST_LISTED, listed_samples
+from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.show import size, table, value_text
+from gristmill.counted import counted, percent
+from gristmill.printable import one_line
+from gristmill.query.lineage.lineage import Life, StepTaken
+from gristmill.query.lineage.origin import Origin
+
+SHOWN_CHARACTERS = 160
+"""Of what was cut, and of a text."""
+SHOWN_VALUE = 60
+MOST_SCORES = 10
+"""Of a step, and characters of each."""
+FACTS = ("title", "url", "snapshot", "license", "timestamp", "content_type", "charset", "language_hint")
+
+
+def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
+    """What is known, from the input on."""
+    out.rule(f"{life.source}: {life.fields['locator']}", align="left", style="dim")
+    verdict = words(("kept", "green")) if whole["is_kept"] else words(("dropped", "red"), f" by {life.dropped_by}")
+    out.print(words(verdict, f"   id {life.doc_id}"))
+    if (similarity := whole["matched"].get("similarity")) is not None:
+        _line(out, "like it", f"has {percent(similarity, 1, 0)} of what was asked for")
+    if token := whole.get("token"):
+        told = f"{token['id']}, token {token['doc_token']:,} of the document, at {token['token']:,} of sample"
+        _line(out, "token", f"{told} {token['sample']:,}")
+        before, behind = token["around"]
+        _line(out, "it is", f"{one_line(before)}[{one_line(token['text'])}]{one_line(behind)}")
+    _line(out, "read from", _where(life.origin))
+    for name in FACTS:
+        if life.fields.get(name) is not None:
+            _line(out, name, value_text(life.fields[name]))
+    out.print()
+    for step in life.steps:
+        _show_step(out, step)
+    out.print()
+    for cluster in life.clusters:
+        kept = "this one" if cluster.is_keeper else f"{cluster.id} ({cluster.keeper or 'not in this run'})"
+        _line(out, "cluster", f"{cluster.step}: of {counted(cluster.size, 'document')}, kept is {kept}")
+    if life.text is not None:
+        _line(out, "text", "")
+        out.print(passage(_short(life.text)))
+    if life.tokens is not None:
+        _line(out, "tokens", f"{life.tokens:,} by the tokenizer {(life.tokenizer or 'of another run')[:12]}")
+    if life.group is not None:
+        drawn = [f"{percent(share, 1, 1)} in {phase}" for phase, share in whole["weights"].items()]
+        _line(out, "group", f"{life.group}, drawn {', '.join(drawn) or 'never'}")
+    if whole["shards"]:
+        names = ("shard", "row", "offset", "doc_offset", "tokens")
+        rows = [
+            (one["group"], *(f"{one[name]:,}" for name in names), listed_samples(one["seen_at"]))
+            for one in whole["shards"]
+        ]
+        out.print(table(("group", "shard", "row", "at", "from token", "tokens", "seen at sample"), rows))
+    for version in whole["versions"]:
+        named = f" ({', '.join(version['names'])})" if version["names"] else ""
+        _line(out, "held by", f"{version['recipe']} {version['version']}{named}, run of {version['ended'][:19]} UTC")
+    if not whole["versions"]:
+        _line(out, "held by", "no finished run of the store")
+    if "proof" in whole:
+        _show_proof(out, whole["proof"])
+    out.print()
+
+
+def _line(out: Screen, name: str, told: str) -> None:
+    out.print(words((name, "dim"), f" {told}"))
+
+
+def _where(origin: Origin) -> str:
+    file = f"{origin.file}{'' if origin.sha256 is None else f' (sha256 {origin.sha256[:12]})'}"
+    if origin.unit == "the whole file":
+        return file
+    if origin.start is None:
+        return f"{file}; the record has a key of its own, and where it lies only the input tells"
+    end = "the end" if origin.stop is None else f"{origin.stop:,}"
+    return f"{file}, {origin.start:,} to {end} ({origin.unit})"
+
+
+def _show_step(out: Screen, step: StepTaken) -> None:
+    """A line for what it decided, and one for what it wrote, as far as there is room; then what it cut."""
+    verdict = words(("stays", "green"))
+    if step.reason is not None:
+        verdict = words((step.reason, "red"), f": {step.detail}" if step.detail else "")
+    text = "" if step.bytes_after is None else f"   text {size(step.bytes_after)}"
+    if step.bytes_before is not None and step.bytes_before != step.bytes_after:
+        text += f", before {size(step.bytes_before)}"
+    out.print(words((step.step, "bold"), " ", verdict, text))
+    scores = [f"{name} {_short(value_text(value), SHOWN_VALUE)}" for name, value in step.scores.items()]
+    if scores:
+        more = f", and {len(scores) - MOST_SCORES:,} more (--json)" if len(scores) > MOST_SCORES else ""
+        out.print(words((f"  {', '.join(scores[:MOST_SCORES])}{more}", "dim")))
+    for flag in step.flags[:MOST_LISTED]:
+        _line(out, f"{step.step} found", f"{flag_text(flag)}, bytes {flag.start:,} to {flag.stop:,}:")
+        out.print(passage(_short(flag.passage)))
+    if len(step.flags) > MOST_LISTED:
+        _line(out, f"{step.step} found", f"{len(step.flags) - MOST_LISTED:,} more (gristmill inspect --evidence --id)")
+    _show_cuts(out, step)
+
+
+def _show_cuts(out: Screen, step: StepTaken) -> None:
+    for cut in step.cuts[:MOST_LISTED]:
+        _line(out, f"{step.step} cut", f"bytes {cut.start:,} to {cut.stop:,}:")
+        out.print(passage(_short(cut.text), "strike"))
+    if len(step.cuts) > MOST_LISTED:
+        _line(out, f"{step.step} cut", f"{len(step.cuts) - MOST_LISTED:,} more stretches")
+
+
+def _show_proof(out: Screen, proof: Mapping[str, Any]) -> None:
+    if "differs" in proof:
+        out.print(words(("not proved", "red"), f" {proof['differs']}"))
+        return
+    recorded = f", {', '.join(proof['as_recorded'])} taken as recorded" if proof["as_recorded"] else ""
+    told = f"the record at {proof['record']['position']:,} of {proof['record']['file']}, "
+    told += f"{counted(len(proof['run_again']), 'step')} run again{recorded}, {counted(proof['tokens'], 'token')}"
+    out.print(words(("proved", "green"), f" {told}: all as stored"))
+
+
+def _short(text: str, most: int = SHOWN_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]} [...] {text[-most // 2 :]}"

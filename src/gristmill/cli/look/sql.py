@@ -1,0 +1,191 @@
+"""gristmill sql: questions to a corpus that no other command answers."""
+
+import io
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import typer
+
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.screen import complain, json_text, read_line, words, write_bytes
+from gristmill.cli.shared.show import console, table, value_text
+from gristmill.errors import UserError
+from gristmill.query.documents.sql import Session
+from gristmill.query.export.export import scrub_batch, scrub_configs
+from gristmill.stages.scrub.scrub import Config
+
+MOST_ROWS = 1000
+"""That a table shows: it is laid out as a whole."""
+CELL_CHARS = 120
+"""Of a value in a table."""
+EXAMPLE = 'Example: gristmill sql recipes/demo.yaml "select step, reason, count(*) from verdicts group by all"'
+
+Answer = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+
+
+def command(
+    recipe: RecipeOrRun,
+    query: Annotated[
+        str | None, typer.Argument(metavar="[QUERY]", help="A select, in DuckDB's SQL.", show_default=False)
+    ] = None,
+    shell: Annotated[bool, typer.Option("--shell", help="Ask query after query; each ends with a semicolon.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a line of names.")] = False,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answer to a Parquet file, which must not exist.")
+    ] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Ask with SQL (DuckDB, extra `sql`).
+
+    Views: documents (with their final verdict and text), verdicts, signals, clusters, samples (which document lies
+    where in the shards, and when it is seen), schedule, tasks, and one for every step, by its name. `show tables` and
+    `describe documents` tell more. Only reads: no query writes, opens a file or loads code.
+    """
+    if shell == (query is not None):
+        fact = "--shell asks for queries, and one is given" if shell else "No QUERY is given"
+        raise UserError(f"{fact}, so nothing was asked. Give a QUERY in quotes, or --shell. {EXAMPLE}")
+    given = [name for name, is_given in (("--json", json), ("--csv", csv), ("--parquet", parquet)) if is_given]
+    if len(given) > 1 or (shell and parquet is not None):
+        raise UserError(f"{' and '.join(['--shell', *given] if shell else given)} exclude each other. Choose one.")
+    if parquet is not None:
+        _check_file(parquet)
+    seen = open_seen(recipe, store)
+    session = Session(seen)
+
+    def show(answer: Answer) -> None:
+        try:
+            if json:
+                _print_json(answer)
+            elif csv:
+                _print_csv(answer)
+            elif parquet is not None:
+                _write(answer, parquet, list(scrub_configs(seen).values()))
+            else:
+                _show(answer)
+        except (OverflowError, ValueError, pa.ArrowException) as error:
+            raise UserError(
+                f"The answer has a value that cannot be written here ({error}). Cast it: select column::varchar."
+            ) from None
+
+    if query is not None:
+        show(session.ask(query))
+        return
+    for asked in _typed():
+        try:
+            show(session.ask(asked))
+        except UserError as error:
+            complain(error)
+
+
+def _typed() -> Iterator[str]:
+    """Queries from a prompt: up to a semicolon, over as many lines as it takes."""
+    lines: list[str] = []
+    while (line := read_line("sql> " if not lines else "...> ")) is not None:
+        if not lines and line.strip() in ("exit", "quit", "\\q", ".exit", ".quit"):
+            return
+        lines.append(line)
+        if line.rstrip().endswith(";"):
+            yield "\n".join(lines)
+            lines = []
+        elif not "".join(lines).strip():
+            lines = []
+    if lines:
+        yield "\n".join(lines)
+
+
+def _show(answer: Answer) -> None:
+    schema, batches = answer
+    rows: list[list[str]] = []
+    more = 0
+    for batch in batches:
+        room = max(MOST_ROWS - len(rows), 0)
+        rows += [[_cell(value) for value in row.values()] for row in _rows(batch.slice(0, room))]
+        more += batch.num_rows - min(batch.num_rows, room)
+    out = console()
+    made = table(schema.names, rows)
+    for column, kind in zip(made.columns, schema.types, strict=True):
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        column.justify = "right" if is_number else "left"
+    out.print(made)
+    if not rows:
+        console(stderr=True).print("No rows.")
+    if more:
+        told = f"{more:,} more rows are not shown: --csv, --json or --parquet FILE give all, limit fewer."
+        console(stderr=True).print(words(told))
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Rows of plain values; a sum of integers is one, however large."""
+    for row in batch.to_pylist():
+        yield {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value_text(value)
+    return text if len(text) <= CELL_CHARS else f"{text[: CELL_CHARS - 1]}…"
+
+
+def _print_json(answer: Answer) -> None:
+    for batch in answer[1]:
+        for row in _rows(batch):
+            print_json(row)
+
+
+def _print_csv(answer: Answer) -> None:
+    schema, batches = answer
+    nested = [pa.types.is_nested(kind) for kind in schema.types]
+    flat = pa.schema([(f.name, pa.string() if deep else f.type) for f, deep in zip(schema, nested, strict=True)])
+    is_first = True
+    for batch in chain([flat.empty_table()], batches):
+        pairs = zip(batch.columns, nested, strict=True)
+        columns = [_as_json(column) if deep else column for column, deep in pairs]
+        held = io.BytesIO()
+        pcsv.write_csv(pa.Table.from_arrays(columns, schema=flat), held, pcsv.WriteOptions(include_header=is_first))
+        write_bytes(held.getvalue())
+        is_first = False
+
+
+def _as_json(column: pa.Array) -> pa.Array:
+    return pa.array([None if value is None else json_text(value) for value in column.to_pylist()], pa.string())
+
+
+def _check_file(file: Path) -> None:
+    if file.exists():
+        raise UserError(f"--parquet {file}: it is there already, and nothing was asked. Name another file.")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"--parquet {file}: there is no folder {file.parent}, so nothing was asked. Make it first.")
+
+
+def _write(answer: Answer, file: Path, configs: Sequence[Config]) -> None:
+    """To a file, which may leave: scrubbed as the sources of the corpus are."""
+    schema, batches = answer
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+            for batch in batches:
+                for config in configs:
+                    batch = scrub_batch(batch, config, Counter(), ())
+                writer.write_batch(batch)
+        os.replace(temporary, file)
+    except OSError as error:
+        raise UserError(f"--parquet {file} cannot be written: {error.strerror or error}. Name another file.") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,157 @@
+"""gristmill plan --cluster: what a corpus of some size takes on some machines."""
+
+import re
+from dataclasses import asdict
+from typing import Any
+
+from gristmill.cli.run.mix_table import short
+from gristmill.cli.shared.options import print_json
+from gristmill.cli.shared.screen import passage, words
+from gristmill.cli.shared.show import console, size, table
+from gristmill.counted import counted, percent
+from gristmill.engine.mill import Mill
+from gristmill.errors import UserError
+from gristmill.query.sizing.disk import free_bytes
+from gristmill.query.sizing.limits import Prices, bill, busy_share, duration, faults
+from gristmill.query.sizing.measured import Measured, last_measured
+from gristmill.query.sizing.sizing import Cluster, Sizing, size_up
+from gristmill.stages.contract import parse_bytes, parse_count
+
+MOST_NODES, MOST_CORES = 1_000_000, 4096
+
+
+def parse_cluster(text: str, node_memory: str | None) -> Cluster:
+    """`1000x16`: nodes, and the cores of each."""
+    found = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", text.strip().lower())
+    if found is None or not (0 < int(found[1]) <= MOST_NODES and 0 < int(found[2]) <= MOST_CORES):
+        raise UserError(
+            f"--cluster {text} is no number of nodes and of cores each, so nothing was planned. Write NODESxCORES, "
+            "such as 1000x16."
+        )
+    memory = None if node_memory is None else _number("--node-memory", node_memory, parse_bytes)
+    return Cluster(int(found[1]), int(found[2]), memory)
+
+
+def _number(option: str, text: str, parse: Any) -> float:
+    try:
+        found = parse(text if parse is parse_count or not text.isdigit() else int(text))
+    except ValueError as error:
+        raise UserError(f"{option}: nothing can be planned, because {str(error).rstrip('.')}.") from None
+    if not found > 0:
+        raise UserError(f"{option} {text} is nothing, so nothing can be planned. Give more.")
+    return float(found)
+
+
+def plan_cluster(mill: Mill, cluster: Cluster, tokens: str | None, prices: Prices, json: bool) -> None:
+    """Show what the recipe takes there; without a number of tokens, for the whole of its inputs."""
+    wanted = None if tokens is None else _number("--tokens", tokens, parse_count)
+    measured = last_measured(mill)
+    found = size_up(measured, wanted or measured.tokens / measured.share, cluster)
+    told = list(faults(found, cluster, free_bytes(mill.store), sum(measured.tasks.values())))
+    if measured.changed:
+        told.append(
+            f"{', '.join(measured.changed[:3])}{' and others' if measured.changed[3:] else ''} had other settings in "
+            "the measured run than in the recipe now. Run a sample again for what they take now."
+        )
+    if json:
+        print_json(_plain(measured, found, cluster, prices, told))
+    else:
+        _show(measured, found, cluster, prices, told)
+
+
+def _plain(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, told: list[str]) -> dict[str, Any]:
+    def ends(values: tuple[float, float, float], unit: float) -> dict[str, float]:
+        return dict(zip(("low", "middle", "high"), (round(value / unit, 6) for value in values), strict=True))
+
+    return {
+        "measured": {
+            "run": measured.name,
+            "ended": measured.ended,
+            "tokens": round(measured.tokens),
+            "tokens_by": measured.tokens_by,
+            "tasks": sum(measured.tasks.values()),
+        },
+        "tokens": round(found.growth * measured.tokens),
+        "growth": round(found.growth, 6),
+        "cluster": {"nodes": cluster.nodes, "cores": cluster.cores, "node_memory_bytes": cluster.memory_bytes},
+        "tasks": found.tasks,
+        "cpu_hours": ends(found.cpu_s, 3600),
+        "wall_hours": ends(found.wall_s, 3600),
+        "busy_share": round(busy_share(found, cluster), 4),
+        "worker_memory_bytes": round(found.memory_bytes),
+        "coordinator_memory_bytes": round(found.coordinator_bytes),
+        "stored_bytes": round(found.stored_bytes),
+        "requests": {"gets": round(found.gets), "puts": round(found.puts), "counted": found.requests_counted},
+        "usd": {name: round(value, 2) for name, value in asdict(bill(found, cluster, prices)).items()},
+        "prices": asdict(prices),
+        "steps": [
+            {
+                "step": line.step,
+                "verb": line.verb,
+                "tasks": line.tasks,
+                "cpu_hours": round(line.cpu_s / 3600, 6),
+                "longest_s": round(line.longest_s, 3),
+                "memory_bytes": round(line.memory_bytes),
+                "phase": line.phase,
+            }
+            for line in found.lines
+        ],
+        "faults": told,
+    }
+
+
+def _show(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, told: list[str]) -> None:
+    out = console()
+    out.print(_steps(found))
+    cost, low_high = bill(found, cluster, prices), (found.cpu_s, found.wall_s)
+    cpu, wall = (tuple(duration(value) for value in values) for values in low_high)
+    holds, kept = f"coordinator {size(found.coordinator_bytes)}", f"{cost.store_month:,.0f}"
+    by = "as the measured run counted them" if found.requests_counted else "by what tasks of each kind read and write"
+    rows = [
+        ("CPU time", f"{cpu[1]}, {cpu[0]} to {cpu[2]}"),
+        ("wall time", f"{wall[1]}, {wall[0]} to {wall[2]}; workers at work {percent(busy_share(found, cluster), 1)}"),
+        ("memory", f"{size(found.memory_bytes)} a worker, {size(cluster.cores * found.memory_bytes)} a node; {holds}"),
+        ("store", size(found.stored_bytes)),
+        ("requests", f"{short(found.gets)} reads, {short(found.puts)} writes ({by})"),
+        (
+            "money",
+            f"${cost.compute:,.0f} for machines, ${cost.requests:,.0f} for requests, ${kept} a month to store it",
+        ),
+    ]
+    title = f"{short(found.growth * measured.tokens)} tokens on {cluster.nodes:,} x {cluster.cores}"
+    summary = table(("", title), rows)
+    summary.columns[-1].justify = "left"
+    out.print()
+    out.print(summary)
+    out.print(
+        passage(
+            f"\nFrom {measured.name}, run of {measured.ended}: {short(measured.tokens)} tokens ({measured.tokens_by}) "
+            f"in {counted(sum(measured.tasks.values()), 'task')}; the corpus is {found.growth:,.4g} times that. "
+            "Ranges are of the sample alone: another kind of machine, duplicates that a sample does not see, and "
+            "machines that are lost are not in them (docs/sizing.md). "
+            f"Prices: ${prices.core_hour:g} an hour and core, ${prices.million_gets:g} and ${prices.million_puts:g} a "
+            f"million reads and writes, ${prices.tb_month:g} a TB and month."
+        )
+    )
+    for one in told:
+        out.print()
+        out.print(words(f"WARNING: {one}"))
+
+
+def _steps(found: Sizing) -> Any:
+    """A line for each step; its kinds of tasks together."""
+    rows = []
+    for step in dict.fromkeys(line.step for line in found.lines):
+        some = [line for line in found.lines if line.step == step]
+        seconds = sum(line.cpu_s for line in some)
+        rows.append(
+            (
+                step,
+                f"{sum(line.tasks for line in some):,}",
+                duration(seconds),
+                f"{seconds / max(found.cpu_s[1], 1e-9):.1%}",
+                f"{max(line.longest_s for line in some):,.1f} s",
+                size(max(line.memory_bytes for line in some)),
+            )
+        )
+    return table(("stage", "tasks", "CPU time", "share", "longest task", "memory"), rows, spare=("memory", "share"))

@@ -1,0 +1,245 @@
+"""gristmill run: carry out a recipe; what the store has already is not done again."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.look.funnel import show_funnel
+from gristmill.cli.run.language_table import languages
+from gristmill.cli.run.mix_table import mix_table, mix_totals
+from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
+from gristmill.cli.shared.screen import print_paragraph
+from gristmill.cli.shared.show import Bars, console, listed_steps, size
+from gristmill.counted import counted, percent
+from gristmill.engine.asked import check_executor, refuse_warnings
+from gristmill.engine.mill import find_warnings
+from gristmill.engine.plan.inputs import unread
+from gristmill.engine.publish.folder import read_model
+from gristmill.engine.schedule.run import Run
+from gristmill.query.removal.funnel import funnels, unread_files
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.mistakes import listed
+from gristmill.recipe.model import Recipe
+from gristmill.recipe.sections.mix import MIX
+from gristmill.recipe.sections.quality import unused_models
+from gristmill.recipe.sections.shards import idle_settings
+
+EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
+
+
+def command(
+    recipe: RecipePath,
+    workers: Workers = None,
+    store: StoreUri = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Where tasks run: local (processes), ray or slurm (clusters), or inline (this process, for pdb).",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="The Ray cluster's. Default: RAY_ADDRESS, or that of this machine."),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Jobs of Slurm, in place of the recipe's `cluster`.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
+    retry_crashed: Annotated[
+        bool, typer.Option("--retry-crashed", help="Try documents again that were given up as they killed workers.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Also show the funnel, languages, unread records and the mixture."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run what is not cached, then show what was read and kept.
+
+    Warnings come last. The funnel, languages and the mixture are shown with --verbose.
+    """
+    check_executor(executor, address, profile)
+    mill = open_mill(recipe, store, until, executor, address, profile)
+    if tag is not None:
+        mill.check_tag(tag)
+    with Bars(quiet=json) as bars:
+        for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
+            bars.note(idle)
+        run = mill.run(workers, bars, retry_crashed, tag)
+    shown = len(bars.notes)
+    record = run.ended
+    named = as_typed(mill.recipe, store)
+    warnings = find_warnings(run, named)
+    if json:
+        bars.notes.extend(f"WARNING: {warning}" for warning in warnings)
+        if not mill.store.is_shared:
+            bars.notes.append(_store_is_gone(mill.store.uri))
+        for note in bars.notes[shown:]:
+            print_paragraph(note, stderr=True)
+        print_json(
+            {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
+        )
+    else:
+        if verbose:
+            _show_details(run, named)
+        _show_summary(run, record, len(warnings))
+        for line in (*_unread_lines(run, named), *_limits(mill.recipe, recipe, record), *_given_up_lines(run, named)):
+            print_paragraph(line)
+        if not mill.store.is_shared:
+            print_paragraph(_store_is_gone(mill.store.uri))
+        if tag is not None:
+            print_paragraph(f"Kept as version {tag}. To look at it: gristmill funnel {mill.store.uri}@{tag}")
+        if not verbose and mill.store.is_shared and funnels(run):
+            print_paragraph(f"What was dropped, and why: gristmill funnel {named}")
+        for warning in warnings:
+            print_paragraph(f"WARNING: {warning}", stderr=True)
+    refuse_warnings(mill.recipe, warnings)
+
+
+def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> dict:  # type: ignore[type-arg]
+    """What `--json` prints."""
+    stages = []
+    for node_id, node in record["nodes"].items():
+        metrics = node["metrics"]
+        stages.append(
+            {
+                "stage": node_id,
+                "executed": node["executed"],
+                "cached": node["cached"],
+                "rows": metrics.get("rows", 0),
+                "bytes": metrics.get("bytes_out", 0),
+                "dropped": metrics.get("dropped", {}),
+                "datasets": node["datasets"],
+            }
+        )
+    return {
+        "recipe": record["recipe"],
+        "version": record["version"],
+        "until": record["until"],
+        "not_run": record["not_run"],
+        "stages": stages,
+        "rows": sum(funnel["kept"]["rows"] for funnel in funnels(run).values()),
+        "bytes": sum(funnel["kept"]["text_bytes"] for funnel in funnels(run).values()),
+        "funnel": funnels(run),
+        "unread": unread_records(run),
+        "unread_files": unread_files(run),
+        "given_up": given_up(run),
+        "languages": languages(run),
+        "notes": notes,
+        "warnings": warnings,
+    }
+
+
+def given_up(run: Run) -> dict[str, int]:
+    """Per step: documents that kill their worker, also those that an earlier run gave up."""
+    return {node_id: made.given_up for node_id, made in run.made.items() if made.given_up}
+
+
+def unread_records(run: Run) -> dict[str, dict[str, int]]:
+    """Per source: reasons of records that could not be read, and how many there are."""
+    found = {source: unread(run.made[f"{source}/{INGEST}"].metrics.get("dropped", {})) for source in run.chains}
+    return {source: reasons for source, reasons in found.items() if reasons}
+
+
+def _show_summary(run: Run, record: dict, warnings: int) -> None:  # type: ignore[type-arg]
+    """Three lines: what was read and kept, the tokens, the version."""
+    found = funnels(run).values()
+    if found:
+        (read, _), (kept, text) = (
+            (sum(one[what]["rows"] for one in found), sum(one[what]["text_bytes"] for one in found))
+            for what in ("read", "kept")
+        )
+        sources = counted(len(found), "source")
+        share = f"{kept:,} ({percent(kept, read)})"
+        print_paragraph(f"Read {counted(read, 'document')} from {sources}; kept {share}, {size(text)} of text.")
+    manifest = read_model(run, MIX)
+    if manifest is not None:
+        print_paragraph(f"{mix_totals(manifest)} {_from_here(run.shards)}")
+    ran, cached = (sum(node[name] for node in record["nodes"].values()) for name in ("executed", "cached"))
+    tasks = f"{counted(ran, 'task')} run, {cached:,} cached"
+    print_paragraph(f"{record['recipe']} version {record['version']}: {tasks}; {counted(warnings, 'warning')}.")
+
+
+def _from_here(place: str | None) -> str:
+    """A folder below the current one by its relative path, anything else as it is."""
+    here = f"{Path.cwd()}{os.sep}"
+    return (place or "").removeprefix(here)
+
+
+def _show_details(run: Run, recipe: str) -> None:
+    show_funnel(run, funnels(run))
+    console().print()
+    for line in _unread_details(run, recipe):
+        print_paragraph(line)
+    manifest = read_model(run, MIX)
+    if manifest is not None:
+        console().print()
+        console().print(mix_table(manifest))
+    console().print()
+
+
+def _tried(recipe: Recipe) -> dict[str, Any]:
+    """How much less than the whole was read."""
+    limits = {name: source.limit for name, source in recipe.sources.items() if source.limit is not None}
+    return {"sample": recipe.sample, "limits": limits}
+
+
+def _store_is_gone(store: str) -> str:
+    return (
+        f"The store {store} was in the memory of this command, so its contents are gone now. To keep them, name a "
+        "folder (store: in the recipe, or --store)."
+    )
+
+
+def _limits(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> Iterator[str]:
+    """Why this run is not the whole corpus: limits, a sample, --until."""
+    for name, source in recipe.sources.items():
+        if source.limit is not None:
+            yield f"{name}: only its first {counted(source.limit, 'record')} (limit)."
+    if recipe.sample is not None:
+        share = f"{recipe.sample * 100:.12g}%"
+        yield (
+            f"This is a sample of about {share} of every source (at least one record of each), stored as "
+            f"{recipe.name}; {recipe.file_name} is unchanged. To look at it, add --sample {share} to a command: "
+            f"gristmill inspect {path} --sample {share}; or use its name: {recipe.store}@{recipe.name}"
+        )
+    if record["not_run"]:
+        not_run = listed_steps(record["not_run"], recipe.sources)
+        yield f"Stopped after {record['until']} (--until); not run: {not_run}."
+
+
+def _unread_lines(run: Run, recipe: str) -> Iterator[str]:
+    """One line for all records that could not be read, and one for all files that were left out."""
+    records = {source: sum(reasons.values()) for source, reasons in unread_records(run).items()}
+    if records:
+        where = listed((f"{source} {count:,}" for source, count in records.items()), 5)
+        yield f"{counted(sum(records.values()), 'record')} could not be read ({where})."
+        yield f"To look: gristmill inspect {recipe} --stage {INGEST} --dropped"
+    files = {source: sum(one["files"] for one in kinds.values()) for source, kinds in unread_files(run).items()}
+    if files:
+        where = listed((f"{source} {count:,}" for source, count in files.items()), 5)
+        yield f"{counted(sum(files.values()), 'file')} left out ({where}); gristmill funnel {recipe} says why."
+
+
+def _unread_details(run: Run, recipe: str) -> Iterator[str]:
+    """For each source with records that could not be read: the reasons, and how to look at the most frequent one."""
+    for source, reasons in unread_records(run).items():
+        read = run.made[f"{source}/{INGEST}"].metrics["rows"]
+        kinds = listed((f"{reason} {rows:,}" for reason, rows in reasons.items()), 5)
+        yield f"{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds})."
+        yield f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"
+
+
+def _given_up_lines(run: Run, recipe: str) -> Iterator[str]:
+    found = given_up(run)
+    if found:
+        steps = listed((f"{count:,} by {node_id}" for node_id, count in found.items()), 5)
+        documents = counted(sum(found.values()), "document")
+        yield f"{documents} given up because every attempt killed the worker ({steps})."
+        yield f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed"
+        yield f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed"

@@ -1,0 +1,51 @@
+"""From what a user names to a manifest, and the documents of a sample on a screen."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.shared.options import A_RUN, is_run, open_seen, refuse_store
+from gristmill.cli.shared.sample_option import refuse_sample
+from gristmill.cli.shared.screen import Screen, words
+from gristmill.cli.tokenizer.open import is_recipe, load_aloud
+from gristmill.counted import counted
+from gristmill.query.versions.published import Piece, Published
+
+ShardsName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SHARDS",
+        help=f"A manifest.json, the folder that holds one, a recipe that was run, or {A_RUN}.",
+        show_default=False,
+    ),
+]
+Chars = Annotated[int, typer.Option(min=0, metavar="N", help="Characters of each document to show; 0: all of them.")]
+
+
+def open_shards(name: str, store: str | None = None) -> Published:
+    """What a user names."""
+    if is_recipe(name) or is_run(name):
+        return Published(open_seen(name, store), load_aloud)
+    refuse_sample(name)
+    refuse_store(name)
+    return Published(name, load_aloud)
+
+
+def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> None:
+    """Each document with where it comes from, then its text as it will be read."""
+    for piece in pieces:
+        begun = f", from token {piece.doc_offset:,} of it" if piece.doc_offset else ""
+        place = f"tokens {piece.offset:,} to {piece.offset + piece.tokens:,}{begun}"
+        out.print(words((piece.locator, "bold"), f"  {piece.doc_id}  {place}"))
+        text = piece.text
+        if chars and len(text) > chars:
+            text = f"{text[: chars // 2]} [...] {text[len(text) - chars // 2 :]}"
+        out.print(text)
+    used = sum(piece.tokens for piece in pieces)
+    if used < seq_len:
+        out.print(words((f"{counted(seq_len - used, 'token')} of padding", "dim")))
+
+
+def pieces_json(pieces: list[Piece]) -> list[dict[str, Any]]:
+    return [asdict(piece) for piece in pieces]

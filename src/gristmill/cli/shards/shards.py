@@ -1,0 +1,216 @@
+"""gristmill shards: look into the files that a trainer reads, and check them."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from gristmill.cli.run.mix_table import short
+from gristmill.cli.shards import find as shards_find
+from gristmill.cli.shards.open import Chars, ShardsName, open_shards, pieces_json, print_pieces
+from gristmill.cli.shared.options import Json, StoreUri, print_json
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import Bars, console, table
+from gristmill.cli.shared.usage import Commands
+from gristmill.counted import counted, percent
+from gristmill.engine.work.memory import available_cores
+from gristmill.errors import UserError
+from gristmill.loader.checks import renew_seal
+from gristmill.query.versions.published import Published
+from gristmill.shardformat.index import Index, read_index
+from gristmill.shardformat.locations import is_remote
+from gristmill.shardformat.manifest import Group, Shard
+from gristmill.shardformat.open_file import open_plain
+from gristmill.stages.shards.check import check_shard
+from gristmill.stages.shards.shards import SIDECARS, TOKENS_AS
+from gristmill.stages.shards.sidecars import sidecars
+
+GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
+ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Of the group, from 0.")]
+
+app = typer.Typer(help="Check the shards of a manifest, and look into them.", cls=Commands, rich_markup_mode=None)
+
+
+@app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
+@with_sample
+def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
+    """Read every file and compare it with the manifest.
+
+    And with what its index and its lineage say. Exit code 1: a fault. What is right gets its modification time again,
+    by which a loader knows it, if a copy has lost it.
+    """
+    opened = open_shards(shards, store)
+    manifest = opened.manifest
+    tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
+    _ = opened.cache  # made once, before many threads ask for it
+    with ThreadPoolExecutor(available_cores()) as pool, Bars(quiet=json) as bars:
+        checked = pool.map(lambda task: _checked(opened, *task), tasks)
+        faults = [fault for some in bars.track("shards", checked, len(tasks)) for fault in some]
+    try:
+        opened.checked(manifest.tokenizer["file"])
+    except UserError as error:
+        faults.append(f"tokenizer: {error}")
+    if json:
+        print_json({"manifest": manifest.hash, "shards": len(tasks), "faults": faults})
+    else:
+        out = console()
+        for fault in faults:
+            out.print(words(fault))
+        tokens = sum(shard.tokens for *_, shard in tasks)
+        told = counted(len(faults), "fault") if faults else "every token is where the lineage says"
+        out.print(f"{counted(len(tasks), 'shard')}, {short(tokens)} tokens: {told}.")
+    if faults:
+        raise typer.Exit(1)
+
+
+def _checked(opened: Published, group: Group, number: int, shard: Shard) -> list[str]:
+    """The faults of a shard. What was fetched for it is let go, and what is right and on this machine sealed."""
+    faults = list(_faults(opened, group, number, shard))
+    for digest in (shard.bin, shard.index, shard.lineage):
+        if opened.cache is not None:
+            (opened.cache.folder / digest).unlink(missing_ok=True)
+        if not faults and not is_remote(opened.manifest.where(digest)):
+            renew_seal(opened.local(digest), digest)
+    return faults
+
+
+def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Iterator[str]:
+    manifest = opened.manifest
+    name = f"{group.name}, shard {number}"
+    digests = (shard.bin, shard.index, shard.lineage)
+    try:
+        paths = [opened.local(digest) for digest in digests]
+        for path, digest in zip(paths[1:], digests[1:], strict=True):
+            with open(open_plain(path)[0], "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                    yield f"{name}: {path} does not match its hash in the manifest"
+    except (OSError, UserError) as error:
+        yield f"{name}: {error}"
+        return
+    found = check_shard(paths[0], paths[1], paths[2], manifest.tokenizer["vocab_size"])
+    yield from (f"{name}: {fault}" for fault in found)
+    if not found:
+        index = read_index(paths[1])
+        try:
+            opened.shards.compare(index, group, shard)
+        except UserError as error:
+            yield f"{name}: {error}"
+        if not is_remote(manifest.where(shard.bin)):
+            others = _other_trainers(manifest.where(shard.bin).removesuffix(".bin"), index, paths[2], shard.bin)
+            yield from (f"{name}: {path} is damaged: it does not describe the shard" for path in others)
+
+
+def _other_trainers(stem: str, index: Index, lineage: str | Path, digest: str) -> Iterator[str]:
+    """The files for other trainers that are there and say something else than the shard does."""
+    for name, content in sidecars(index, lineage, SIDECARS).items():
+        path = stem + name.removeprefix("tokens")
+        opener = gzip.open if name.endswith(".gz") else open
+        wanted = gzip.decompress(content) if name.endswith(".gz") else content
+        with suppress(FileNotFoundError):
+            try:
+                with opener(path, "rb") as file:
+                    is_right = file.read(len(wanted) + 1) == wanted
+            except (gzip.BadGzipFile, EOFError, zlib.error):
+                is_right = False
+            if not is_right:
+                yield path
+    for path in (stem + ending for ending in TOKENS_AS.values() if ending != ".bin"):
+        with suppress(FileNotFoundError):
+            if not os.path.samefile(path, stem + ".bin"):
+                with open(path, "rb") as file:
+                    if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                        yield path
+
+
+@app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")
+@with_sample
+def head(
+    shards: ShardsName,
+    count: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Samples to list.")] = 5,
+    group: GroupName = None,
+    shard: ShardNumber = 0,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show the groups, and the first samples of a shard.
+
+    Of a group its documents, tokens and padding.
+    """
+    opened = open_shards(shards, store)
+    manifest = opened.manifest
+    chosen = opened.group(group)
+    opened.shard(chosen, shard)
+    index = opened.index(chosen, shard)
+    samples = []
+    for row in range(min(count, index.header.samples)):
+        lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
+        samples.append({"sample": row, "documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))})
+    content = opened.content
+    console(stderr=True).print(words((f"Manifest: {manifest.location}", "dim")))
+    if json:
+        groups = [{**one, "shards": len(one["shards"])} for one in content["groups"]]
+        print_json({"manifest": manifest.hash, "groups": groups, "group": chosen.name, "shard": shard, "head": samples})
+        return
+    out = console()
+    rows = []
+    for one in content["groups"]:
+        held = one["samples"] * manifest.seq_len
+        padding = percent(held - one["tokens"], held, 2)
+        counts = (
+            f"{one['documents']:,}",
+            short(one["tokens"]),
+            f"{one['samples']:,}",
+            f"{len(one['shards']):,}",
+            padding,
+        )
+        rows.append((one["name"], one["domain"] or "", *counts))
+    out.print(
+        table(
+            ("group", "domain", "documents", "tokens", "samples", "shards", "padding"), rows, 2, ("padding", "shards")
+        )
+    )
+    facts = f"samples of {counted(manifest.seq_len, 'token')}, {manifest.token_bytes} bytes each"
+    out.print(f"\n{manifest.recipe} {manifest.hash[:12]}: {facts}, tokenizer {manifest.tokenizer['hash'][:12]}")
+    out.print(f"\n{chosen.name}, shard {shard}, {counted(index.header.samples, 'sample')}:")
+    listed = [(str(one["sample"]), f"{one['documents']:,}", f"{one['tokens']:,}") for one in samples]
+    out.print(table(("row", "documents", "tokens"), listed))
+
+
+app.command(name="find", epilog=shards_find.EXAMPLE)(with_sample(shards_find.command))
+
+
+@app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --row 3")
+@with_sample
+def decode(
+    shards: ShardsName,
+    row: Annotated[int, typer.Option("--row", min=0, metavar="N", help="Sample of the shard, from 0.")] = 0,
+    group: GroupName = None,
+    shard: ShardNumber = 0,
+    chars: Chars = 0,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show the text of a sample as it lies in its file."""
+    opened = open_shards(shards, store)
+    manifest, chosen = opened.manifest, opened.group(group)
+    named = opened.shard(chosen, shard)
+    if row >= named.samples:
+        raise UserError(
+            f"--row {row}: shard {shard} of {chosen.name} has {counted(named.samples, 'sample')}, numbered from 0, "
+            "so there is none to show. Give a smaller number."
+        )
+    files = opened.open_shard(chosen, shard)
+    pieces = opened.pieces_at(named, files, row)
+    if json:
+        print_json({"group": chosen.name, "shard": shard, "sample": row, "documents": pieces_json(pieces)})
+    else:
+        print_pieces(console(), pieces, manifest.seq_len, chars)

@@ -1,0 +1,107 @@
+"""Arguments that several commands share, and the way from them to a mill, or to what there is to look at."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.screen import print_json as print_json
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import console
+from gristmill.engine.publish.run_record import describe, names_in
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.query import opening
+from gristmill.query.opening import is_run as is_run
+from gristmill.query.opening import look_with_inputs as look_with_inputs
+from gristmill.recipe.checks.locations import locate_store
+from gristmill.store.store import Store
+
+if TYPE_CHECKING:
+    from gristmill.engine.mill import Mill
+    from gristmill.recipe.model import Recipe
+
+A_RUN = "STORE@NAME: a version, or a recipe's last run, without its files and inputs"
+RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe's YAML file.", show_default=False)]
+RecipeOrRun = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help=f"The recipe's YAML file; or {A_RUN}.",
+        show_default=False,
+    ),
+]
+StoreUri = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URI", help="Use this store instead of the recipe's: a folder or a URI."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program; a list as one object a line.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
+]
+
+
+def open_mill(
+    recipe: Path | str,
+    store: str | None,
+    until: str | None = None,
+    executor: str | None = None,
+    address: str | None = None,
+    profile: str | None = None,
+) -> "Mill":
+    """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
+    return opening.open_mill(recipe, store, until, executor, address, profile, asked_sample())
+
+
+def as_typed(recipe: "Recipe", store: str | None) -> str:
+    """The recipe with the options that another command needs to look at the same run."""
+    sample = [] if recipe.sample is None else ["--sample", f"{recipe.sample * 100:.12g}%"]
+    return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
+
+
+def open_seen(name: str, store: str | None, only_records: bool = False) -> Seen:
+    """What there is of a recipe as it is now, or what a run made; and say which run that is. `only_records`: the record
+    of the last run will do, if nothing has changed since.
+    """
+    if is_run(name):
+        return open_run(name, store)
+    opening.refuse_folder(name, store, asked_sample())
+    if only_records and asked_sample() is None and (seen := opening.open_unchanged(name, store)) is not None:
+        console(stderr=True).print(words((f"{describe(seen)}; nothing has changed since", "dim")))
+        return seen
+    return opening.look(open_mill(name, store))
+
+
+def open_run(name: str, store: str | None) -> Seen:
+    """What the run made that STORE@NAME names."""
+    seen = opening.open_run(name, store, asked_sample())
+    console(stderr=True).print(words((describe(seen), "dim")))
+    return seen
+
+
+def open_store(name: str, option: str | None) -> Store | None:
+    """The store that stands in the place of a recipe, with the name of a run behind it or without; None: a recipe."""
+    return opening.open_store(name, option, asked_sample())
+
+
+def refuse_store(name: str) -> None:
+    """Where a file or a folder with one is wanted, a store without the name of a run says too little."""
+    if os.path.isdir(os.path.join(name, "runs")):
+        raise UserError(
+            f"{name} is a store, and may hold the runs of many recipes, so it is not clear which is meant. Write "
+            f"STORE@NAME. {names_in(Store(locate_store(name, 'STORE')))}"
+        )
+
+
+def id_prefix(text: str, name: str) -> str:
+    """A document's id, or how it begins, as a user gives it; `name` is what the command calls it."""
+    if not re.fullmatch("[0-9a-fA-F]{1,32}", text):
+        raise UserError(
+            f"{name} {text} is not an id, so no document has it. Give up to 32 hexadecimal digits, as gristmill "
+            "inspect shows them."
+        )
+    return text.lower()

@@ -1,0 +1,369 @@
+"""How numbers, tables and progress look: bars on a terminal, plain lines in a log."""
+
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from gristmill.cli.shared.fitted_table import FittedTable
+from gristmill.cli.shared.screen import Screen, log, words
+from gristmill.counted import counted
+from gristmill.counted import size as size
+from gristmill.printable import one_line
+from gristmill.recipe.checks.mistakes import listed
+
+if TYPE_CHECKING:
+    from gristmill.engine.plan.graph import Node
+    from gristmill.engine.work.task import Result, Task
+
+T = TypeVar("T")
+
+LOG_EVERY_S = 5.0
+"""Seconds between progress lines in a log."""
+LOG_CHARS = 170
+"""Characters of such a line, about: what does not fit is counted."""
+FEW_TASKS, FEW_SHARE = 5, 0.02
+"""Of a stage: with fewer of its tasks done, or a smaller share, what they took says little of the others."""
+FIRST_S = 2.0
+"""Seconds after which a log says what is done before the first task."""
+SILENCE_S = 30.0
+"""Seconds after which a log says that nothing has changed."""
+
+
+def console(stderr: bool = False) -> Screen:
+    """Where a command shows its answer, or says something beside it."""
+    return Screen(stderr)
+
+
+def value_text(value: Any) -> str:
+    """A value of a column or a setting in a few characters: bytes are hexadecimal, a list is its items."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {value_text(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(value_text, value)) or "none"
+    return str(value)
+
+
+def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
+    """Steps by their ids; one that several sources have each for itself is named once."""
+    found: dict[str, list[str]] = {}
+    for step in ids:
+        route, _, name = step.partition("/")
+        found.setdefault(name if route in sources else step, []).append(step)
+    named = (f"{name} of {counted(len(steps), 'source')}" if steps[1:] else steps[0] for name, steps in found.items())
+    return listed(named, 10)
+
+
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, spare: Sequence[str] = ()
+) -> FittedTable:
+    """A plain table: the first `left` columns are words, the others numbers; `spare` ones may give way."""
+    made = FittedTable(spare)
+    for index, column in enumerate(columns):
+        made.add_column(words(column), justify="left" if index < left else "right")
+    for row in rows:
+        made.add_row(*map(words, row))
+    return made
+
+
+@dataclass
+class Stage:
+    """How far one stage has come."""
+
+    expected: int = 0
+    """Tasks that are known so far."""
+    done: int = 0
+    cached: int = 0
+    bytes_in: float = 0
+    seconds: float = 0
+    """Of its workers together, without compiling."""
+    cost_s: float = 0
+    """The same of all tasks that were timed: of those that were cached, what they took in their time."""
+    timed: int = 0
+    """Tasks that are done, but for one that waited for others to start."""
+    more: bool = False
+    """Whether tasks may come that are not known yet."""
+    before: tuple[int, float] = (0, 0.0)
+    """Tasks of an earlier run, and their seconds; of a command without tasks, those of the stages before it."""
+    told: tuple[int, int] = (0, 0)
+    """Tasks that were done, and of them cached, when a log last spoke of it."""
+    bar: TaskID | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return 0 < self.done < self.expected
+
+    @property
+    def is_done(self) -> bool:
+        return self.done == self.expected and not self.more
+
+    @property
+    def left(self) -> int:
+        return self.expected - self.done
+
+    @property
+    def tasks_to_come(self) -> int | None:
+        """Known tasks, or as many as an earlier run had; None while neither is known."""
+        if self.more and not self.before[0]:
+            return None
+        return max(self.left, self.before[0] - self.done if self.more else 0)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Worker seconds, estimated from the tasks of this run or of an earlier one; None without an estimate."""
+        to_come = self.tasks_to_come
+        if not to_come:
+            return to_come
+        tasks, seconds = (self.timed, self.cost_s) if _says_enough(self.timed, self.expected) else self.before
+        return to_come * seconds / tasks if tasks else None
+
+    @property
+    def rate(self) -> str:
+        if self.seconds:
+            return f"{size(self.bytes_in / self.seconds)}/s a worker"
+        return "cached" if self.cached else ""
+
+
+class Bars:
+    """Progress of a run: on a terminal a bar for all of it and one for each stage under way, in a log what changed."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.notes: list[str] = []
+        self.stages: dict[str, Stage] = {}
+        self._console = Screen(stderr=True)
+        self._quiet = quiet
+        self._live = self._console.is_terminal and not quiet
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}", markup=False),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            redirect_stdout=False,  # what others print is guarded as it is, and rich would obey its colours
+            redirect_stderr=False,
+        )
+        self._all = self._progress.add_task("all", total=0, told="")
+        self._started = time.monotonic()
+        self._said = self._started
+        self._over = threading.Event()
+        self._lock = threading.RLock()
+        """Of all that is counted: a thread looks at it too."""
+        self._doing = "starting"
+        """Before the first task is done."""
+        self._worked_since: float | None = None
+        """When the first task began that was carried out."""
+        self._busy_s = 0.0
+        """Of all workers, with compiling."""
+
+    def __enter__(self) -> "Bars":
+        if self._live:
+            self._progress.start()
+        elif not self._quiet:
+            threading.Thread(target=self._break_silence, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._live:
+            self._progress.stop()
+
+    def _break_silence(self) -> None:
+        """One long task, or many waiting for one, must not look like a program that hangs."""
+        wait_s, told = FIRST_S, ""
+        while not self._over.wait(wait_s):
+            wait_s = LOG_EVERY_S
+            with self._lock:
+                silent_s = time.monotonic() - self._said
+                moved = any(stage.told[0] < stage.done for stage in self.stages.values())
+                if moved and silent_s >= LOG_EVERY_S:
+                    self._said = time.monotonic()
+                    self._say(self.line())
+                elif told != self._doing and not self._counts()[0]:
+                    self._said, told = time.monotonic(), self._doing
+                    self._say(told)
+                elif silent_s >= SILENCE_S:
+                    self._said = time.monotonic()
+                    self._say(f"{self.line()}; at work, nothing finished meanwhile")
+
+    def begin(self, nodes: Iterable["Node"], before: Mapping[str, Mapping[str, Any]]) -> None:
+        """All stages are known from the start: how many there are does not change."""
+        with self._lock:
+            for stage in self.stages.values():
+                if stage.bar is not None:
+                    self._progress.remove_task(stage.bar)
+            self.stages = {node.id: Stage(more=True, before=_earlier(before.get(node.id))) for node in nodes}
+
+    def settled(self, node: "Node") -> None:
+        with self._lock:
+            self.stages[node.id].more = False
+
+    def doing(self, what: str) -> None:
+        self._doing = what
+        self._progress.update(self._all, told=what)
+
+    def expect(self, node: "Node", tasks: int) -> None:
+        self.promise(node.id, tasks)
+        if not self._counts()[0]:
+            self.doing(f"{one_line(node.id)}: {counted(tasks, 'task')} begun, none done yet")
+        if self._live:
+            self._draw(node.id, self.stages[node.id])
+
+    def done(self, node: "Node", task: "Task", result: "Result", cached: bool) -> None:
+        with self._lock:
+            stage = self.stages[node.id]
+            stage.done += 1
+            stage.cached += cached
+            took = result.cost.get("wall_s", 0)
+            worked = took - result.cost.get("compile_s", 0)
+            if cached:
+                stage.cost_s += worked
+                stage.timed += 1
+            else:
+                stage.bytes_in += result.metrics.get("bytes_in", 0)
+                self._worked(stage, took, worked)
+            self._moved(node.id, stage)
+
+    def found(self, node: "Node", tasks: int, cost: Mapping[str, float]) -> None:
+        with self._lock:
+            stage = self.stages[node.id]
+            stage.more = False
+            stage.expected = stage.done = stage.cached = stage.timed = tasks
+            stage.cost_s = cost.get("wall_s", 0) - cost.get("compile_s", 0)
+            self._moved(node.id, stage)
+
+    def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
+        """The items, with progress for a command that runs no tasks: one item is one of `total`."""
+        self.promise(name, total)
+        yield from self.walk(name, items)
+
+    def promise(self, name: str, total: int) -> None:
+        """Say how many items there will be to walk through, so that what is left is known from the start."""
+        with self._lock:
+            self.stages.setdefault(name, Stage()).expected += total
+
+    def walk(self, name: str, items: Iterable[T]) -> Iterator[T]:
+        """Items that were promised, each of them done when the next one is asked for.
+
+        The first of all is not timed: it may have waited for workers to start, or for code to be compiled.
+        """
+        stage = self.stages[name]
+        for item in items:
+            begun = time.monotonic()
+            yield item
+            took = time.monotonic() - begun
+            with self._lock:
+                stage.done += 1
+                if self._counts()[0] > 1:
+                    self._worked(stage, took, took)
+                    self._compare()
+                self._moved(name, stage)
+
+    def _compare(self) -> None:
+        """Items that are walked through are alike, also under another name: those that have not begun take as long."""
+        stages = self.stages.values()
+        timed, seconds = sum(stage.timed for stage in stages), sum(stage.cost_s for stage in stages)
+        enough = _says_enough(timed, sum(stage.expected for stage in stages))
+        for stage in stages:
+            stage.before = (timed, seconds) if enough else (0, 0.0)
+
+    def _worked(self, stage: Stage, took_s: float, worked_s: float) -> None:
+        stage.seconds += worked_s
+        stage.cost_s += worked_s
+        stage.timed += 1
+        self._busy_s += took_s
+        if self._worked_since is None:
+            self._worked_since = time.monotonic() - took_s
+
+    def _moved(self, name: str, stage: Stage) -> None:
+        if self._live:
+            self._draw(name, stage)
+        elif not self._quiet and time.monotonic() - self._said >= LOG_EVERY_S:
+            self._said = time.monotonic()
+            self._say(self.line())
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+        self._say(message)
+
+    def summary(self) -> str:
+        """`12 of 30 stages done, about 1:20 left`. No time is shown while a stage has no estimate."""
+        stages = f"{sum(one.is_done for one in self.stages.values()):,} of {counted(len(self.stages), 'stage')} done"
+        known = [stage.seconds_left for stage in self.stages.values()]
+        if self._worked_since is None or None in known or all(stage.is_done for stage in self.stages.values()):
+            return stages
+        at_once = max(1.0, self._busy_s / max(time.monotonic() - self._worked_since, 1e-9))
+        left = round(sum(one or 0.0 for one in known) / at_once)
+        return f"{stages}, about {left // 60}:{left % 60:02} left"
+
+    def line(self) -> str:
+        """A log line: overall progress, then the stages that moved since the last line, as many as fit."""
+        done, total = self._counts()
+        moved, found = [], 0
+        for name, stage in self.stages.items():
+            cached = stage.cached - stage.told[1]
+            worked = stage.done - stage.told[0] - cached
+            found += cached
+            stage.told = stage.done, stage.cached
+            if worked:
+                moved.append(f"{one_line(name)} {stage.done:,}/{stage.expected:,} ({worked:,} new)")
+        tasks = f"{counted(done, 'task')} done" if total is None else f"{done:,} of {counted(total, 'task')}"
+        line = f"{tasks}, {self.summary()}"
+        line += f"; {found:,} found in the store" if found else ""
+        for number, one in enumerate(moved):
+            if len(line) + len(one) > LOG_CHARS:
+                return f"{line}, and {len(moved) - number} more"
+            line += f"{', ' if number else '; '}{one}"
+        return line
+
+    def _counts(self) -> tuple[int, int | None]:
+        """Tasks done, and tasks in all; None while some stage does not know its tasks."""
+        stages = self.stages.values()
+        done, to_come = sum(stage.done for stage in stages), [stage.tasks_to_come for stage in stages]
+        return done, None if None in to_come else done + sum(filter(None, to_come))
+
+    def _draw(self, name: str, stage: Stage) -> None:
+        """Finished stages are folded into the first line, which counts stages while the number of tasks is unknown."""
+        done, total = self._counts()
+        if total is None:
+            done, total = sum(one.is_done for one in self.stages.values()), len(self.stages)
+        self._progress.update(self._all, completed=done, total=total, told=self.summary())
+        if stage.bar is None:
+            stage.bar = self._progress.add_task(one_line(name), total=0, told="", visible=False)
+        self._progress.update(
+            stage.bar, completed=stage.done, total=stage.expected, told=stage.rate, visible=stage.is_running
+        )
+
+    def _say(self, message: str) -> None:
+        if self._live:
+            self._progress.console.print(message)
+        else:
+            log(f"[{time.monotonic() - self._started:6.1f}s] {message}")
+
+
+def _says_enough(timed: int, expected: int) -> bool:
+    """Whether what some tasks took is a measure of all."""
+    return timed >= max(1, min(FEW_TASKS, FEW_SHARE * expected))
+
+
+def _earlier(told: Mapping[str, Any] | None) -> tuple[int, float]:
+    """Tasks of a stage in an earlier run and their seconds, without compiling."""
+    if told is None:
+        return 0, 0.0
+    return told["executed"] + told["cached"], told["cost"].get("wall_s", 0) - told["cost"].get("compile_s", 0)

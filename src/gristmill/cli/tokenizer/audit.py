@@ -1,0 +1,178 @@
+"""gristmill tokenizer audit: whether a tokenizer is sound, and what it costs."""
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.shared.options import Json, StoreUri, print_json
+from gristmill.cli.shared.sample_option import refuse_sample
+from gristmill.cli.shared.screen import json_text, words
+from gristmill.cli.shared.show import Bars, console, table
+from gristmill.cli.tokenizer.open import TokenizerName, is_corpus, look_at
+from gristmill.counted import counted
+from gristmill.errors import UserError
+from gristmill.query.documents.sample import sample_by_language, tokenizer_file
+from gristmill.report.audit.audit import D_MODEL, SIZES, audit, failed
+from gristmill.report.audit.html import page
+from gristmill.report.audit.subject import Subject, open_subject
+from gristmill.report.audit.text import Domain, built_in, from_arrays, read_domains
+from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
+
+FOLDER = "tokenizer-audit"
+EXAMPLE = "Example: gristmill tokenizer audit tokenizer/ --against other/ --text 'code=held_out/code*.jsonl.zst'"
+
+
+def command(
+    tokenizer: TokenizerName,
+    against: Annotated[
+        list[str] | None, typer.Option(metavar="OTHER", help="Measure this one beside it. May be repeated.")
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DOMAIN=GLOB",
+            help="Held-out text: JSON Lines (text, lang) or plain files. May be repeated. Default: that of the recipe, "
+            "or else Python's own.",
+        ),
+    ] = None,
+    d_model: Annotated[int, typer.Option(min=1, metavar="N", help="Width of the embedding.")] = D_MODEL,
+    sizes: Annotated[
+        str, typer.Option(metavar="N,N", help="Sizes of the vocabulary to compare, by leaving out the last merges.")
+    ] = ",".join(map(str, SIZES)),
+    pattern: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The pattern of tiktoken files that do not say theirs.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help=f"Where audit.json and audit.html go. Default: {FOLDER}/, ignored by git."),
+    ] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Check a tokenizer, and measure its bytes per token.
+
+    Checks are of special tokens, bytes, round trip, digits, pattern and vocabulary. A check that fails fails the
+    command, after the report is written.
+    """
+    chosen = _sizes(sizes)
+    folder = _folder(out)
+    held_out: list[Domain] = []
+    name = tokenizer
+    if is_corpus(tokenizer):
+        looked = look_at(tokenizer, store)
+        tokenizer = tokenizer_file(looked)
+        held_out = from_arrays(sample_by_language(looked, HELD_OUT), f"held out by {name}")
+    else:
+        refuse_sample(tokenizer)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]
+    for warning in said:
+        console(stderr=True).print(words(str(warning.message)), style="yellow")
+    subjects[0] = replace(subjects[0], name=name)
+    domains = read_domains(text) if text else held_out or built_in()
+    with Bars(quiet=json) as bars:
+        report = audit(subjects[0], _named_apart(subjects), domains, chosen, d_model, bars)
+    if not text and not held_out:
+        report["notes"].insert(
+            0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."
+        )
+    files = {"audit.json": json_text(report, indent=1) + "\n", "audit.html": page(report)}
+    if out is None:
+        files[".gitignore"] = "*\n"  # nobody asked for files in a work tree
+    _write(folder, files)
+    if json:
+        print_json(report)
+    else:
+        _show(report)
+    told = words(f"Report: {folder / 'audit.html'}, {folder / 'audit.json'}")
+    console(stderr=json).print(told)
+    if names := failed(report):
+        details = {check["name"]: check["detail"] for check in report["checks"]}
+        for name in names:
+            console(stderr=True).print(words(f"failed: {name}: {details[name]}"))
+        raise typer.Exit(1)
+
+
+def _folder(out: Path | None) -> Path:
+    """Where the report goes, before any work is done for it."""
+    folder = out or Path(FOLDER)
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "may not be written" if there.is_dir() else "is a file"
+        raise UserError(
+            f"--out {folder} cannot be a folder for the report: {there} {why}. Nothing was measured. Name another."
+        )
+    return folder
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"The report cannot be written to {folder}: {error.strerror}. Name another folder with --out."
+        ) from None
+
+
+def _sizes(given: str) -> list[int]:
+    try:
+        found = [int(size) for size in given.replace("_", "").split(",") if size.strip()]
+    except ValueError as error:
+        raise UserError(
+            f"--sizes {given} is not a list of numbers, so there is nothing to compare. Example: 32000,64000"
+        ) from error
+    return found
+
+
+def _named_apart(subjects: list[Subject]) -> list[Subject]:
+    """All but the first; the report is by name, so each must have its own."""
+    names = [subject.name for subject in subjects]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"{twice} is given twice, so the report could not tell them apart. Leave one out.")
+    return subjects[1:]
+
+
+def _show(report: dict[str, Any]) -> None:
+    screen = console()
+    for check in report["checks"]:
+        verdict = ("holds     ", "green") if check["passed"] else ("FAILED    ", "red")
+        verdict = verdict if check["judged"] else ("not judged", "dim")
+        screen.print(words(verdict, f" {check['name']:30} {check['detail']}"))
+    for note in report["notes"]:
+        screen.print(words(note), style="yellow")
+    screen.print()
+    by_domain = report["bytes_per_token"]
+    names = list(by_domain)
+    rows = [(domain, *(f"{by_domain[name][domain]:.3f}" for name in names)) for domain in by_domain[names[0]]]
+    screen.print(table(("bytes per token", *names), rows))
+    if sized := report["sizes"]["rows"]:
+        screen.print()
+        rows = [
+            (
+                f"{row['vocab']:,}",
+                f"{row['bytes_per_token']['all']:.3f}",
+                f"{row['embedding_parameters_tied'] / 1e6:,.0f} M",
+                f"{row['embedding_parameters_untied'] / 1e6:,.0f} M",
+            )
+            for row in sized
+        ]
+        head = ("vocabulary", "bytes per token", f"embedding at d_model {report['sizes']['d_model']:,}", "untied")
+        screen.print(table(head, rows, left=0))
+    tokens = report["tokens"]
+    screen.print()
+    screen.print(
+        f"{counted(tokens['dead']['count'], 'token')} ({tokens['dead']['share']:.1%}) not used on this text, "
+        f"{tokens['unreachable']['count']:,} unreachable, "
+        f"{sum(kind['count'] for kind in tokens['junk'].values()):,} junk, "
+        f"{sum(kind['count'] for kind in tokens['private'].values()):,} private or random, "
+        f"{tokens['long_literals']['count']:,} long literals."
+    )

@@ -1,0 +1,108 @@
+"""gristmill tokenizer train: a recipe as far as its tokenizer, and the tokenizer as files."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, print_json
+from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.screen import complain, words
+from gristmill.cli.shared.show import Bars, console, size, table
+from gristmill.cli.tokenizer.open import AnyTokenizer, load_aloud, measure
+from gristmill.counted import counted
+from gristmill.engine.asked import refuse_warnings
+from gristmill.engine.mill import find_warnings
+from gristmill.errors import UserError
+from gristmill.query.documents.sample import open_for_tokenizer, sample_texts, tokenizer_file
+from gristmill.recipe.load import load
+from gristmill.recipe.sections.tokenizer import TOKENIZER
+from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
+from gristmill.tokenizer.files import write_json, write_ranks
+from gristmill.tokenizer.model import Tokenizer
+
+EXAMPLE = "Example: gristmill tokenizer train recipes/demo.yaml --out tokenizer/"
+RANKS = "tokenizer.tiktoken"
+
+
+def command(
+    recipe: RecipePath,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help=f"Write tokenizer.json, tokenizer_config.json, {RANKS} and {RANKS}.json here."
+        ),
+    ] = None,
+    workers: Workers = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Run a recipe as far as its tokenizer.
+
+    Says what it is, and how it does on the held-out text of each domain.
+    """
+    if out is not None and out.exists() and not out.is_dir():
+        raise UserError(f"--out {out} is a file, and the tokenizer is several. Name a folder.")
+    mill = open_for_tokenizer(load(recipe, store=store, sample=asked_sample()))
+    with Bars(quiet=json) as bars:
+        run = mill.run(workers, bars)
+    told = find_warnings(run, as_typed(mill.recipe, store))
+    for warning in told:
+        bars.note(f"WARNING: {warning}")
+    path = Path(tokenizer_file(run))
+    tokenizer = load_aloud(str(path))
+    held_out = measure(tokenizer, sample_texts(run, HELD_OUT))
+    metrics = next(run.made[node.id].metrics for node in mill.graph.nodes.values() if node.name == TOKENIZER)
+    said: dict[str, Any] = {
+        "recipe": mill.recipe.name,
+        "vocab": tokenizer.vocab_size,
+        "pattern": tokenizer.pattern,
+        "hash": tokenizer.hash,
+        "stored": str(path),
+        "trained_on": {name: counts.get("train", {}) for name, counts in metrics.get("domains", {}).items()},
+        "held_out": {name: found.plain() for name, found in held_out.items()},
+        "files": [str(file) for file in _write(tokenizer, path, out)] if out else [],
+        "warnings": told,
+    }
+    if json:
+        print_json(said)
+    else:
+        _show(said)
+    refuse_warnings(mill.recipe, told, "tokenizer")
+
+
+def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:
+    """The files; of a tokenizer that is not ours, its tokenizer.json as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not isinstance(tokenizer, Tokenizer):
+        (folder / "tokenizer.json").write_bytes(path.read_bytes())
+        return [folder / "tokenizer.json"]
+    files = [write_json(tokenizer, folder), folder / "tokenizer_config.json"]
+    try:
+        return [*files, write_ranks(tokenizer, folder / RANKS), folder / f"{RANKS}.json"]
+    except UserError as error:  # one that was pinned may do what tiktoken cannot
+        complain(f"no {RANKS}: {error}")
+        return files
+
+
+def _show(said: dict[str, Any]) -> None:
+    out = console()
+    out.print(f"{counted(said['vocab'], 'token')}, pattern {said['pattern']}, hash {said['hash'][:16]}")
+    rows = []
+    for domain in sorted({*said["trained_on"], *said["held_out"]}):
+        trained, held = said["trained_on"].get(domain, {}), said["held_out"].get(domain, {})
+        rows.append(
+            (
+                domain,
+                f"{trained.get('documents', 0):,}",
+                size(trained.get("bytes", 0)),
+                f"{held.get('documents', 0):,}",
+                size(held.get("bytes", 0)),
+                f"{held['bytes_per_token']:.3f}" if held else "",
+            )
+        )
+    if rows:
+        titles = ("domain", "trained on", "bytes", "held out", "bytes", "bytes per token")
+        out.print(table(titles, rows))
+    for file in said["files"] or [said["stored"]]:
+        out.print(words(file))

@@ -1,0 +1,142 @@
+"""Rows that may answer a question, as the index of a source has them (`stages/select/index.py`).
+
+Of an index no more is read than its catalogue and the sets into which the keys of a question fall. What it says is that
+a row may be meant; whether it is, the row itself tells.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gristmill.engine.plan.graph import INDEX
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.work.task import part_from_json
+from gristmill.errors import UserError
+from gristmill.kernels.hash.radix import sort_order
+from gristmill.stages.matches import host_of
+from gristmill.stages.select.index import content_keys, domain_keys, set_of, sketches, url_keys
+from gristmill.stages.select.index_file import KINDS, Found, IndexFile
+from gristmill.stages.shared.public_suffix import is_below_suffix, registered_domain
+
+Rows = npt.NDArray[np.int64]
+Candidates = dict[Document, Rows]
+Key = tuple[str, int, int]
+"""The kind of a key, and the first and the last that are meant."""
+
+MOST_ALIKE = 100
+"""Documents that are compared with a text: those that share the most with its sketch."""
+
+
+class CorpusIndex:
+    """The index of one source."""
+
+    def __init__(self, seen: Seen, source: str) -> None:
+        """`has_index` was asked."""
+        model = seen.made[f"{source}/{INDEX}"].model
+        assert model is not None
+        catalogue = json.loads(bytes(memoryview(seen.store.get_part(model))))
+        self._store, self._source = seen.store, source
+        self._documents = dict(zip((int(name, 16) for name in catalogue["parts"]), seen.documents[source], strict=True))
+        self._files = {one["entry"]["set"]: next(iter(one["files"].values())) for one in catalogue["outputs"]}
+        self._sets: int = max((one["entry"]["of"] for one in catalogue["outputs"]), default=1)
+        self._open: dict[int, IndexFile] = {}
+
+    def candidates(self, kind: str, asked: Sequence[str] | None) -> Candidates | None:
+        """Rows that may answer a question of a kind; None where the index cannot tell."""
+        if kind == "text":
+            return self._by_document([found for one in asked or () for found in _texts(self, one)])
+        keys = None if asked is None else _KEYS[kind](asked)
+        if keys is None:
+            return None
+        return self._by_document([found for key in dict.fromkeys(keys) for found in self.search(*key)])
+
+    def search(self, kind: str, first: int, last: int) -> Iterable[Found]:
+        """All with a key from `first` to `last`."""
+        low, high = set_of(np.array([first, last], np.uint64), self._sets).tolist()
+        for number in range(low, high + 1):
+            if number in self._files:
+                yield self._file(number).search(kind, first, last)
+
+    def _file(self, number: int) -> IndexFile:
+        if number not in self._open:
+            data = self._store.get_part(part_from_json(self._files[number]))
+            try:
+                self._open[number] = IndexFile(data)
+            except ValueError as error:
+                raise UserError(
+                    f"The index of {self._source} was written by another version of Gristmill ({error}), so nothing "
+                    "can be looked up. Run the recipe again, which makes it anew."
+                ) from None
+        return self._open[number]
+
+    def _by_document(self, found: Sequence[Found]) -> Candidates:
+        if not found:
+            return {}
+        part, row = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        order = sort_order(part, row.astype(np.uint64))
+        parts, starts = np.unique(part[order], return_index=True)
+        rows = np.split(row[order], starts[1:])
+        return {self._documents[int(one)]: np.unique(some) for one, some in zip(parts, rows, strict=False)}
+
+
+def has_index(seen: Seen, source: str) -> bool:
+    """Whether a source of a run has an index."""
+    return f"{source}/{INDEX}" in seen.nodes and seen.made[f"{source}/{INDEX}"].model is not None
+
+
+def _ids(asked: Sequence[str]) -> list[Key]:
+    return [("doc_id", int(one[:16].ljust(16, "0"), 16), int(one[:16].ljust(16, "f"), 16)) for one in asked]
+
+
+def _urls(asked: Sequence[str]) -> list[Key]:
+    return _exactly("url", url_keys(pa.array(asked, pa.string()))[0].tolist())
+
+
+def _domains(asked: Sequence[str]) -> list[Key] | None:
+    """None for what many have domains below, such as `co.uk`: they have nothing in common that is a key."""
+    hosts = dict.fromkeys(map(host_of, asked))
+    return _prefixes(asked) if all(map(is_below_suffix, hosts)) else None
+
+
+def _prefixes(asked: Sequence[str]) -> list[Key]:
+    registered = list(dict.fromkeys(registered_domain(host_of(one)) for one in asked))
+    return _exactly("domain", domain_keys(pa.array(registered, pa.string())).tolist())
+
+
+def _hashes(asked: Sequence[str]) -> list[Key]:
+    return _exactly("content", (int(digest[:16], 16) for digest in asked))
+
+
+def _copies(asked: Sequence[str]) -> list[Key]:
+    """Of each text and of its sketch. A copy with a Jaccard similarity of s shares none with probability (1 - s)^16."""
+    texts = pa.array(asked, pa.string())
+    return [*_exactly("content", content_keys(texts).tolist()), *_exactly("sketch", sketches(texts)[1].tolist())]
+
+
+def _exactly(kind: str, keys: Iterable[int]) -> list[Key]:
+    return [(kind, key, key) for key in keys]
+
+
+def _texts(index: CorpusIndex, text: str) -> Iterable[Found]:
+    """Of the same text, and of those that share the most with its sketch."""
+    found = {kind: [one for key in _copies([text]) if key[0] == kind for one in index.search(*key)] for kind in KINDS}
+    yield from found["content"]
+    if found["sketch"]:
+        part, row = (np.concatenate(columns) for columns in zip(*found["sketch"], strict=True))
+        places, counts = np.unique(np.stack([part, row.astype(np.uint64)]), axis=1, return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:MOST_ALIKE]
+        yield Found(places[0, most], places[1, most].astype(np.int64))
+
+
+_KEYS: dict[str, Callable[[Sequence[str]], list[Key] | None]] = {
+    "doc_id": _ids,
+    "url": _urls,
+    "url_prefix": _prefixes,
+    "domain": _domains,
+    "content_hash": _hashes,
+    "copy": _copies,
+}
+"""Kind of question -> the keys of all that is asked, or None where the index has none for it."""

@@ -1,0 +1,72 @@
+"""Clusters of near duplicates as a step found them: the largest, with their members."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.engine.plan.graph import NodeFacts
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.query.documents.documents import Row, row_at
+from gristmill.store.parquet import PartReader
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Some documents that a step took for one."""
+
+    id: bytes
+    """doc_id of the keeper."""
+    size: int
+    keeper: Row | None
+    members: tuple[Row, ...]
+    """Some of the others, the least similar first."""
+
+
+def cluster_steps(seen: Seen) -> list[NodeFacts]:
+    """The steps that write clusters."""
+    return [node for node in seen.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
+
+
+def largest(seen: Seen, node: NodeFacts, number: int, members: int) -> list[Cluster]:
+    """The largest clusters, the biggest first, each with its keeper and a few members."""
+    sizes: dict[bytes, int] = {}
+    for _, table in _layers(seen, node):
+        found = table.filter(pa.compute.greater(table.column("cluster_size"), 1)).group_by("cluster")
+        counted = found.aggregate([("cluster_size", "max")])
+        sizes.update(zip(counted["cluster"].to_pylist(), counted["cluster_size_max"].to_pylist(), strict=True))
+        if len(sizes) > 1_000_000:
+            sizes = dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[: 10 * number])
+    chosen = dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:number])
+    keepers: dict[bytes, tuple[Document, int]] = {}
+    others: dict[bytes, list[tuple[float, Document, int]]] = {name: [] for name in chosen}
+    wanted = pa.array(list(chosen), pa.binary(16))
+    for document, table in _layers(seen, node):
+        hit = np.flatnonzero(pa.compute.is_in(table.column("cluster"), wanted).to_numpy())
+        for row in hit.tolist():
+            name, similarity = table["cluster"][row].as_py(), min(table["similarity"][row].as_py())
+            if table["drop"][row].as_py() is None:
+                keepers[name] = (document, row)
+            else:
+                least = [*others[name], (similarity, document, row)]
+                least.sort(key=lambda item: (item[0], item[1].order, item[2]))
+                others[name] = least[:members]
+    return [
+        Cluster(
+            name,
+            size,
+            row_at(seen, *keepers[name], node.id) if name in keepers else None,
+            tuple(row_at(seen, document, row, node.id) for _, document, row in others[name]),
+        )
+        for name, size in chosen.items()
+    ]
+
+
+def _layers(seen: Seen, node: NodeFacts) -> Iterator[tuple[Document, pa.Table]]:
+    for source in node.sources:
+        for document in seen.documents.get(source, ()):
+            made = seen.made[node.id].layers.get((source, document.order))
+            if made is not None:
+                reader = PartReader(seen.store, made[0])
+                yield document, reader.read(["cluster", "cluster_size", "similarity", "drop"])

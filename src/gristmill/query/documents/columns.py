@@ -1,0 +1,259 @@
+"""Documents as columns: any of the reader's and of any step's, joined by position and streamed part by part.
+
+`text` is the text as the last step left it, `language` the label that was measured, `kept`, `step` and `reason` the
+final verdict; `STEP.column` is a column of a step, by its id (`web/signals.words`) or in every route that has one of
+that name (`signals.words`). Ids are 32 hexadecimal digits here, as all commands show them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.errors import UserError
+from gristmill.query.documents.documents import COLUMNS, LANGUAGE, REWRITTEN
+from gristmill.query.takedown import withheld
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.mistakes import suggest
+from gristmill.stages import NO_DOCUMENT
+from gristmill.store.parquet import PartReader, join, open_parts
+from gristmill.store.store import Part
+
+USUAL = (
+    *("doc_id", "text", "source", "locator", "url", "title", "language", "language_hint", "license", "timestamp"),
+    *("snapshot", "meta"),
+)
+"""What most readers want."""
+WRITTEN = ("text", "text_bytes")
+"""What each step that changes texts writes anew. What is kept has passed the last of them; what is dropped has what the
+last before left of it, and a step that did not see it has null for its text, and 0 for its bytes."""
+VERDICT = ("kept", "step", "reason")
+NAMED = (*COLUMNS, LANGUAGE, *WRITTEN, *VERDICT)
+"""All that needs no step before it."""
+_FINAL = {"kept": "drop", "reason": "drop", "step": "step"}
+_HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a column of a source comes from."""
+
+    name: str
+    layers: tuple[tuple[str, str], ...]
+    """(step, column), of which the first that is not null counts; none where the source has no such column."""
+    kind: pa.DataType = None
+
+
+@dataclass(frozen=True)
+class PartRead:
+    """All that it takes to read columns of a document part."""
+
+    source: str
+    parts: tuple[Part, ...]
+    columns: tuple[tuple[int, str, str], ...]
+    """(part, column, a name of its own), for `join`; the last are the final verdict, and the lists for which documents
+    are withheld."""
+    origins: tuple[tuple[Origin, tuple[int, ...]], ...]
+    """Each with the numbers of its columns."""
+
+
+class Columns:
+    """Some columns of a corpus; UserError where there is no such column."""
+
+    def __init__(
+        self, seen: Seen, names: Sequence[str] | None, kept: bool | None = True, sources: Sequence[str] = ()
+    ) -> None:
+        """`kept`: documents of the corpus (True), those that were dropped (False), or both (None)."""
+        self.seen, self.kept = seen, kept
+        names = USUAL if names is None else names
+        _check_sources(seen, sources)
+        known = columns_of(seen)
+        for name in names:
+            if name not in known:
+                raise UserError(f"{seen.told} has no column {name}. {suggest(name, known, 'Columns')}")
+        if len(set(names)) < len(names) or not names:
+            fact = "are named twice" if names else "are not named at all"
+            raise UserError(f"Columns {fact} ({', '.join(names)}), so nothing was read. Name each once.")
+        self._origins = {
+            source: _with_types(seen, source, [origin_of(seen, source, name, kept) for name in names])
+            for source in seen.chains
+            if (not sources or source in sources) and seen.documents.get(source)
+        }
+        self.schema = pa.schema([(name, _one_kind(seen, name, self._origins)) for name in names])
+        self.parts = [document for source in self._origins for document in seen.documents[source]]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, in the order of sources and parts; one batch at most for each row group that has some."""
+        for document in self.parts:
+            yield from self.read(document)
+
+    def read(self, document: Document, rows: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
+        """Those of a part; `rows`: only of this stretch of its rows, dropped ones counted."""
+        work = self.work(document)
+        first = 0
+        for table in join(open_parts(self.seen.store, work.parts), work.columns):
+            start, stop = (0, table.num_rows) if rows is None else (max(rows[0] - first, 0), rows[1] - first)
+            first += table.num_rows
+            if start < min(stop, table.num_rows):
+                made = self._made(work, table.slice(start, stop - start))
+                if made.num_rows:
+                    yield made
+
+    def work(self, document: Document) -> PartRead:
+        """How a part is read."""
+        seen, at = self.seen, (document.source, document.order)
+        last = (f"{document.source}/{CORPUS}", "drop")
+        origins = self._origins[document.source]
+        numbers = {place: n for n, place in enumerate(dict.fromkeys(p for one in origins for p in one.layers))}
+        numbers.setdefault(last, len(numbers))
+        layers = list(dict.fromkeys(layer for layer, _ in numbers))
+        parts = [document.part if layer == INGEST else seen.made[layer].layers[at][0] for layer in layers]
+        columns = [(layers.index(layer), name, str(number)) for (layer, name), number in numbers.items()]
+        marks = withheld.marks(seen, document)
+        return PartRead(
+            document.source,
+            (*parts, *marks),
+            (
+                *columns,
+                (layers.index(last[0]), last[1], "verdict"),
+                *((len(parts) + n, withheld.COLUMN, f"{withheld.COLUMN}{n}") for n in range(len(marks))),
+            ),
+            tuple((one, tuple(numbers[place] for place in one.layers)) for one in origins),
+        )
+
+    def _made(self, work: PartRead, table: pa.RecordBatch) -> pa.RecordBatch:
+        wanted = self.wanted(table.column("verdict"))
+        if wanted.false_count or table.column(0).offset:  # a filter also copies what is a slice
+            table = table.filter(wanted)
+        arrays = []
+        hidden = [table.column(name) for name in table.schema.names if name.startswith(withheld.COLUMN)]
+        is_hidden = withheld.first_of(hidden).is_valid() if hidden else pa.array([], pa.bool_())
+        for field, (origin, numbers) in zip(self.schema, work.origins, strict=True):
+            found = [table.column(str(number)) for number in numbers]
+            if not found:
+                array = pa.nulls(table.num_rows, field.type)
+            elif origin.name == "kept":
+                array = found[0].is_null()
+            elif origin.name in WRITTEN and len(found) > 1:
+                is_seen = [pc.not_equal(one, 0) if origin.name == "text_bytes" else one.is_valid() for one in found]
+                seen = [pc.if_else(is_there, one, None) for is_there, one in zip(is_seen, found, strict=True)]
+                array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*seen))
+            else:
+                array = plain(found[0] if len(found) == 1 else pc.coalesce(*found))
+            if is_hidden.true_count and field.name not in (*withheld.TOLD, *VERDICT):
+                array = pc.if_else(is_hidden, pa.scalar(None, array.type), array)
+            arrays.append(array if array.type == field.type else array.cast(field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def wanted(self, verdict: pa.Array) -> pa.Array:
+        """Which rows are, by the final verdict on each."""
+        if self.kept:
+            return verdict.is_null()
+        never = pc.is_in(verdict, pa.array(sorted(NO_DOCUMENT)))
+        return pc.and_(pc.invert(never), verdict.is_valid()) if self.kept is False else pc.invert(never)
+
+
+def columns_of(seen: Seen) -> list[str]:
+    """All names that there are."""
+    found = dict.fromkeys(NAMED)
+    found.update(dict.fromkeys(f"{INGEST}.{column}" for column in layers_of(seen, next(iter(seen.chains)))[INGEST]))
+    for node in seen.nodes.values():
+        if node.has_layers and node.name not in (INGEST, CORPUS):
+            found.update(dict.fromkeys(f"{name}.{column}" for name in (node.name, node.id) for column in node.columns))
+    return list(found)
+
+
+def _check_sources(seen: Seen, sources: Sequence[str]) -> None:
+    for source in sources:
+        if source not in seen.chains:
+            raise UserError(f"{seen.told} has no source {source}. {suggest(source, seen.chains, 'Sources')}")
+
+
+def layers_of(seen: Seen, source: str) -> Mapping[str, Sequence[str]]:
+    """The layers of a source, from the reader's to the last word, with their columns."""
+    found: dict[str, Sequence[str]] = {INGEST: seen.nodes[f"{source}/{INGEST}"].columns}
+    found.update((step, seen.nodes[step].columns) for step in seen.chains[source] if seen.nodes[step].has_layers)
+    return found
+
+
+def origin_of(seen: Seen, source: str, name: str, kept: bool | None) -> Origin:
+    layers = layers_of(seen, source)
+    step, _, column = name.rpartition(".")
+    if step:
+        names = {INGEST: INGEST} | {one: seen.nodes[one].name for one in layers if one != INGEST}
+        found = [one for one, plain_name in names.items() if step in (one, plain_name) and column in layers[one]]
+        return Origin(name, tuple((one, column) for one in reversed(found)))
+    if name in _FINAL:
+        return Origin(name, ((f"{source}/{CORPUS}", _FINAL[name]),))
+    if name == LANGUAGE:
+        found = [one for one in layers if one != INGEST and seen.nodes[one].name == LANGUAGE and "label" in layers[one]]
+        return Origin(name, tuple((one, "label") for one in found[-1:]))
+    having = [one for one in reversed([*layers]) if name in layers[one]]
+    if name in WRITTEN:
+        return Origin(name, tuple((one, name) for one in (having[:1] if kept else having)))
+    return Origin(name, tuple((one, name) for one in (having if name in REWRITTEN else (INGEST,))))
+
+
+def _with_types(seen: Seen, source: str, origins: Sequence[Origin]) -> list[Origin]:
+    """Types stand in the parts, all of a step the same; the first is asked."""
+    document, opened = seen.documents[source][0], dict[str, PartReader]()
+    made = []
+    for origin in origins:
+        kind = pa.bool_() if origin.name == "kept" else None
+        for layer, column in origin.layers[:1] if kind is None else ():
+            if layer not in opened:
+                at = (source, document.order)
+                part = document.part if layer == INGEST else seen.made[layer].layers[at][0]
+                opened[layer] = PartReader(seen.store, part)
+            kind = plain_type(opened[layer].schema.field(column).type)
+        made.append(Origin(origin.name, origin.layers, kind))
+    return made
+
+
+def _one_kind(seen: Seen, name: str, origins: Mapping[str, Sequence[Origin]]) -> pa.DataType:
+    kinds = {one.kind: source for source, some in origins.items() for one in some if one.name == name and one.kind}
+    if len(kinds) > 1:
+        told = ", ".join(f"{kind} in {source}" for kind, source in kinds.items())
+        raise UserError(
+            f"{name} of {seen.told} has several types ({told}), so it cannot be one column. Name one source, or the "
+            "column of one step by its id."
+        )
+    return next(iter(kinds), pa.string())
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """How a type of the store is shown: ids as text, words as such."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.string()
+    return pa.list_(plain_type(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The values in that type."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return plain(array.dictionary_decode())
+    if pa.types.is_fixed_size_binary(kind):
+        return hexadecimal(array)
+    if pa.types.is_list(kind) and plain_type(kind) != kind:
+        return pa.ListArray.from_arrays(array.offsets, plain(array.values), mask=array.is_null())
+    return array
+
+
+def hexadecimal(array: pa.Array) -> pa.Array:
+    """Bytes of one width, each as two digits."""
+    width = array.type.byte_width
+    data = np.frombuffer(array.buffers()[1] or b"", np.uint8)[
+        width * array.offset : width * (array.offset + len(array))
+    ]
+    digits = pa.py_buffer(_HEXADECIMAL[data].tobytes())
+    offsets = pa.py_buffer(np.arange(0, 2 * width * (len(array) + 1), 2 * width, dtype=np.int32).tobytes())
+    mask = array.is_null().to_numpy(zero_copy_only=False)
+    valid = pa.py_buffer(np.packbits(~mask, bitorder="little").tobytes()) if mask.any() else None
+    return pa.StringArray.from_buffers(len(array), offsets, digits, valid, int(mask.sum()))

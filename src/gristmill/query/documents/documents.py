@@ -1,0 +1,395 @@
+"""Looking at documents: rows of a corpus's layers with the verdicts that were given on them."""
+
+import itertools
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from gristmill.engine.plan.graph import CORPUS, Node, drops
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.work.rows import read_many
+from gristmill.errors import UserError
+from gristmill.query.lineage import evidence
+from gristmill.query.lineage.evidence import Flag
+from gristmill.query.takedown import withheld
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.mistakes import nearest
+from gristmill.stages import LANGUAGE as LANGUAGE
+from gristmill.stages import NO_DOCUMENT
+from gristmill.store.parquet import open_parts
+
+COLUMNS = (
+    *("doc_id", "source", "locator", "url", "snapshot", "timestamp", "license"),
+    *("title", "language_hint", "content_type", "charset", "meta"),
+)
+REWRITTEN = ("title", "language_hint")
+"""Columns that a later step may know better than the reader."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One document as it stands after a step."""
+
+    fields: dict[str, Any]
+    step: str | None
+    """The first step that dropped it."""
+    reason: str | None
+    detail: str | None
+    text: str | None
+    columns: dict[str, Any]
+    """What the step itself wrote."""
+    unjudged: tuple[str, ...] = ()
+    """Steps that may drop it and have not seen it as the recipe is now, so that nobody knows whether it stays."""
+    pieces: tuple[tuple[str, str | None], ...] = ()
+    """Where it was asked for: the text with what was cut out of it, each piece with the step that cut it or None."""
+    withheld: str | None = None
+    """Why nothing of it is shown but id, source and verdict (`withheld.py`)."""
+    flags: tuple[Flag, ...] = ()
+    """Where it was asked for: what it holds of eval items."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is asked of a document; None: nothing."""
+
+    dropped: bool | None
+    by: Collection[str] | None
+    """The steps of which one dropped it."""
+    reason: str | None
+    records: bool
+    """Whether records are shown that never were documents."""
+    url: str | None
+    doc_id: str | None
+    grep: re.Pattern[str] | None
+    flagged: bool
+    """Whether it has evidence of eval items."""
+
+
+def find_step(seen: Seen, stage: str | None) -> str | None:
+    """The step that a user means by a name, checked."""
+    if stage is None or stage == INGEST:
+        return stage
+    known = sorted({name for node in seen.nodes.values() for name in (node.id, node.name) if node.has_layers})
+    if stage not in known:
+        near = nearest(stage, known)
+        hint = f"Did you mean {near}? " if near else ""
+        raise UserError(f"--stage {stage}: {seen.told} has no such step. {hint}Steps: {', '.join(known)}")
+    return stage
+
+
+def rows(
+    seen: Seen,
+    stage: str | None,
+    dropped: bool | None,
+    reason: str | None,
+    sources: Sequence[str] = (),
+    *,
+    records: bool = True,
+    url: str | None = None,
+    doc_id: str | None = None,
+    grep: re.Pattern[str] | None = None,
+    cuts: bool = False,
+    flagged: bool = False,
+) -> Iterator[Row]:
+    """Documents of the sources that pass a step, as they stand after it: all (None), those that it dropped (True;
+    without a step: that any did), or those that are kept up to its end (False).
+
+    Without `records`, those that never were documents (requests) are left out. `url` is a part of the URL, `doc_id` how
+    it begins in hexadecimal, `grep` is found in the text; with `cuts` a row has what was cut out of its text.
+    `flagged` are documents that hold items of an eval suite, and have where.
+    """
+    wanted = _Wanted(dropped, _named(seen, stage), reason, records, url, doc_id, grep, flagged)
+    for source in sources_with(seen, stage, sources):
+        for document in seen.documents.get(source, ()):
+            for found in _rows_of_part(seen, document, stage):
+                if found.is_wanted(wanted):
+                    yield found.whole(cuts, flagged)
+
+
+def _named(seen: Seen, stage: str | None) -> Collection[str] | None:
+    """The steps of that id or name, as the verdicts name them; None: any."""
+    if stage is None or stage.rpartition("/")[2] == CORPUS:
+        return None
+    if stage.rpartition("/")[2] == INGEST:
+        return {INGEST}
+    return {node.id for node in seen.nodes.values() if stage in (node.id, node.name)}
+
+
+def sources_with(seen: Seen, stage: str | None, sources: Sequence[str] = ()) -> list[str]:
+    """Those that pass a step, of these or of all."""
+    return [
+        source
+        for source in seen.chains
+        if (not sources or source in sources)
+        and (
+            stage in (None, INGEST, CORPUS, f"{source}/{INGEST}")
+            or any(stage in (node_id, seen.nodes[node_id].name) for node_id in seen.chains[source])
+        )
+    ]
+
+
+def count_unjudged(seen: Seen, stage: str | None, sources: Sequence[str]) -> int:
+    """Documents that nothing dropped so far and that some step has not seen as the recipe is now."""
+    return sum(
+        found.step is None and bool(found.part.unjudged)
+        for source in sources_with(seen, stage, sources)
+        for document in seen.documents.get(source, ())
+        for found in _rows_of_part(seen, document, stage)
+    )
+
+
+def row_at(seen: Seen, document: Document, row: int, stage: str | None = None) -> Row:
+    """One row of a part, by its number, as it stands after a step or at the end."""
+    part = _Part(seen, document, stage)
+    for group, rows_in_group in enumerate(part.readers[0].groups):
+        if row < rows_in_group:
+            drops = [part.column(layer, group, "drop")[row].is_valid for layer in range(len(part.readers))]
+            return _Found(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
+        row -= rows_in_group
+    raise IndexError(f"{document.label} has no row {row} behind its last")
+
+
+def kept_batches(
+    seen: Seen,
+    node: Node,
+    columns: Sequence[str],
+    track: Callable[[Sequence[Document]], Iterable[Document]] = iter,
+) -> Iterator[pa.RecordBatch]:
+    """The documents of the corpus, as a step saw them: columns that it reads, by the names that it has for them.
+
+    `track` goes through the parts of a source, and may tell how far it has come.
+    """
+    for source in node.sources:
+        view = node.views[source]
+        wanted = tuple((layer, column, name) for layer, column, name in view.columns if name in columns)
+        for document in track(seen.documents[source]):
+            at = (source, document.order)
+            parts = [document.part if layer == INGEST else seen.made[layer].layers[at][0] for layer in view.layers]
+            corpus = seen.made[f"{source}/{CORPUS}"].layers[at][0]
+            work = ([(*parts, corpus)], [wanted], [(len(parts),)])
+            yield from read_many(*work, seen.store)
+
+
+def unfinished(seen: Seen, stage: str | None) -> list[str]:
+    """Steps up to `stage`, and those that withhold documents, that have not run to their end."""
+    wanted = {f"{source}/{INGEST}" for source in sources_with(seen, stage)}
+    for source in sources_with(seen, stage):
+        wanted.update(_chain(seen, source, stage), withheld.withholding(seen, source))
+    return [node_id for node_id in seen.unfinished() if node_id in wanted]
+
+
+def reaches_evidence(seen: Seen, stage: str | None) -> bool:
+    """Whether documents as they stand after a step have evidence of eval items."""
+    ids = evidence.ids_with_evidence(seen)
+    return any(not ids.isdisjoint(_chain(seen, source, stage)) for source in sources_with(seen, stage))
+
+
+def _chain(seen: Seen, source: str, stage: str | None) -> list[str]:
+    nodes = [seen.nodes[node_id] for node_id in seen.chains[source]]
+    layers = [node for node in nodes if node.has_layers and node.name != CORPUS]
+    if stage is None or stage == CORPUS:
+        return [node.id for node in layers]
+    if stage == INGEST:
+        return []
+    last = [index for index, node in enumerate(layers) if stage in (node.id, node.name)]
+    return [node.id for node in layers[: last[-1] + 1]] if last else []
+
+
+class _Part:
+    """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
+
+    def __init__(self, seen: Seen, document: Document, stage: str | None) -> None:
+        parts, unjudged = [(INGEST, document.part)], []
+        for node_id in _chain(seen, document.source, stage):
+            made = seen.made[node_id].layers
+            if (document.source, document.order) in made:
+                parts.append((node_id, made[document.source, document.order][0]))
+            elif not isinstance(node := seen.nodes[node_id], Node) or drops(node):
+                unjudged.append(node_id)
+        self.unjudged = tuple(unjudged)
+        """Steps that may drop its documents and have no layer for it yet."""
+        self.names = [name for name, _ in parts]
+        self._marks = withheld.Withheld(seen, document)
+        self.readers = open_parts(seen.store, [part for _, part in parts])
+        self.columns = [tuple(reader.names) for reader in self.readers]
+        ids = evidence.ids_with_evidence(seen)
+        self.with_evidence = [layer for layer, name in enumerate(self.names) if name in ids]
+        self._read: dict[tuple[int, int, str], Any] = {}
+        self._withheld: tuple[int, Any] = (-1, None)
+
+    def column(self, layer: int, group: int, name: str) -> Any:
+        key = (layer, group, name)
+        if key not in self._read:
+            if any(known != group for _, known, _ in self._read):
+                self._read.clear()
+            self._read[key] = self.readers[layer].read_group(group, [name]).column(name)
+        return self._read[key]
+
+    def has(self, layer: int, name: str) -> bool:
+        return name in self.columns[layer]
+
+    def withheld(self, group: int) -> Any:
+        """For each row of a group why nothing of it is shown, or None."""
+        if self._withheld[0] != group:
+            self._withheld = (group, self._marks.in_group(group, self.readers[0].groups[group]).to_pylist())
+        return self._withheld[1]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A row before anything but its verdicts was read."""
+
+    part: _Part
+    group: int
+    row: int
+    layer: int | None
+    """The first layer that dropped it."""
+
+    @property
+    def step(self) -> str | None:
+        return None if self.layer is None else self.part.names[self.layer]
+
+    @property
+    def reason(self) -> str | None:
+        return None if self.layer is None else self._get(self.layer, "drop")
+
+    def is_wanted(self, wanted: _Wanted) -> bool:
+        """The cheap questions first: a text is read only where all others are answered."""
+        if wanted.dropped is not None and (self.step is not None) != wanted.dropped:
+            return False
+        if wanted.dropped is False and self.part.unjudged:
+            return False
+        if wanted.dropped and wanted.by is not None and self.step not in wanted.by:
+            return False
+        if not wanted.records and self.reason in NO_DOCUMENT:
+            return False
+        if wanted.reason is not None and self.reason != wanted.reason:
+            return False
+        if wanted.doc_id is not None and not self._get(0, "doc_id").hex().startswith(wanted.doc_id):
+            return False
+        if (wanted.url is not None or wanted.grep is not None) and self.withheld is not None:
+            return False  # an answer would tell what is not shown
+        if wanted.url is not None and wanted.url not in (self._get(0, "url") or ""):
+            return False
+        if wanted.flagged and not any(self._get(layer, evidence.COLUMN) for layer in self.part.with_evidence):
+            return False
+        return wanted.grep is None or wanted.grep.search(self._text() or "") is not None
+
+    @property
+    def withheld(self) -> str | None:
+        """Why nothing of it is shown, if so."""
+        why: str | None = self.part.withheld(self.group)[self.row]
+        return why
+
+    def whole(self, cuts: bool = False, flagged: bool = False) -> Row:
+        if (listed := self.withheld) is not None:
+            fields = {name: self._get(0, name) if name in withheld.TOLD else None for name in (*COLUMNS, LANGUAGE)}
+            verdict = (self.step, self.reason, withheld.told(listed))
+            return Row({**fields, "locator": withheld.NOWHERE}, *verdict, None, {}, self.part.unjudged, withheld=listed)
+        last = len(self.part.readers) - 1
+        own = self.part.columns[last] if last else ()
+        fields = {name: self._newest(name) if name in REWRITTEN else self._get(0, name) for name in COLUMNS}
+        return Row(
+            {**fields, "language": self._language()},
+            self.step,
+            self.reason,
+            None if self.layer is None else self._get(self.layer, "detail"),
+            self._text(),
+            {name: self._get(last, name) for name in own if name not in ("text", "text_bytes", "drop", "detail")},
+            self.part.unjudged,
+            tuple(self._pieces()) if cuts else (),
+            flags=tuple(self._flags()) if flagged else (),
+        )
+
+    def _newest(self, name: str) -> Any:
+        layers = [layer for layer in range(len(self.part.readers)) if self.part.has(layer, name)]
+        return next((value for layer in reversed(layers) if (value := self._get(layer, name)) is not None), None)
+
+    def _language(self) -> str | None:
+        """As it was measured; what the input says of it is `language_hint`."""
+        for layer, name in reversed(list(enumerate(self.part.names))):
+            if name.rsplit("/", 1)[-1] == LANGUAGE and self.part.has(layer, "label"):
+                label: str | None = self._get(layer, "label")
+                return label
+        return None
+
+    def _pieces(self) -> list[tuple[str, str | None]]:
+        """The newest text before all cuts, in pieces: those that are left, and those that a step cut out."""
+        pieces: list[tuple[bytes, str | None]] = []
+        for layer, name in enumerate(self.part.names):
+            if not self.part.has(layer, "text") or (text := self._get(layer, "text")) is None:
+                continue
+            spans = self._get(layer, "cut_spans") if self.part.has(layer, "cut_spans") else None
+            replaced = self._get(layer, "replaced_spans") if self.part.has(layer, "replaced_spans") else None
+            if pieces and spans is not None:
+                pieces = cut_again(pieces, spans, name)
+            elif pieces and replaced is not None:
+                written = self._get(layer, "replacement_spans")
+                new = [text.encode()[start:stop] for start, stop in zip(written[::2], written[1::2], strict=True)]
+                pieces = replaced_in(cut_again(pieces, replaced, name), replaced, new, name)
+            else:
+                pieces = [(text.encode(), None)]
+        return [(piece.decode("utf-8", "replace"), step) for piece, step in pieces]
+
+    def _flags(self) -> Iterator[Flag]:
+        for layer in self.part.with_evidence:
+            if found := self._get(layer, evidence.COLUMN):
+                yield from evidence.flags_of(self.part.names[layer], found, (self._text(layer) or "").encode())
+
+    def _get(self, layer: int, name: str) -> Any:
+        return self.part.column(layer, self.group, name)[self.row].as_py()
+
+    def _text(self, before: int | None = None) -> str | None:
+        """As the last layer that has a text left it, of all or of those before one; for a page that was dropped before,
+        what there was."""
+        for layer in reversed(range(len(self.part.readers) if before is None else before)):
+            for name in ("text", "html") if layer == 0 else ("text",):
+                if self.part.has(layer, name) and (text := self._get(layer, name)) is not None:
+                    return str(text)
+        return None
+
+
+def _rows_of_part(seen: Seen, document: Document, stage: str | None) -> Iterator[_Found]:
+    part = _Part(seen, document, stage)
+    for group, rows_in_group in enumerate(part.readers[0].groups):
+        drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
+        for row in range(rows_in_group):
+            yield _Found(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))
+
+
+def cut_again(
+    pieces: list[tuple[bytes, str | None]], spans: Sequence[int], step: str
+) -> list[tuple[bytes, str | None]]:
+    """Pieces after another cut; its spans (start, stop, start, stop ...) count the bytes that were left before it."""
+    cuts = list(zip(spans[::2], spans[1::2], strict=True))
+    made: list[tuple[bytes, str | None]] = []
+    at = 0
+    for piece, gone in pieces:
+        if gone is not None:
+            made.append((piece, gone))
+            continue
+        edges = sorted({0, len(piece), *(min(max(edge - at, 0), len(piece)) for edge in spans)})
+        for start, stop in itertools.pairwise(edges):
+            is_cut = any(begin <= at + start and at + stop <= end for begin, end in cuts)
+            made.append((piece[start:stop], step if is_cut else None))
+        at += len(piece)
+    return made
+
+
+def replaced_in(
+    pieces: list[tuple[bytes, str | None]], spans: Sequence[int], written: Sequence[bytes], step: str
+) -> list[tuple[bytes, str | None]]:
+    """Pieces after a cut at `spans`, with what the step has written in the place of each behind what it took away."""
+    made: list[tuple[bytes, str | None]] = []
+    stops = dict(zip(spans[1::2], written, strict=True))
+    at = 0  # in the text before the step
+    for piece, gone in pieces:
+        made.append((piece, gone))
+        if gone is None or gone == step:
+            at += len(piece)
+        if gone == step and at in stops:
+            made.append((stops.pop(at), None))
+    return made

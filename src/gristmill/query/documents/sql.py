@@ -1,0 +1,139 @@
+"""SQL over what a store has of a corpus, by DuckDB: reads, and nothing else.
+
+A query sees the views and no file: DuckDB may open `gristmill://` alone, whose files exist in this process only and
+cannot be written, it loads no extension, and its settings are locked. What spills goes to a folder that is gone
+afterwards.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.query.documents.joined_files import PROTOCOL, JoinedFiles
+from gristmill.query.documents.sql_views import Views, literal, quoted
+from gristmill.query.opening import check_finished
+from gristmill.recipe.checks.mistakes import nearest
+
+BATCH_ROWS = 1 << 14
+_NO_TABLE = re.compile(r"Table with name (.*?) does not exist", re.DOTALL)
+_CATALOGUE = re.compile(r"\bshow\b|information_schema|duckdb_|pg_catalog|sqlite_master")
+_POINTER = re.compile(r"\nLINE \d+:.*", re.DOTALL)
+
+
+class Session:
+    """A corpus to ask."""
+
+    def __init__(self, seen: Seen) -> None:
+        check_finished(seen, "sql")
+        self._duckdb = _duckdb()
+        self._folder = TemporaryDirectory(prefix="gristmill-sql-")
+        self._files = JoinedFiles(seen.store)
+        config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+        self._connection = self._duckdb.connect(":memory:", config=config)
+        self._connection.register_filesystem(self._files)
+        self.views = Views(seen, self._files, self._connection.register)
+        self._there: set[str] = set()
+        for setting in (
+            f"temp_directory = {literal(self._folder.name)}",
+            f"allowed_directories = ['{PROTOCOL}://']",
+            "python_enable_replacements = false",
+            "timezone = 'UTC'",
+            "lambda_syntax = 'ENABLE_SINGLE_ARROW'",  # a view is kept as text, and is written so, whatever it was
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            self._connection.execute(f"set {setting}")
+
+    def ask(self, query: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The answer, which comes batch by batch; UserError tells in one line what is wrong with a query."""
+        self._check(query)
+        with self._told():
+            self._make_views(query)
+            reader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        schema = pa.schema(
+            [field.with_name(name) for field, name in zip(reader.schema, _each_once(reader.schema.names), strict=True)]
+        )
+        return schema, self._batches(reader, schema)
+
+    def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with self._told():
+            for batch in reader:
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors as a user is told them, those of a query and those of the store below it."""
+        try:
+            yield
+        except (self._duckdb.Error, pa.ArrowException, OSError) as error:
+            fault, self._files.fault = self._files.fault, None
+            raise fault or UserError(self._plain(str(error))) from None
+
+    def close(self) -> None:
+        self._connection.close()
+        self._folder.cleanup()
+
+    def _check(self, query: str) -> None:
+        with self._told():
+            statements = self._connection.extract_statements(query)
+        if len(statements) != 1:
+            given = "No query is given" if not statements else f"{len(statements)} queries are given"
+            raise UserError(f"{given} where one is wanted, so nothing was asked. Views: {self._names()}.")
+        kind = statements[0].type.name
+        if kind not in ("SELECT", "EXPLAIN"):
+            raise UserError(
+                f"{kind} changes something, or may, and a corpus is only read here, so nothing was done. Ask with "
+                "select. To write an answer to a file: --csv or --parquet FILE."
+            )
+
+    def _make_views(self, query: str) -> None:
+        """Make the views that a query may mean by its words; all where it asks which there are."""
+        text = query.lower()
+        for name in self.views if _CATALOGUE.search(text) else [name for name in self.views if name.lower() in text]:
+            if name not in self._there:
+                self._connection.execute(f"create view {quoted(name)} as {self.views.query(name)}")
+                self._there.add(name)
+
+    def _plain(self, message: str) -> str:
+        missing = _NO_TABLE.search(message)
+        if missing is not None:
+            name = missing[1].strip('"')
+            near = nearest(name, self.views)
+            meant = f"Did you mean {quoted(near) if '/' in near else near}? " if near else ""
+            return f"There is no view {name}, so nothing was asked. {meant}Views: {self._names()}."
+        plain = " ".join(_POINTER.sub("", message).split())
+        slashed = next((name for name in self.views if "/" in name), None)
+        if slashed is not None and plain.endswith('at or near "/"'):
+            return f"{plain}. A name with a slash stands in quotes: {quoted(slashed)}."
+        return plain
+
+    def _names(self) -> str:
+        return ", ".join(name for name in self.views if "/" not in name)
+
+
+def _each_once(names: Sequence[str]) -> list[str]:
+    """Names of columns; one that was there is numbered, as DuckDB does it in a table: a, a_1."""
+    found: dict[str, int] = {}
+    for name in names:
+        free = name
+        while free in found:
+            found[name] += 1
+            free = f"{name}_{found[name]}"
+        found[free] = 0
+    return list(found)
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise UserError(
+            "SQL needs DuckDB, which is not installed, so nothing was asked. Run: pip install 'gristmill[sql]'"
+        ) from None
+    return duckdb

@@ -1,0 +1,299 @@
+"""The corpus as a dataset for others: files of chosen columns, a card that says what it is, and Croissant metadata.
+
+    README.md                          the card, with the metadata that Hugging Face reads
+    croissant.json                     the same for programs
+    data/train-00000-of-00012.parquet  kept documents in the order of sources and parts
+
+Which rows go into which file follows from the sizes of their texts alone, so any number of workers writes the same
+bytes. All of it is written under another name, which becomes its own at the end: what is there is whole.
+"""
+
+import hashlib
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import zstandard
+
+from gristmill.engine.plan.graph import CORPUS, Node
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.errors import UserError
+from gristmill.places import is_url
+from gristmill.processes import name_of_self, runs
+from gristmill.query.documents.columns import Columns, origin_of
+from gristmill.query.export.croissant import croissant
+from gristmill.query.export.dataset_card import Exported, card
+from gristmill.query.opening import check_finished
+from gristmill.query.removal.audit import recorded_config
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.mistakes import suggest
+from gristmill.stages.scrub import scrub
+from gristmill.store.parquet import join, open_parts
+
+FORMATS = ("parquet", "jsonl.zst")
+FILE_BYTES = 500_000_000
+LEAST_FILE_BYTES = 1_000
+ROW_BYTES = 64
+"""That a document counts beside its text: millions of short ones fill files too."""
+GROUP_BYTES = 16 << 20
+"""Of a row group, before compression."""
+PARTIAL = ".partial"
+_EXACT = ("doc_id", "source", "text")
+"""Columns that need no scrub: ids, names of the recipe, and texts, which the step has scrubbed."""
+_COUNTED = ("source", "license", "language", "text_bytes")
+
+Stretch = tuple[Document, int, int]
+"""Rows of a part, dropped ones counted."""
+
+
+@dataclass
+class _Written:
+    """What is known of a file when it is written."""
+
+    name: str
+    rows: int = 0
+    file_bytes: int = 0
+    sha256: str = ""
+    sources: Counter[str] = field(default_factory=Counter)
+    text_bytes: Counter[str] = field(default_factory=Counter)
+    """By source."""
+    licenses: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    """By source and license."""
+    languages: Counter[str] = field(default_factory=Counter)
+    replaced: Counter[str] = field(default_factory=Counter)
+    """Values that scrub changed, by column."""
+
+
+def export(
+    seen: Seen,
+    out: Path | str,
+    file_format: str = "parquet",
+    columns: Sequence[str] | None = None,
+    file_bytes: int = FILE_BYTES,
+    workers: int = 1,
+    track: Callable[[Iterator[object], int], Iterator[object]] = lambda items, _: items,
+) -> Exported:
+    """Write the export; UserError where it cannot be, and then nothing is left behind.
+
+    `track` goes through the files as they are done, of so many.
+    """
+    if file_format not in FORMATS:
+        raise UserError(f"--format {file_format} is not known. {suggest(file_format, FORMATS, 'Formats')}")
+    if file_bytes < LEAST_FILE_BYTES:
+        raise UserError(f"--file-size {file_bytes} is too small for a file: {LEAST_FILE_BYTES} bytes at least.")
+    folder = _free(out)
+    check_finished(seen, "export")
+    chosen = Columns(seen, columns)
+    names = chosen.schema.names
+    read = Columns(seen, [*names, *(name for name in _COUNTED if name not in names)])
+    files = list(_cut(read, file_bytes))
+    if not files:
+        raise UserError(f"{seen.told} keeps no document, so there is nothing to export. gristmill funnel shows why.")
+    configs = scrub_configs(seen)
+    temporary = _temporary(folder)
+    try:
+        (temporary / "data").mkdir(parents=True)
+        work = [
+            (temporary, f"data/train-{number:05}-of-{len(files):05}.{file_format}", stretches)
+            for number, stretches in enumerate(files)
+        ]
+        write = _write_parquet if file_format == "parquet" else _write_lines
+        with ThreadPoolExecutor(max(workers, 1)) as pool:
+            done = pool.map(lambda one: _write(read, chosen.schema, write, configs, *one), work)
+            written = [one for one in track(done, len(work)) if isinstance(one, _Written)]
+        told = _told(seen, file_format, chosen.schema, written, frozenset(configs))
+        (temporary / "README.md").write_text(card(seen, told), encoding="utf-8")
+        (temporary / "croissant.json").write_bytes(croissant(told))
+        os.rename(temporary, folder)
+    except OSError as error:
+        raise UserError(
+            f"--out {folder} cannot be written: {error.strerror or error}. Nothing is left of it. Make room, or name "
+            "another folder."
+        ) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return told
+
+
+def _free(out: Path | str) -> Path:
+    """The folder, which is not there or empty."""
+    if is_url(str(out)):
+        raise UserError(f"--out {out}: an export is written to a folder of this machine, so nothing was done. Copy it.")
+    folder = Path(os.path.abspath(out))
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise UserError(f"--out {out} cannot be a folder: {cause}. Nothing was done. Name another.") from None
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        fact = "is not empty" if folder.is_dir() else "is a file"
+        raise UserError(f"--out {out} {fact}, and nothing is overwritten, so nothing was done. Name another folder.")
+    if not folder.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {folder.parent}, so nothing was done. Make it first.")
+    return folder
+
+
+def _temporary(folder: Path) -> Path:
+    """Where it is written; what a process that is gone left of its own goes first."""
+    for left in folder.parent.glob(f".{folder.name}.*{PARTIAL}"):
+        if runs(left.name.removeprefix(f".{folder.name}.").removesuffix(PARTIAL)) is False:
+            shutil.rmtree(left, ignore_errors=True)
+    return folder.parent / f".{folder.name}.{name_of_self()}{PARTIAL}"
+
+
+def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
+    """The rows of each file, by the bytes of texts that are kept. Only verdicts and sizes are read."""
+    file: list[Stretch] = []
+    held = 0
+    for document in read.parts:
+        sizes = np.concatenate([np.zeros(0, np.int64), *_sizes(read.seen, document)])
+        rows = np.flatnonzero(sizes)
+        sums = np.concatenate([[0], np.cumsum(sizes[rows])])
+        first = 0
+        while first < len(rows):
+            last = int(np.searchsorted(sums, sums[first] + file_bytes - held, "right")) - 1
+            if last <= first and not file:
+                last = first + 1  # one that is larger than a file should be has one for itself
+            if last > first:
+                file.append((document, int(rows[first]), int(rows[last - 1]) + 1))
+                held += int(sums[last] - sums[first])
+                first = last
+            if first < len(rows):
+                yield file
+                file, held = [], 0
+    if file:
+        yield file
+
+
+def _sizes(seen: Seen, document: Document) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """What each row counts; dropped ones nothing."""
+    at = (document.source, document.order)
+    ((layer, column),) = origin_of(seen, document.source, "text_bytes", True).layers
+    text = document.part if layer == INGEST else seen.made[layer].layers[at][0]
+    verdict = seen.made[f"{document.source}/{CORPUS}"].layers[at][0]
+    for batch in join(open_parts(seen.store, [text, verdict]), [(0, column, "bytes"), (1, "drop", "drop")]):
+        kept = batch.column("drop").is_null().to_numpy(zero_copy_only=False)
+        sizes = pc.fill_null(batch.column("bytes"), 0).to_numpy(zero_copy_only=False)
+        yield np.where(kept, sizes + ROW_BYTES, 0)
+
+
+def _write(
+    read: Columns,
+    schema: pa.Schema,
+    write: Callable[[Path, pa.Schema, Iterator[pa.Table]], None],
+    configs: Mapping[str, scrub.Config],
+    folder: Path,
+    name: str,
+    stretches: Sequence[Stretch],
+) -> _Written:
+    made = _Written(name)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for document, start, stop in stretches:
+            for batch in read.read(document, (start, stop)):
+                if document.source in configs:
+                    batch = scrub_batch(batch, configs[document.source], made.replaced)
+                _count(made, batch)
+                yield batch.select(schema.names)
+
+    path = folder / name
+    write(path, schema, _grouped(batches()))
+    made.file_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        made.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return made
+
+
+def scrub_configs(seen: Seen) -> dict[str, scrub.Config]:
+    """The settings of the last step `scrub` of each source that has one."""
+    found = {}
+    for source, chain in seen.chains.items():
+        for node in (seen.nodes[step] for step in chain if seen.nodes[step].name == "scrub"):
+            config = node.config if isinstance(node, Node) else recorded_config(seen, node, scrub)
+            if not isinstance(config, scrub.Config):
+                raise UserError(
+                    f"The store has no copy of a folder that {node.id} names, so columns beside the text cannot be "
+                    "scrubbed, and nothing was written. Name the recipe in place of the run."
+                )
+            found[source] = config
+    return found
+
+
+def scrub_batch(
+    batch: pa.RecordBatch, config: scrub.Config, replaced: Counter[str], exact: Collection[str] = _EXACT
+) -> pa.RecordBatch:
+    """The batch as it may leave the store; values that change are counted by column."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        after, changed = (column, 0) if name in exact else scrub.scrub_column(column, config)
+        replaced[name] += changed
+        columns.append(after)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _count(made: _Written, batch: pa.RecordBatch) -> None:
+    made.rows += batch.num_rows
+    source = batch.column("source")[0].as_py()  # a batch is of one part
+    made.sources[source] += batch.num_rows
+    made.text_bytes[source] += pc.sum(batch.column("text_bytes")).as_py() or 0
+    for entry in pc.value_counts(batch.column("license")).to_pylist():
+        made.licenses[source, entry["values"]] += entry["counts"]
+    for entry in pc.value_counts(batch.column("language").drop_null()).to_pylist():
+        made.languages[entry["values"]] += entry["counts"]
+
+
+def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together until there is enough for a row group."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= GROUP_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _write_parquet(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table, row_group_size=table.num_rows)
+
+
+def _write_lines(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:
+    with path.open("wb") as file, zstandard.ZstdCompressor(level=3).stream_writer(file) as out:
+        for table in tables:
+            for batch in table.to_batches():
+                out.write(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist()))
+
+
+def _told(
+    seen: Seen, file_format: str, schema: pa.Schema, written: Sequence[_Written], scrubbed: frozenset[str]
+) -> Exported:
+    """What all files together are."""
+    names = ("sources", "text_bytes", "licenses", "languages", "replaced")
+    sums: Mapping[str, Counter[object]] = {name: Counter() for name in names}
+    for one in written:
+        for name, counts in sums.items():
+            counts.update(getattr(one, name))
+    return Exported(
+        seen.name,
+        file_format,
+        schema,
+        {one.name: (one.file_bytes, one.sha256, one.rows) for one in written},
+        scrubbed,
+        *(dict(sorted(counts.items(), key=lambda item: str(item[0]))) for counts in sums.values()),  # type: ignore[arg-type]
+    )

@@ -1,0 +1,117 @@
+"""Evidence of decontamination: where documents hold items of an eval suite, with the texts of both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gristmill.engine.plan.graph import NodeFacts
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+
+if TYPE_CHECKING:  # a tenth of the time that any command takes to start, for what one option shows
+    from gristmill.stages.decontaminate.eval_suite import Opened
+    from gristmill.stages.decontaminate.suite.form import Item
+
+STEP = "decontaminate"
+COLUMN = "evidence"
+_SUITE = "eval_suite"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A stretch of a document that is of an item."""
+
+    step: str
+    benchmark: str
+    item: str
+    """Its id in the benchmark."""
+    piece: str
+    """Of the item: question, answer, code, choices or context."""
+    rule: str
+    coverage: float
+    """The share of the piece that is there."""
+    whole: bool
+    """Whether the document has the question with its answer, half of its choices, or its code."""
+    start: int
+    """In bytes of the text before the step."""
+    stop: int
+    passage: str
+
+
+def ids_with_evidence(seen: Seen) -> set[str]:
+    """The steps whose layers have evidence."""
+    return {node.id for node in seen.nodes.values() if node.name == STEP}
+
+
+def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) -> tuple[Flag, ...]:
+    """What a row of the layer says, with passages of the text before the step: the most of an item first."""
+    flags = [
+        Flag(step=step, passage=text[one["start"] : one["stop"]].decode("utf-8", "replace"), **one)
+        for one in found or ()
+    ]
+    return tuple(
+        sorted(flags, key=lambda one: (not one.whole, -one.coverage, one.benchmark, one.item, one.start, one.rule))
+    )
+
+
+def evidence_steps(seen: Seen) -> list[NodeFacts]:
+    """The steps that write evidence, or a UserError."""
+    found = [node for node in seen.nodes.values() if node.name == STEP]
+    if not found:
+        raise UserError(
+            f"{seen.told} has no step {STEP}, so there is no evidence of eval items. Add - {STEP}: {{suite: FOLDER}} "
+            "to its steps (docs/decontaminate.md)."
+        )
+    return found
+
+
+def part_of_step(step: str, name: str) -> str:
+    """The id of a stage that runs before a decontamination and for it alone."""
+    route, _, own = step.rpartition("/")
+    return f"{route}/{own.replace(STEP, name, 1)}"
+
+
+class Suites:
+    """The suites that documents of a run were compared with, each read once."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+        self._opened: dict[str, Opened] = {}
+        self._items: dict[str, dict[tuple[str, str], Item]] = {}
+
+    def of(self, step: str) -> "Opened":
+        if step not in self._opened:
+            made = self._seen.made[part_of_step(step, _SUITE)].model
+            if made is None:
+                raise UserError(
+                    f"the eval suite of {step} is not in {self._seen.store.uri}, so its items cannot be shown. "
+                    f"{self._seen.to_finish}"
+                )
+            from gristmill.stages.decontaminate.eval_suite import open_suite
+
+            self._opened[step] = open_suite(self._seen.store.local_path(made))
+        return self._opened[step]
+
+    def item(self, flag: Flag) -> "Item":
+        if flag.step not in self._items:
+            known = self.of(flag.step).items.values()
+            self._items[flag.step] = {(one.item.benchmark, one.item.id): one.item for one in known}
+        return self._items[flag.step][flag.benchmark, flag.item]
+
+
+def text_of(item: "Item", flag: Flag) -> str:
+    """The piece of an item that a flag is about; of several, the one with the most words of the passage."""
+    value: str | tuple[str, ...] = getattr(item, flag.piece)
+    if isinstance(value, str):
+        return value
+    words = set(flag.passage.lower().split())
+    return max(value, key=lambda text: len(words.intersection(text.lower().split())) / (len(text.split()) or 1))
+
+
+def plain(flag: Flag, item: "Item") -> dict[str, Any]:
+    """A flag with its item, for a program."""
+    return {
+        **{name: value for name, value in flag.__dict__.items() if name != "item"},
+        "item": {"id": item.id, "digest": item.digest, **dict(list(item._asdict().items())[2:])},
+        "text": text_of(item, flag),
+    }

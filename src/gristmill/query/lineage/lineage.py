@@ -1,0 +1,251 @@
+"""The life of a document: where it came from, what every step said of it and cut out of it, and where it is now."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import Gone, UserError
+from gristmill.query.documents.documents import COLUMNS, cut_again
+from gristmill.query.documents.layers import Layers
+from gristmill.query.documents.lookup import Place, find
+from gristmill.query.lineage import evidence
+from gristmill.query.lineage.evidence import Flag
+from gristmill.query.lineage.origin import Origin, origin_of
+from gristmill.query.takedown import withheld
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.sections.shards import GROUPS, TOKENS
+from gristmill.recipe.sections.tokenizer import TOKENIZER
+from gristmill.store.store import Store
+
+_NO_SCORES = {
+    "shingles",
+    "replaced_spans",
+    "replacement_spans",
+    "text",
+    "html",
+    "text_bytes",
+    "drop",
+    "detail",
+    "cut_spans",
+    "ids",
+    "sampled",
+}
+"""Columns of a layer that are told in another way, or are no measure of a document."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A stretch that a step took out of a text."""
+
+    start: int
+    """In bytes of the text before the step."""
+    stop: int
+    text: str
+
+
+@dataclass(frozen=True)
+class StepTaken:
+    """What a step made of a document."""
+
+    step: str
+    reason: str | None
+    """Why it dropped it; None: it did not."""
+    detail: str | None
+    scores: Mapping[str, Any]
+    """What it wrote of it besides."""
+    bytes_before: int | None
+    """Of its text, or of its markup where it had none yet; None where the step does not write texts."""
+    bytes_after: int | None
+    cuts: tuple[Cut, ...]
+    flags: tuple[Flag, ...]
+    """What it found of eval items, the most of one first."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Copies of which one is kept."""
+
+    step: str
+    id: str
+    """doc_id of the keeper."""
+    size: int
+    similarity: Any
+    """To its neighbours in the cluster, as the step measured it."""
+    is_keeper: bool
+    keeper: str | None
+    """Locator of the keeper; None where this run does not have it."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A finished run of the store that holds the document."""
+
+    recipe: str
+    version: str
+    names: tuple[str, ...]
+    """Given to it by `run --tag`."""
+    ended: str
+
+
+@dataclass(frozen=True)
+class Life:
+    """All that is known of a document."""
+
+    doc_id: str
+    source: str
+    fields: Mapping[str, Any]
+    """What the reader knew: address, snapshot, license and so on."""
+    origin: Origin
+    steps: tuple[StepTaken, ...]
+    """In their order, as far as it came."""
+    dropped_by: str | None
+    clusters: tuple[Cluster, ...]
+    text: str | None
+    """As the last step left it."""
+    tokens: int | None
+    """With the one at its end; None where it has none."""
+    tokenizer: str | None
+    """Hash of the file of the tokenizer."""
+    group: str | None
+    """Of shards; its tier and weight are in the name."""
+    withheld: str | None = None
+    """Why nothing else is told of it than id, source and verdict."""
+
+
+def life_of(seen: Seen, place: Place) -> Life:
+    """What the layers of a run say of a document."""
+    layers = Layers(seen, place.document)
+    if (listed := withheld.list_of(seen, place.document, place.row)) is not None:
+        return _withheld(layers, place, listed)
+    row = layers.row(INGEST, place.row)
+    after = layers.row(INGEST, place.row + 1) if place.row + 1 < layers.rows else None
+    steps = tuple(_steps(layers, place.row, evidence.ids_with_evidence(seen)))
+    texts = [layer for layer in layers if layers.has(layer, "text")]
+    text = next((one for layer in reversed(texts) if (one := layers.value(layer, "text", place.row))), None)
+    encoded, grouped = (_named(layers, name) for name in (TOKENS, GROUPS))
+    return Life(
+        place.doc_id.hex(),
+        place.document.source,
+        {name: row[name] for name in COLUMNS if name not in ("doc_id", "source")},
+        origin_of(seen, place.document, row, after),
+        steps,
+        next((step.step for step in steps if step.reason is not None), None),
+        tuple(_clusters(seen, layers, place)),
+        text,
+        None if encoded is None else layers.value(encoded, "tokens", place.row),
+        _tokenizer(seen) if encoded is not None else None,
+        None if grouped is None else layers.value(grouped, "group", place.row),
+    )
+
+
+def _withheld(layers: Layers, place: Place, listed: str) -> Life:
+    """What is told of a document of which nothing is shown."""
+    step = layers.dropped_by(place.row)
+    taken = []
+    if step is not None:
+        reason = layers.value(step, "drop", place.row)
+        taken = [StepTaken(step, reason, withheld.told(listed), {}, None, None, (), ())]
+    fields = {name: None for name in COLUMNS if name not in withheld.TOLD} | {"locator": withheld.NOWHERE}
+    origin = Origin(withheld.NOWHERE, None, None, "the whole file", None)
+    verdict = (tuple(taken), step)
+    return Life(place.doc_id.hex(), place.document.source, fields, origin, *verdict, (), None, None, None, None, listed)
+
+
+def _named(layers: Layers, name: str) -> str | None:
+    return next((layer for layer in layers if layer.rpartition("/")[2] == name), None)
+
+
+def _steps(layers: Layers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
+    """From the reader to the step that dropped it, or to the last."""
+    before: bytes | None = None
+    for layer in layers:
+        if layer.rpartition("/")[2] == CORPUS:
+            continue
+        read = layers.row(layer, row)
+        found = read.pop(evidence.COLUMN) if layer in with_evidence else None
+        written = next((read[name] for name in ("text", "html") if read.get(name) is not None), None)
+        after = None if written is None else str(written).encode()
+        scores = {name: value for name, value in read.items() if name not in _NO_SCORES and value is not None}
+        yield StepTaken(
+            layer,
+            read["drop"],
+            read["detail"],
+            {} if layer == INGEST else scores,
+            None if after is None or before is None else len(before),
+            None if after is None else len(after),
+            tuple(_cuts(before, read.get("cut_spans"))),
+            evidence.flags_of(layer, found, before or b""),
+        )
+        if read["drop"] is not None:
+            return
+        before = after or before
+
+
+def _cuts(before: bytes | None, spans: list[int] | None) -> Iterator[Cut]:
+    if before is None or not spans:
+        return
+    at = 0
+    for piece, gone in cut_again([(before, None)], spans, "cut"):
+        if gone is not None:
+            yield Cut(at, at + len(piece), piece.decode("utf-8", "replace"))
+        at += len(piece)
+
+
+def _clusters(seen: Seen, layers: Layers, place: Place) -> Iterator[Cluster]:
+    for layer in layers:
+        if not layers.has(layer, "cluster") or layers.value(layer, "cluster", place.row) is None:
+            continue
+        keeper = layers.value(layer, "cluster", place.row)
+        others = find(seen, doc_id=keeper.hex()) if keeper != place.doc_id else []
+        locator = layers.value(INGEST, "locator", place.row)
+        if others and withheld.list_of(seen, others[0].document, others[0].row) is not None:
+            locator = withheld.NOWHERE
+        elif others:
+            locator = Layers(seen, others[0].document).value(INGEST, "locator", others[0].row)
+        elif keeper != place.doc_id:
+            locator = None
+        size, similarity = (layers.value(layer, name, place.row) for name in ("cluster_size", "similarity"))
+        yield Cluster(layer, keeper.hex(), size, similarity, keeper == place.doc_id, locator)
+
+
+def _tokenizer(seen: Seen) -> str | None:
+    for node in seen.nodes.values():
+        if node.name == TOKENIZER and (part := seen.made[node.id].model) is not None:
+            return part.hash
+    return None
+
+
+def versions_with(
+    store: Store, ids: Sequence[str], note: Callable[[str], None] = lambda _: None
+) -> dict[str, list[Version]]:
+    """Of each document the finished runs of a store whose corpus has it, the newest first; each version once."""
+    found: dict[str, list[Version]] = {doc_id: [] for doc_id in ids}
+    known: set[str] = set()
+    names = version_names(store)
+    for record in finished_runs(store) if ids else ():
+        if record["version"] is None or record["version"] in known:
+            continue
+        known.add(record["version"])
+        try:
+            seen = see_record(store, f"{store.uri}@{record['version']}", record)
+        except Gone:  # it holds nothing any more
+            continue
+        except UserError as error:
+            note(f"Passed over: {error}")
+            continue
+        version = Version(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
+        for doc_id in {place.doc_id.hex() for place in find(seen, doc_id=list(ids)) if place.is_kept}:
+            found[doc_id].append(version)
+    return found
+
+
+def best_of(places: Sequence[Place]) -> list[Place]:
+    """Those that are what was asked for to the byte, where there are some; else the ones that are most like it."""
+    by_id = {place.doc_id: place for place in reversed(places)}
+    found = [place for place in places if by_id[place.doc_id] is place]
+    exact = [place for place in found if place.similarity is None]
+    best = max((place.similarity or 0.0 for place in found), default=0.0)
+    return exact or [place for place in found if place.similarity == best]

@@ -1,0 +1,156 @@
+"""Where a document came from: the input file, and the stretch of it that is its record.
+
+A document's id is a hash of its source, file, position and key (`engine/work/read.py`), so the id tells whether a
+position is the right one. The locator has it where the record has no key of its own; otherwise the file is read again,
+by the reader that read it, until the record comes.
+"""
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gristmill.engine.plan.inputs import work_of
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.work.read import id_of, records_of
+from gristmill.engine.work.task import Read
+from gristmill.places import shown
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+
+_IN_LOCATOR = re.compile(r"(\d{1,18})(?:\+(\d{1,18}))?")
+"""A position, or that of a frame and the number of the record in it."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A stretch of an input file."""
+
+    file: str
+    """Its name below the root of the source."""
+    start: int | None
+    """None where only the input could tell, and it is not there."""
+    stop: int | None
+    """Where the next record begins; None: at the end of the file, or not known."""
+    unit: str
+    """What start and stop count."""
+    sha256: str | None
+    """Of the whole file, as it was read."""
+
+
+@dataclass(frozen=True)
+class Reread:
+    """A record as the reader gives it now."""
+
+    work: Read
+    name: str
+    record: Record
+    stop: int | None
+    """Where the next one begins."""
+
+
+def read_again(run: Run, document: Document, wanted: Mapping[bytes, str]) -> dict[bytes, Reread]:
+    """Records of a document part, by the ids of their documents; `wanted` has their locators.
+
+    A file of which several are wanted is read once; nothing is read of it before the only one whose position is known.
+    """
+    source = run.graph.recipe.sources[document.source]
+    inputs = run.inputs[document.source]
+    work, _ = work_of(source, inputs, inputs.groups[document.order[0]], None)
+    found: dict[bytes, Reread] = {}
+    for piece in work.pieces:
+        here = {
+            doc_id: position_of(document.source, piece.name, doc_id, locator)
+            for doc_id, locator in wanted.items()
+            if locator.startswith(f"{shown(piece.name)}#")
+        }
+        if here:
+            found |= _read_piece(replace(work, pieces=(piece,), share=None), piece, here)
+    return found
+
+
+def _read_piece(work: Read, piece: Piece, wanted: Mapping[bytes, int | None]) -> dict[bytes, Reread]:
+    known = [position for position in wanted.values() if position is not None]
+    if len(known) == len(wanted) and not any(_is_within(piece, position) for position in known):
+        return {}
+    if len(wanted) == 1 and known:
+        work = replace(work, pieces=(replace(piece, start=known[0]),))
+    found: dict[bytes, Reread] = {}
+    last: bytes | None = None
+    for name, record in records_of(work):
+        if last is not None:
+            found[last] = replace(found[last], stop=record.position)
+            last = None
+        if len(found) == len(wanted):
+            break
+        doc_id = id_of(work.source, name, record)
+        if doc_id in wanted:
+            found[doc_id], last = Reread(work, name, record, None), doc_id
+    return found
+
+
+def _is_within(piece: Piece, position: int) -> bool:
+    return piece.start <= position and (piece.stop is None or position < piece.stop)
+
+
+def position_of(source: str, name: str, doc_id: bytes, locator: str) -> int | None:
+    """As the locator has it, where it does."""
+    key = locator.removeprefix(f"{shown(name)}#")
+    numbers = _IN_LOCATOR.fullmatch(key)
+    if numbers is None:
+        return None
+    position = int(numbers[1]) + int(numbers[2] or 0)
+    for record in (Record(position), Record(position, key)):
+        if id_of(source, name, record) == doc_id:
+            return position
+    return None
+
+
+def origin_of(seen: Seen, document: Document, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> Origin:
+    """The stretch that a row came from; `after` is the next row of its part, which tells where it ends.
+
+    Of a run that is looked at without its recipe, no more is known than the store tells.
+    """
+    doc_id, locator = row["doc_id"], row["locator"]
+    files = _files(seen, document.source)
+    for name in sorted((one for one in files if locator.startswith(f"{shown(one)}#")), key=len, reverse=True):
+        start = position_of(document.source, name, doc_id, locator)
+        stop = None
+        if start is not None and after is not None and after["locator"].startswith(f"{shown(name)}#"):
+            stop = position_of(document.source, name, after["doc_id"], after["locator"])
+        if (start is None or stop is None) and isinstance(seen, Run):
+            again = read_again(seen, document, {doc_id: locator}).get(doc_id)
+            if again is None:
+                continue
+            start, stop = again.record.position, again.stop
+        return Origin(shown(name), start, stop, unit_of(seen, document.source), files[name])
+    return Origin(locator.rpartition("#")[0], None, None, unit_of(seen, document.source), None)
+
+
+def unit_of(seen: Seen, source: str) -> str:
+    """What positions of a source count."""
+    if isinstance(seen, Run):
+        module: Any = importlib.import_module(seen.graph.recipe.sources[source].module)
+    else:
+        assert seen.record is not None
+        stage = str(seen.record["nodes"][f"{source}/{INGEST}"]["identity"]["stage"])
+        module = importlib.import_module(f"gristmill.stages.{stage}") if stage.startswith("ingest.") else None
+    return str(getattr(module, "POSITIONS", "positions of the reader"))
+
+
+def _files(seen: Seen, source: str) -> dict[str, str | None]:
+    """The names of a source's input files, and what they hold."""
+    if isinstance(seen, Run):
+        inputs = seen.inputs[source]
+        return {file.name: inputs.content[uri].sha256 for uri, file in inputs.files.items() if uri in inputs.content}
+    assert seen.record is not None
+    recorded: Mapping[str, str] = seen.record["nodes"][f"{source}/{INGEST}"].get("files", {})
+    return {_as_named(name): digest for name, digest in recorded.items()}
+
+
+def _as_named(name: str) -> str:
+    """A name as it was before `exact` wrote it."""
+    return re.sub("\0([0-9a-f]{2})", lambda found: chr(0xDC00 + int(found[1], 16)), name)

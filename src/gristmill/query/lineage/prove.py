@@ -1,0 +1,194 @@
+"""From the bytes of an input file to the tokens of a shard, done again for one document and compared at every step.
+
+    the record    read again by its reader, from where it lies in the file, whose blocks are compared with their hashes
+    a map step    run again on the one row, with the models and copies of files that the store keeps
+    an exchange   answers for a row come from all documents, so they are taken as they are recorded; what it cut out of
+                  a text is cut out again
+    tokens        a map step; the pieces in the shards are compared with what it gives
+
+So each layer follows from those before it, and the first from the file.
+"""
+
+import importlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.counted import counted
+from gristmill.engine.files.config_files import local_copies, with_copies
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Document
+from gristmill.engine.work.borders import check_answers
+from gristmill.engine.work.read import rows_of
+from gristmill.engine.work.rows import model_paths
+from gristmill.query.documents.documents import cut_again
+from gristmill.query.documents.layers import Layers
+from gristmill.query.documents.lookup import Place
+from gristmill.query.lineage.origin import Reread, read_again
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.sections.shards import TOKENS
+from gristmill.schema import DOCUMENTS
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.stage_interface import schema_of
+from gristmill.store.parquet import text_bytes
+
+Array = np.ndarray[Any, Any]
+
+
+class Differs(Exception):
+    """Something does not follow from what came before it."""
+
+    def __init__(self, where: str, fact: str) -> None:
+        super().__init__(f"{where}: {fact}")
+        self.where, self.fact = where, fact
+
+
+@dataclass(frozen=True)
+class ShardPiece:
+    """Some tokens of a document as they lie in a shard."""
+
+    where: str
+    """For people: group, shard and row."""
+    doc_offset: int
+    """Where in the tokens of the document it begins."""
+    ids: Array
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was done again and came out the same."""
+
+    record: Reread
+    steps: tuple[str, ...]
+    """Run again."""
+    recorded: tuple[str, ...]
+    """Whose answers were taken as they are."""
+    tokens: int
+    """That were compared in shards."""
+
+
+class Prover:
+    """Proves documents of a run; `places` are all that will be asked for, so that each file is read once."""
+
+    def __init__(self, run: Run, places: Sequence[Place]) -> None:
+        self._run, self._places = run, places
+        self._layers: Layers | None = None
+        self._again: dict[bytes, Reread] = {}
+        self._configs: dict[str, StageConfig] = {}
+
+    def prove(self, place: Place, pieces: Sequence[ShardPiece] = ()) -> Proof:
+        """Raises Differs at the first thing that is otherwise."""
+        layers = self._of_part(place.document)
+        record = self._record(layers, place)
+        steps, recorded, texts = [], [], None
+        for layer in layers:
+            texts = _text(layers, layer, place.row, texts)
+            if layer == INGEST:
+                continue
+            node = self._run.graph.nodes[layer]
+            if node.kind == "map":
+                self._map(layers, node, place.row)
+                steps.append(layer)
+            else:
+                recorded.append(layer)
+        return Proof(record, tuple(steps), tuple(recorded), self._pieces(layers, place, pieces))
+
+    def _of_part(self, document: Document) -> Layers:
+        if self._layers is None or self._layers.document is not document:
+            self._layers = Layers(self._run, document)
+            here = [place for place in self._places if place.document is document]
+            wanted = {place.doc_id: self._layers.value(INGEST, "locator", place.row) for place in here}
+            self._again = read_again(self._run, document, wanted)
+        return self._layers
+
+    def _record(self, layers: Layers, place: Place) -> Reread:
+        again = self._again.get(place.doc_id)
+        locator = layers.value(INGEST, "locator", place.row)
+        if again is None:
+            raise Differs(locator, "the reader no longer gives a record there of which this document could be")
+        now = rows_of(again.work, [(again.name, again.record)])
+        for name in DOCUMENTS.names:
+            _compare(locator, name, now.column(name), layers.cell(INGEST, name, place.row))
+        return again
+
+    def _map(self, layers: Layers, node: Node, row: int) -> None:
+        view = node.views[layers.document.source]
+        is_hidden = any(layers.value(view.layers[gate], "drop", row) is not None for gate in view.gates)
+        module = importlib.import_module(node.module)
+        promised = schema_of(module, node.config)
+        if is_hidden:
+            expected: dict[str, pa.Array] = {name: pa.nulls(1, promised.field(name).type) for name in promised.names}
+        else:
+            columns = [layers.cell(view.layers[layer], column, row) for layer, column, _ in view.columns]
+            batch = pa.RecordBatch.from_arrays(columns, names=[name for *_, name in view.columns])
+            models = model_paths(self._run.models(node, layers.document.source), self._run.store)
+            answers = module.apply(batch, self._config(node), **models)
+            answers = check_answers(answers, 1, node.module, promised)
+            expected = dict(zip(promised.names, answers.columns, strict=True))
+        if "text" in promised.names:
+            expected["text_bytes"] = text_bytes(expected["text"])
+        for name, value in expected.items():
+            _compare(node.id, name, value, layers.cell(node.id, name, row))
+
+    def _config(self, node: Node) -> StageConfig:
+        """With the store's copies in the place of the files that it names."""
+        if node.id not in self._configs:
+            copies = local_copies(node.files, self._run.store)
+            self._configs[node.id] = with_copies(node.config, copies) if copies else node.config
+        return self._configs[node.id]
+
+    def _pieces(self, layers: Layers, place: Place, pieces: Sequence[ShardPiece]) -> int:
+        encoded = next((layer for layer in layers if layer.rpartition("/")[2] == TOKENS), None)
+        data = None if encoded is None else layers.value(encoded, "ids", place.row)
+        held = 0
+        for piece in pieces:
+            if data is None:
+                raise Differs(piece.where, "the shard has tokens of a document that has none")
+            ids = np.frombuffer(data, piece.ids.dtype)
+            wanted = ids[piece.doc_offset : piece.doc_offset + len(piece.ids)]
+            if not np.array_equal(wanted, piece.ids):
+                raise Differs(
+                    piece.where, f"the shard has other tokens than those from {piece.doc_offset:,} on of the document"
+                )
+            held += len(piece.ids)
+        if pieces and data is not None and held * pieces[0].ids.itemsize != len(data):
+            raise Differs(encoded or TOKENS, f"the document has other tokens than the {held:,} that lie in shards")
+        return held
+
+
+def _text(layers: Layers, layer: str, row: int, before: bytes | None) -> bytes | None:
+    """The text after a layer; where the layer says what it cut, that is cut out of the text before it, and compared."""
+    if not layers.has(layer, "text") or (text := layers.value(layer, "text", row)) is None:
+        return before
+    after = str(text).encode()
+    if before is not None and layers.has(layer, "cut_spans") and (spans := layers.value(layer, "cut_spans", row)):
+        left = b"".join(piece for piece, gone in cut_again([(before, None)], spans, layer) if gone is None)
+        if left != after:
+            raise Differs(layer, "what is left of the text is not what its cuts leave of it")
+    return after
+
+
+def _compare(where: str, name: str, now: pa.Array, stored: pa.Array) -> None:
+    one, other = now[0].as_py(), stored[0].as_py()
+    if not _is_same(one, other):
+        raise Differs(where, f"{name} is {_short(other)} in the store, and comes out as {_short(one)}")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
+    return bool(one == other)
+
+
+def _short(value: Any) -> str:
+    told = value.hex() if isinstance(value, bytes) else repr(value)
+    return told if len(told) <= 80 else f"{told[:60]}... ({counted(len(told), 'character')})"

@@ -1,0 +1,143 @@
+"""The items of eval suites that documents of a run hold: an evaluation can report clean and touched ones apart."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gristmill.engine.publish.run_record import last_finished
+from gristmill.engine.schedule.seen import Seen
+from gristmill.errors import UserError
+from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps, part_of_step
+from gristmill.recipe.checks.mistakes import listed, suggest
+from gristmill.stages.decontaminate.eval_suite import Opened
+from gristmill.store.parquet import PartReader
+
+
+@dataclass
+class Touched:
+    """An item of which documents hold so much that they were flagged."""
+
+    benchmark: str
+    id: str
+    digest: str
+    """Of its content: who it is, whatever its id."""
+    documents: int = 0
+    coverage: float = 0.0
+    """The most that a document has of one of its pieces."""
+    whole: bool = False
+    """Whether a document has it with its answer, half of its choices, or its code."""
+    rules: set[str] = field(default_factory=set)
+
+
+@dataclass
+class OfBenchmark:
+    """What documents hold of a benchmark."""
+
+    benchmark: str
+    items: int
+    """In the suite."""
+    removed: int = 0
+    """Documents that were dropped with items in them."""
+    cut: int = 0
+    """Documents that stay without what was of items."""
+    rules: dict[str, int] = field(default_factory=dict)
+    """Documents that were flagged by each rule."""
+    touched: dict[str, Touched] = field(default_factory=dict)
+    """By id, in the order of the suite."""
+    let_go: dict[str, int] = field(default_factory=dict)
+    """By id, findings that did not count, as so many documents have the same words."""
+    unprotected: list[str] = field(default_factory=list)
+    """Ids of items that were not looked for: they are neither clean nor touched."""
+
+
+@dataclass
+class OfSuite:
+    """What documents hold of a suite."""
+
+    suite: Opened
+    benchmarks: dict[str, OfBenchmark]
+
+
+def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
+    """Of every suite that a run was compared with, by hash; steps with the same one are taken together."""
+    suites = Suites(seen)
+    found: dict[str, OfSuite] = {}
+    steps = evidence_steps(seen)
+    waiting = [node.id for node in steps if node.id in seen.unfinished()]
+    if waiting:
+        raise UserError(
+            f"{listed(waiting, 10)} has not run as the recipe is now, so nobody knows which items are clean. "
+            f"{seen.to_finish}{last_finished(seen, 'suite touched')}"
+        )
+    for node in steps:
+        suite = suites.of(node.id)
+        if suite.hash not in found:
+            found[suite.hash] = _untouched(suite)
+        report = found[suite.hash]
+        for name, findings in seen.made[part_of_step(node.id, "eval_match")].metrics.get("let_go_items", {}).items():
+            benchmark_of, _, item = name.partition(" ")
+            let_go = report.benchmarks[benchmark_of].let_go
+            let_go[item] = let_go.get(item, 0) + findings
+        for name in ("eval_index", "eval_index_new"):
+            for of, ids in seen.made[part_of_step(node.id, name)].metrics.get("unprotected_items", {}).items():
+                known = report.benchmarks[of].unprotected
+                known[:] = dict.fromkeys([*known, *ids])
+        for flags, is_dropped in _flagged(seen, node.id):
+            _add(report, flags, is_dropped)
+    known = sorted({name for report in found.values() for name in report.benchmarks})
+    if benchmark is not None and benchmark not in known:
+        raise UserError(
+            f"--benchmark {benchmark} is in no suite of {seen.told}. {suggest(benchmark, known, 'Benchmarks')}"
+        )
+    for report in found.values():
+        report.benchmarks = {name: _sorted(one) for name, one in report.benchmarks.items() if benchmark in (None, name)}
+    return [report for report in found.values() if report.benchmarks]
+
+
+def _untouched(suite: Opened) -> OfSuite:
+    report = OfSuite(suite, {})
+    for known in suite.items.values():
+        item = known.item
+        of = report.benchmarks.setdefault(item.benchmark, OfBenchmark(item.benchmark, 0))
+        of.items += 1
+        of.touched[item.id] = Touched(item.benchmark, item.id, item.digest)
+    return report
+
+
+def _sorted(one: OfBenchmark) -> OfBenchmark:
+    one.touched = {name: item for name, item in one.touched.items() if item.documents}
+    one.rules = dict(sorted(one.rules.items()))
+    return one
+
+
+def _flagged(seen: Seen, step: str) -> Iterator[tuple[Sequence[Mapping[str, Any]], bool]]:
+    """The evidence of every document that has some, and whether the document was dropped for it."""
+    for _, (part, _) in sorted(seen.made[step].layers.items()):
+        reader = PartReader(seen.store, part)
+        for group in range(len(reader.groups)):
+            table = reader.read_group(group, (COLUMN, "drop"))
+            table = table.filter(table[COLUMN].is_valid())
+            drops = table["drop"].is_valid().to_pylist()
+            yield from zip(table[COLUMN].to_pylist(), drops, strict=True)
+
+
+def _add(report: OfSuite, flags: Sequence[Mapping[str, Any]], is_dropped: bool) -> None:
+    for name in {flag["benchmark"] for flag in flags}:
+        of = report.benchmarks[name]
+        mine = [flag for flag in flags if flag["benchmark"] == name]
+        of.removed += is_dropped
+        of.cut += not is_dropped
+        for rule in {flag["rule"] for flag in mine}:
+            of.rules[rule] = of.rules.get(rule, 0) + 1
+        for flag in mine:
+            item = of.touched[flag["item"]]
+            item.coverage = max(item.coverage, flag["coverage"])
+            item.whole |= flag["whole"]
+            item.rules.add(flag["rule"])
+        for name_of_item in {flag["item"] for flag in mine}:
+            of.touched[name_of_item].documents += 1
+
+
+def plain(item: Touched) -> dict[str, Any]:
+    """For a program."""
+    return {**item.__dict__, "coverage": round(item.coverage, 6), "rules": sorted(item.rules)}

@@ -1,0 +1,322 @@
+"""A sample of what steps matched, for a person to read: documents, and in them the stretches that a step acted on.
+
+A step takes part that can say what it acted on (`highlights`, see stages/contract.py). A document that it dropped is of
+the type that the reason names, any other of the types that its matches are labelled with. Which documents are drawn
+depends on their ids and the number of types alone: every type has its share, and in each those come first whose ids
+have the least hashes. Documents that are withheld (`withheld.py`) are never drawn.
+"""
+
+import hashlib
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.plan.graph import Node, NodeFacts
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.work.task import part_from_json
+from gristmill.errors import UserError
+from gristmill.query.documents.documents import LANGUAGE
+from gristmill.query.takedown import withheld
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.files import place_files
+from gristmill.recipe.checks.mistakes import listed, suggest
+from gristmill.stages import STEPS
+from gristmill.stages.buffers import one_chunk
+from gristmill.stages.contract import StageConfig
+from gristmill.store.parquet import PartReader, open_parts
+
+Track = Callable[[Sequence[Document]], Iterable[Document]]
+Span = tuple[int, int, str]
+"""Start and stop in bytes of a text, and the label."""
+
+AROUND_BYTES = 160
+"""Of a text that are shown before and behind a match."""
+PASSAGE_BYTES = 1200
+"""Of a passage with several matches, at most."""
+MOST_PASSAGES = 5
+"""Of a document."""
+OPENING_BYTES = 600
+"""That are shown of a text without a match."""
+_LABEL = "language.label"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A stretch of a text, in pieces: each with the label of the match that it is, or None."""
+
+    start: int
+    """In bytes of the text before the step."""
+    pieces: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A document that a step matched."""
+
+    step: str
+    type: str
+    doc_id: str
+    source: str
+    locator: str
+    url: str | None
+    language: str | None
+    detail: str | None
+    matches: int
+    """In the whole text."""
+    text_bytes: int
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A step that can say what it acted on."""
+
+    node: NodeFacts
+    module: ModuleType
+    config: StageConfig | None
+    """None: the record of a run does not have all that it takes, so that matches cannot be found again."""
+
+
+def audited_steps(seen: Seen, step: str | None) -> list[Audited]:
+    """The steps of a corpus with something to read, or those of one name."""
+    found = [one for node in seen.nodes.values() if (one := _audited(seen, node)) is not None]
+    if not found:
+        raise UserError(
+            f"{seen.told} has no step that matches texts, so there is nothing to audit. Steps that do: "
+            f"{', '.join(name for name in STEPS if hasattr(importlib.import_module(STEPS[name]), 'highlights'))}."
+        )
+    wanted = [one for one in found if step in (None, one.node.id, one.node.name)]
+    if not wanted:
+        names = dict.fromkeys(one.node.name for one in found)
+        raise UserError(f"--step {step}: {seen.told} has no such step to audit. {suggest(str(step), names, 'Steps')}")
+    waiting = [one.node.id for one in wanted if one.node.id in seen.unfinished()]
+    if waiting:
+        raise UserError(f"{listed(waiting, 10)} did not run to the end as the recipe is now. {seen.to_finish}")
+    return wanted
+
+
+def _audited(seen: Seen, node: NodeFacts) -> Audited | None:
+    name = node.module if isinstance(node, Node) else STEPS.get(node.name)
+    if name is None or not node.has_layers:
+        return None
+    module = importlib.import_module(name)
+    if not hasattr(module, "highlights"):
+        return None
+    return Audited(node, module, node.config if isinstance(node, Node) else recorded_config(seen, node, module))
+
+
+class _NotKept(Exception):
+    """Of a folder a record has the files and not their names."""
+
+
+def recorded_config(seen: Seen, node: NodeFacts, module: ModuleType) -> StageConfig | None:
+    """The config of a step as the record of a run has it, with the copies that the store keeps of its files."""
+    assert seen.record is not None
+    told = seen.record["nodes"][node.id]
+    copies = {part.hash: part for part in map(part_from_json, told.get("config_files", ()))}
+
+    def place(content: str, _: Any) -> str:
+        if content not in copies:
+            raise _NotKept
+        return str(seen.store.local_path(copies[content]))
+
+    try:
+        config: StageConfig = module.Config.model_validate(
+            place_files(module.Config, told["identity"]["config"], (), place)
+        )
+    except _NotKept:
+        return None
+    return config
+
+
+def counts(steps: Sequence[Audited], seen: Seen, kind: str | None = None) -> list[dict[str, Any]]:
+    """Documents by step, type, source and language, as the steps counted them, most first."""
+    rows = [
+        {"step": one.node.id, "type": name, "source": source, "language": language, "documents": count}
+        for one in steps
+        for name, by_source in seen.made[one.node.id].metrics.get("found", {}).items()
+        for source, by_language in by_source.items()
+        for language, count in by_language.items()
+        if kind in (None, name)
+    ]
+    return sorted(rows, key=lambda row: (-row["documents"], *map(str, row.values())))
+
+
+def draw(
+    seen: Seen, steps: Sequence[Audited], kind: str | None, number: int, track: Track = iter
+) -> tuple[list[Example], int]:
+    """Examples of all types, or of one, the least hashes of each first; and how many documents are withheld."""
+    kept: dict[tuple[str, str], list[tuple[bytes, Example]]] = {}
+    hidden: set[tuple[Any, ...]] = set()
+    for step in steps:
+        for source in step.node.sources:
+            for document in track(seen.documents.get(source, [])):
+                for group in _groups(seen, step, document):
+                    hidden.update((source, document.order, group.number, row) for row in group.hidden)
+                    for rank, example in group.examples():
+                        if kind in (None, example.type):
+                            of_type = kept.setdefault((example.step, example.type), [])
+                            of_type.append((rank, example))
+                            if len(of_type) >= 4 * number:
+                                of_type.sort(key=lambda one: one[0])
+                                del of_type[number:]
+    for of_type in kept.values():
+        of_type.sort(key=lambda one: one[0])
+    return _shared(kept, number), len(hidden)
+
+
+def _shared(kept: Mapping[tuple[str, str], list[tuple[bytes, Example]]], number: int) -> list[Example]:
+    """Of every type as many, one after the other, as long as there are some; a document is shown once for a step."""
+    chosen: dict[tuple[str, str], list[Example]] = {name: [] for name in sorted(kept)}
+    taken: set[tuple[str, str]] = set()
+    queues = {name: iter(kept[name]) for name in chosen}
+    while queues and len(taken) < number:
+        for name in list(queues):
+            fresh = (one for _, one in queues[name] if (one.step, one.doc_id) not in taken)
+            example = next(fresh, None)
+            if example is None:
+                del queues[name]
+            elif len(taken) < number:
+                taken.add((example.step, example.doc_id))
+                chosen[name].append(example)
+    return [example for examples in chosen.values() for example in examples]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The rows of a row group that a step matched."""
+
+    step: Audited
+    source: str
+    number: int
+    table: pa.RecordBatch
+    hidden: tuple[int, ...]
+    """Rows of the group that it matched and that are withheld."""
+
+    def examples(self) -> Iterator[tuple[bytes, Example]]:
+        """Each with what it is ordered by."""
+        if not self.table.num_rows:
+            return
+        spans: dict[int, list[Span]] = {}
+        config = self.step.config
+        for row, start, stop, label in () if config is None else self.step.module.highlights(self.table, config):
+            spans.setdefault(row, []).append((start, stop, label))
+        for row in range(self.table.num_rows):
+            told = {name: self.table[name][row].as_py() for name in _TOLD}
+            text, found = (self.table["text"][row].as_py() or "").encode(), sorted(spans.get(row, ()))
+            reason = self.table["drop"][row].as_py()
+            rank = hashlib.sha256(told["doc_id"]).digest()
+            for name in sorted({label for _, _, label in found}) if reason is None else (reason,):
+                shown = [one for one in found if reason is not None or one[2] == name]
+                yield (
+                    rank,
+                    Example(
+                        self.step.node.id,
+                        name,
+                        told["doc_id"].hex(),
+                        self.source,
+                        told["locator"],
+                        told["url"],
+                        self.table[_LABEL][row].as_py() if _LABEL in self.table.schema.names else None,
+                        self.table["detail"][row].as_py(),
+                        len(shown),
+                        len(text),
+                        tuple(passages(text, found, name if reason is None else None)),
+                    ),
+                )
+
+
+_TOLD = ("doc_id", "locator", "url")
+
+
+def _groups(seen: Seen, step: Audited, document: Document) -> Iterator[_Group]:
+    at = (document.source, document.order)
+    before, language = INGEST, None
+    for node_id in seen.chains[document.source]:
+        node = seen.nodes[node_id]
+        if node_id == step.node.id:
+            break
+        if node.has_layers and "text" in node.columns:
+            before = node_id
+        if node.name == LANGUAGE and "label" in node.columns:
+            language = node_id
+    names = [INGEST, step.node.id, before, *([] if language is None else [language])]
+    parts = [document.part if name == INGEST else seen.made[name].layers[at][0] for name in names]
+    first, own, text, *label = open_parts(seen.store, parts)
+    marks = withheld.Withheld(seen, document)
+    wrote = [name for name in own.names if name not in ("text", "text_bytes", *_TOLD)]
+    for group in range(len(own.groups)):
+        layer = own.read_group(group, wrote)
+        matched = _matched(layer, step.module)
+        hidden = marks.in_group(group, layer.num_rows).is_valid()
+        rows = pa.array(pc.indices_nonzero(pc.and_not(matched, hidden)))
+        columns = {name: layer[name] for name in wrote}
+        if len(rows):
+            columns |= _read(first, group, _TOLD) | _read(text, group, ("text",))
+            for reader in label:
+                columns[_LABEL] = _read(reader, group, ("label",))["label"]
+        taken = {name: one_chunk(column).take(rows) for name, column in columns.items()}
+        unseen = pc.indices_nonzero(pc.and_(matched, hidden)).to_pylist()
+        yield _Group(step, document.source, group, pa.RecordBatch.from_pydict(taken), tuple(unseen))
+
+
+def _read(reader: PartReader, group: int, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    table = reader.read_group(group, names)
+    return {name: table[name] for name in names}
+
+
+def _matched(layer: pa.Table, module: ModuleType) -> pa.Array:
+    """Rows that the step dropped, or for which one of its columns of matches holds something."""
+    found = one_chunk(layer["drop"]).is_valid()
+    for name in getattr(module, "MATCHED", ()):
+        column = one_chunk(layer[name])
+        some = column.is_valid()
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            some = pc.fill_null(pc.greater(pc.list_value_length(column), 0), False)
+        elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            some = pc.fill_null(pc.not_equal(column, 0), False)
+        found = pc.or_(found, some)
+    return found
+
+
+def passages(text: bytes, spans: Sequence[Span], wanted: str | None = None) -> Iterator[Passage]:
+    """Stretches of a text around its matches, at most MOST_PASSAGES; those that overlap are one. With `wanted` they are
+    around matches of that label, and others are marked where they stand in one. Without a match, how it begins.
+    """
+    windows: list[tuple[int, int]] = []
+    for start, stop, label in spans:
+        if wanted is not None and label != wanted:
+            continue
+        begin, end = max(start - AROUND_BYTES, 0), min(stop + AROUND_BYTES, len(text))
+        if windows and begin <= windows[-1][1] and end - windows[-1][0] <= PASSAGE_BYTES:
+            windows[-1] = (windows[-1][0], max(windows[-1][1], end))
+        elif not windows or stop > windows[-1][1]:
+            windows.append((begin if not windows else min(start, max(begin, windows[-1][1])), end))
+    windows = windows or [(0, min(len(text), OPENING_BYTES))]
+    for begin, end in windows[:MOST_PASSAGES]:
+        begin, end = _whole(text, begin), _whole(text, end)
+        pieces: list[tuple[str, str | None]] = []
+        at = begin
+        for start, stop, label in spans:
+            if start < at or stop > end:
+                continue
+            pieces += [(_decoded(text[at:start]), None), (_decoded(text[start:stop]), label)]
+            at = stop
+        pieces.append((_decoded(text[at:end]), None))
+        yield Passage(begin, tuple(piece for piece in pieces if piece[0]))
+
+
+def _whole(text: bytes, at: int) -> int:
+    """The start of the character that byte `at` is in."""
+    while 0 < at < len(text) and text[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")

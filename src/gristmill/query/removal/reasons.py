@@ -1,0 +1,129 @@
+"""Which reasons the steps of a corpus can give, whether or not a document has one of them.
+
+They are read from the code of the steps: what may stand in `drop` are words that stand there, whole or put together of
+two (`truncated_{kind}`). A list beside the code would be one more thing to forget, and a step of a user's own has none.
+"""
+
+import ast
+import importlib.util
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+
+from gristmill.engine.plan.graph import CORPUS, Node
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.work.rows import CRASHED
+from gristmill.recipe.checks.mistakes import nearest
+from gristmill.stages import READERS, STEPS
+from gristmill.stages.own_code import OF, SourceFile, imports_of
+
+_STAGES = "gristmill.stages."
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}(?<!_)")
+_JOINT = re.compile(r"[a-z]\w{0,63}_|_\w{0,63}")
+_OWN_RULE = re.compile(r"->\s*(\w{1,64})")
+"""A rule of the recipe's own: a condition, the arrow, the reason."""
+_SLIP = 0.85
+"""How alike a word of the code must be to be what was meant: most of them are no reasons."""
+
+
+@dataclass
+class Reasons:
+    """What the code of some steps has."""
+
+    words: set[str] = field(default_factory=lambda: {CRASHED})
+    around: set[tuple[str, str]] = field(default_factory=set)
+    """What stands before and behind a word that is put in."""
+    unknown: bool = False
+    """Whether there is a step whose code is not at hand."""
+
+    def has(self, reason: str) -> bool:
+        """Whether a step can give it."""
+        return reason in self.words or any(
+            reason.removeprefix(before).removesuffix(behind) in self.words
+            for before, behind in self.around
+            if reason.startswith(before) and reason.endswith(behind)
+        )
+
+    def meant(self, reason: str, given: list[str]) -> str | None:
+        """The one that somebody means who writes another: of those that documents have, or of the code's."""
+        near = get_close_matches(reason, sorted({*self.words, *given}), n=1, cutoff=_SLIP)
+        return near[0] if near else nearest(reason, given)
+
+    def read(self, text: bytes) -> None:
+        """Add what stands in some code."""
+        words, around = _words_of(text)
+        self.words |= words
+        self.around |= around
+
+
+@lru_cache(maxsize=512)
+def _words_of(text: bytes) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    words: set[str] = set()
+    around: set[tuple[str, str]] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _WORD.fullmatch(node.value):
+            words.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            around.update(_around(node))
+    return frozenset(words), frozenset(around)
+
+
+def _around(node: ast.JoinedStr) -> Iterator[tuple[str, str]]:
+    """`truncated_` and nothing, of f"truncated_{kind}"."""
+    pieces = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
+    texts = [piece for piece in pieces if isinstance(piece, str)]
+    if pieces.count(None) == len(texts) == 1 and _JOINT.fullmatch(texts[0]):
+        yield (texts[0], "") if pieces[0] is not None else ("", texts[0])
+
+
+def reasons_of(seen: Seen) -> Reasons:
+    """Those that the steps of a corpus can give."""
+    found = Reasons()
+    code: dict[str, SourceFile] = {}
+    ours: list[str] = []
+    for node in seen.nodes.values():
+        if node.name == CORPUS or ("drop" not in node.columns and node.kind != "read"):
+            continue
+        if isinstance(node, Node):
+            if node.code:
+                code.update(node.code)
+            else:
+                ours.append(node.module)
+            if OF in node.module:
+                found.words.add(f"not_{node.name}")  # own_function.py
+        elif node.kind == "read":
+            ours += READERS.values()
+        elif node.name in STEPS:
+            ours.append(STEPS[node.name])
+        else:
+            found.unknown = True
+    code.update(code_of(ours))
+    for source in code.values():
+        found.read(source.text)
+    recipe_text = seen.graph.recipe.text if isinstance(seen, Run) else str((seen.record or {}).get("recipe_text"))
+    found.words.update(_OWN_RULE.findall(recipe_text))
+    return found
+
+
+def code_of(modules: Sequence[str]) -> Mapping[str, SourceFile]:
+    """Stages of ours, with the other files of the stages that they import."""
+    found: dict[str, SourceFile] = {}
+    todo = [*modules]
+    while todo:
+        name = todo.pop()
+        if name in found or not name.startswith(_STAGES):
+            continue
+        try:
+            spec = importlib.util.find_spec(name)
+        except ModuleNotFoundError:  # `from module import name`: no module of a module
+            continue
+        if spec is None or spec.origin is None:
+            continue
+        with open(spec.origin, "rb") as file:
+            text = file.read()
+        found[name] = SourceFile(name, name, spec.origin, text, bool(spec.submodule_search_locations))
+        todo += imports_of(found[name])
+    return found

@@ -1,0 +1,97 @@
+"""What if near_dedup had a higher threshold? Answered from the pairs that the store holds.
+
+The store has, for the documents of a cluster, pairs that reached the threshold, with their similarity; together they
+connect the cluster. Without those below a higher threshold it falls into groups, each of which keeps its best document.
+Not every pair of a cluster is stored, so others may still join two groups: the answer is exact for clusters of two
+documents, and otherwise an upper bound.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.mill import Mill
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Document
+from gristmill.errors import UserError
+from gristmill.kernels.dedup.links import forest
+from gristmill.query.removal.changes import Change
+from gristmill.store.parquet import join, open_parts
+from gristmill.store.store import Part
+
+THRESHOLD = "verify_jaccard"
+OWN = ("cluster", "linked_to", "similarity", "cluster_size", "drop")
+
+
+class Parted(NamedTuple):
+    """What a higher threshold would bring back."""
+
+    documents: int
+    text_bytes: int
+    """Of the longest text of each group."""
+    places: list[tuple[Document, int]]
+    """Part and row of some of them."""
+    is_bound: bool
+    """Whether fewer may come, since pairs that are not stored may join groups."""
+
+
+def check(mill: Mill, change: Change) -> None:
+    """UserError for a change that the stored pairs do not answer."""
+    now, then = (getattr(config, THRESHOLD) for config in (change.node.config, change.config))
+    if [*change.fields] != [THRESHOLD] or then < now:
+        path = mill.recipe.path
+        raise UserError(
+            f"{change.node.id} can be asked about one change, a higher {THRESHOLD}. The store holds the pairs that "
+            f"reached {THRESHOLD} {now} with its other settings as they are, and no others, so what this change would "
+            f"find is not known before it has run. Change it in {path} and try it on a part: gristmill run {path} "
+            "--sample 10%"
+        )
+
+
+def parted(mill: Mill, run: Run, change: Change, sizes: dict[str, str], most_places: int) -> Parted:
+    """What would come. `sizes`: per source, the layer with the size of the text that the step reads."""
+    node = change.node
+    documents = [document for source in node.sources for document in run.documents[source]]
+    members = pa.concat_tables(
+        _members(mill, run, node, document, sizes[document.source], at) for at, document in enumerate(documents)
+    )
+    # Keepers first, so that the first document of a group that has the keeper is the keeper.
+    members = members.take(pc.sort_indices(members, [("is_dropped", "ascending")])).combine_chunks()
+    number = members.num_rows
+    links, similarity = (members.column(name).combine_chunks() for name in ("linked_to", "similarity"))
+    others = pc.index_in(links.flatten(), value_set=members.column("doc_id").combine_chunks())
+    stays = similarity.flatten().to_numpy() >= np.float32(getattr(change.config, THRESHOLD))
+    stays &= others.is_valid().to_numpy(zero_copy_only=False)
+    ones = pc.list_parent_indices(links).to_numpy()[stays].astype(np.int64)
+    root, _, _ = forest(ones, others.fill_null(0).to_numpy()[stays].astype(np.int64), np.ones_like(ones), number)
+    longest = np.zeros(number, np.int64)
+    np.maximum.at(longest, root, members.column("size").fill_null(0).to_numpy())
+    new = np.flatnonzero((root == np.arange(number)) & members.column("is_dropped").to_numpy())
+    some = members.take(pa.array(new[:most_places]))
+    places = zip(some.column("document").to_pylist(), some.column("row").to_pylist(), strict=True)
+    is_bound = bool((members.column("cluster_size").to_numpy()[new] > 2).any())
+    return Parted(len(new), int(longest[new].sum()), [(documents[at], row) for at, row in places], is_bound)
+
+
+def _members(mill: Mill, run: Run, node: Node, document: Document, size_layer: str, number: int) -> pa.Table:
+    """The documents of a part that are in a cluster, with their pairs."""
+
+    def part(layer: str) -> Part:
+        made = run.made[layer].layers if layer in run.made else {}
+        return made[document.source, document.order][0] if made else document.part
+
+    layers = (document.part, part(node.id), part(size_layer))
+    columns = ((0, "doc_id", "doc_id"), *((1, name, name) for name in OWN), (2, "text_bytes", "size"))
+    found, first = [], 0
+    for batch in join(open_parts(mill.store, layers), columns):
+        is_member = batch.column("cluster").is_valid()
+        rows = np.flatnonzero(is_member.to_numpy(zero_copy_only=False)) + first
+        table = pa.Table.from_batches([batch]).filter(is_member)
+        table = table.append_column("is_dropped", [table.column("drop").is_valid().combine_chunks()])
+        table = table.append_column("row", pa.array(rows, pa.int64()))
+        found.append(table.append_column("document", pa.array(np.full(len(rows), number, np.int64))))
+        first += batch.num_rows
+    return pa.concat_tables(found)

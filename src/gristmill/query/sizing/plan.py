@@ -1,0 +1,207 @@
+"""The plan: what is in the store, what would run, and why, told against the last run of the same recipe."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.counted import counted
+from gristmill.engine.mill import Mill
+from gristmill.engine.plan.graph import CORPUS, Node, reads_from
+from gristmill.engine.publish.run_record import task_names
+from gristmill.engine.schedule.run import Run
+from gristmill.places import shown_exact
+from gristmill.query.removal.funnel import scope_of
+from gristmill.recipe.checks.mistakes import listed
+
+MOST_NAMED = 3
+"""Files or parts that a reason names before it counts the rest."""
+
+
+MOST_CHARACTERS = 40
+"""Of a value that a reason names."""
+SHOWN_BEFORE = 8
+"""Characters of a long value that a reason shows before the place where it changed."""
+
+
+@dataclass(frozen=True)
+class PlanLine:
+    """One line of a plan."""
+
+    id: str
+    cached: int
+    to_run: int
+    waiting: int
+    """Tasks that cannot be named yet because what they read does not exist."""
+    why: tuple[str, ...]
+    identity: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    cost: Mapping[str, float]
+    explained: tuple[str, ...]
+    """What the stage says about its config."""
+
+
+def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
+    """`fully`: what stages say about their config, at length."""
+    before, last = mill.known_before(), mill.last_run()
+    stages = []
+    for node_id, node in mill.graph.nodes.items():
+        made = run.made[node_id]
+        stages.append(
+            PlanLine(
+                node_id,
+                len(made.tasks),
+                len(made.missing),
+                made.waiting,
+                tuple(_why(node, run, before, last)),
+                node.identity,
+                made.metrics,
+                made.cost,
+                _explained(node, fully, run),
+            )
+        )
+    return stages
+
+
+def _explained(node: Node, fully: bool, run: Run) -> tuple[str, ...]:
+    module = importlib.import_module(node.module)
+    explain = getattr(module, "explain", None)
+    if fully:
+        explain = getattr(module, "explain_fully", explain)
+    scope, needs = scope_of(node, run.chains), run.graph.declared(node)
+    told = [] if scope is None else [f"compares documents {scope}"]
+    told += [] if needs is None else [f"each task needs {needs}"]
+    return (*told, *([] if explain is None else explain(node.config)))
+
+
+def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: Mapping[str, Any] | None) -> list[str]:
+    made = run.made[node.id]
+    if not made.missing and not made.waiting:
+        return []
+    before = earlier.get(node.id)
+    is_cut_short = node.name == CORPUS and last is not None and last.get("not_run")  # of a part of the steps
+    if before is None or is_cut_short:
+        return [_why_never(node, last)]
+    found = differences(before["identity"], node.identity)
+    if found:
+        return found
+    if node.kind == "read":
+        found = file_changes(before.get("files"), run.inputs[node.sources[0]].record())
+    elif made.missing and (tasks := task_names(run.store, before)):
+        known = set(tasks.values())
+        new = [label for label, _ in made.missing.values() if label not in known]
+        found = [_name_some(new, "is new", "are new")] if new else []
+        changed = len(made.missing) - len(new)
+        if changed:
+            lost = [label for key, (label, _) in made.missing.items() if key in tasks]
+            if lost:
+                found.append(_name_some(lost, "is no longer in the store", "are no longer in the store"))
+            if changed > len(lost):
+                found.append(f"what it reads changed ({counted(changed - len(lost), 'task')})")
+    if made.waiting and not found:
+        waits_for = _unfinished_before(node, run)
+        found.append(f"waits for {listed(waits_for, MOST_NAMED)}" if waits_for else "waits for an earlier step")
+    return found or ["not in the store"]
+
+
+def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
+    """Of a step that no run has come to."""
+    if last is None:
+        return "first run"
+    if last.get("not_run") and (node.name == CORPUS or node.id in last["not_run"]):
+        return f"not reached: the last run was stopped after {last['until']} (--until)"
+    return "not reached: the last run was stopped" if node.id in last["nodes"] else "new step"
+
+
+def _unfinished_before(node: Node, run: Run) -> list[str]:
+    """What has to run first: of the steps that a node reads, or they read, those that wait for nothing themselves."""
+    todo, seen, first = reads_from(node), set[str](), set[str]()
+    while todo:
+        node_id = todo.pop()
+        made = run.made.get(node_id)
+        if node_id in seen or made is None or made.foreseen or not (made.missing or made.waiting):
+            continue
+        seen.add(node_id)
+        if made.missing and not made.waiting:
+            first.add(node_id)
+        else:
+            todo |= reads_from(run.graph.nodes[node_id])
+    return [node_id for node_id in run.graph.nodes if node_id in (first or seen)]
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Of the identities of a step: `config.min_words: 50 -> 30`, field by field."""
+    found = []
+    if before["stage"] != now["stage"]:
+        return [f"made by {_plain(now['stage'])}, in place of {_plain(before['stage'])}"]  # its config has other fields
+    if before["version"] != now["version"]:
+        found.append(f"VERSION: {before['version']} -> {now['version']}")
+    for group, prefix in (("config", "config."), ("libraries", "")):
+        old, new = _flat(before[group]), _flat(now[group])
+        for name in sorted({*old, *new}):
+            if old.get(name) != new.get(name):
+                found.append(f"{prefix}{name}: {describe_change(old.get(name), new.get(name))}")
+    old, new = before.get("code", {}), now.get("code", {})
+    for file in sorted({*old, *new}):
+        if old.get(file) != new.get(file):
+            change = "changed" if file in old and file in new else "is new" if file in new else "is imported no more"
+            found.append(f"{file} {change}")
+    return found
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        flat |= _flat(inner, f"{prefix}.{name}" if prefix else str(name))
+    return flat
+
+
+def describe_change(old: Any, new: Any) -> str:
+    """`50 -> 30`; of lists what differs, of long texts from where on they differ."""
+    if isinstance(old, list) and isinstance(new, list):
+        shown = [{*map(str, new)}, {*map(str, old)}]
+        gone, come = ([item for item in one if str(item) not in shown[n]] for n, one in enumerate((old, new)))
+        groups = [(gone, "without"), (come, "with")]
+        told = [f"{word} {listed(map(_show, some), MOST_NAMED)}" for some, word in groups if some]
+        if told:
+            return " and ".join(told)
+        if sorted(map(str, old)) == sorted(map(str, new)):
+            return "in another order"
+    before, after = _text(old), _text(new)
+    shorter = min(len(before), len(after))
+    same = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    start = max(0, same - SHOWN_BEFORE) if max(len(before), len(after)) > MOST_CHARACTERS else 0
+    return f"{_show(before, start)} -> {_show(after, start)}"
+
+
+def _text(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _show(value: Any, start: int = 0) -> str:
+    """The text of a value from a place on, cut to a length that a table has room for."""
+    text = f"{'...' if start else ''}{_text(value)[start:]}"
+    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."
+
+
+def file_changes(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
+    """Of the files of a source, as runs record them: which are new, changed, gone."""
+    if before is None or now == before:
+        return []
+    groups = (
+        ([name for name in now if name not in before], "is new", "are new"),
+        ([name for name in now if name in before and now[name] != before[name]], "changed", "changed"),
+        ([name for name in before if name not in now], "is gone", "are gone"),
+    )
+    return [_name_some([shown_exact(name) for name in names], one, many) for names, one, many in groups if names]
+
+
+def _name_some(names: Sequence[str], one: str, many: str) -> str:
+    return f"{listed(names, MOST_NAMED)} {one if len(names) == 1 else many}"
+
+
+def _plain(stage: str) -> str:
+    """`tokenizer.tokenizer_pin` as `tokenizer pin`."""
+    return stage.rpartition(".")[2].replace("_", " ")

@@ -1,0 +1,386 @@
+"""What a corpus of some size would take on a cluster: predicted from the rates of a finished run, usually of a sample.
+
+Of every kind of task (a step's map; its emit, reduce, collect) the run says what a task costs for itself, for each byte
+that it reads, for each segment, and what a worker loads once. How much each will read grows with the tokens. How many
+tasks there will be follows from the rules of the engine: document parts are as large as the recipe says, reducers as
+`schedule/shuffle.py` cuts them. A sample that takes some of the records of a file has smaller parts than the corpus.
+
+What is left out: duplicates that a sample does not see (of 1% of the documents it sees one pair of 10,000), machines
+that are faster or slower than the measured one, and machines that are lost.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from gristmill.engine.plan.graph import Node, reads_from
+from gristmill.engine.schedule.shuffle import FEW_FILES, FEW_SEGMENTS, LEAST_BYTES, MERGED_BYTES, MOST_BYTES, RANGES
+from gristmill.engine.work.needs import BUILDING, PROCESS_BYTES, SORTING
+from gristmill.engine.work.shuffle import IN_MEMORY
+from gristmill.engine.work.task import gated_only
+from gristmill.query.sizing.disk import FOOTER_BYTES
+from gristmill.query.sizing.measured import Kind, Measured, Numbers, read_kinds
+from gristmill.recipe.checks.columns import INGEST
+
+DRAWS = 200
+"""Of the bootstrap."""
+INTERVAL = (5, 95)
+"""Percent of the draws that lie below its ends."""
+TASK_S = 0.05
+"""Seconds that a task takes for itself, at most, where tasks of one size cannot tell that from their bytes: opening and
+writing parts took 5 to 30 ms on one core of a small server."""
+FEW_TASKS = 5
+"""From so many of different sizes on, they can."""
+SEGMENT_S, MANY_SEGMENTS = 3e-4, 16
+"""Seconds for each segment that a task reads: 0.26 to 0.35 ms on one core of a small server; less, where tasks that
+read so many took less in the measured run."""
+MERGE_BYTES_PER_S = 50e6
+"""Of a merge, where the run had too little to merge; a guess, which nobody measured."""
+COMPRESSION = 3.0
+"""Bytes of text for each that is stored."""
+RECORD_BYTES = 2500
+"""Of a task's record in the store."""
+COORDINATOR_S, COORDINATOR_TASK_BYTES, COORDINATOR_BYTES = 4e-4, 300, 258e6
+"""Of the coordinator: seconds a task, bytes a task, and bytes at all (`python -m bench scale`)."""
+LOOKED_UP = {"gets": 2, "puts": 2}
+"""Requests of the coordinator for a task: its record before and after the claim; the claim and the record."""
+GETS_PER_LAYER = 2
+"""Ranged reads of the columns of a layer, beside one of its verdicts: neighbours are fetched together."""
+
+FILLED = 0.64
+"""Of part_bytes, that a part of many small files holds on average (`listing.group_files`)."""
+
+_PER_PART = ("map", "emit", "collect")
+"""Kinds that have a task for each document part."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What there will be to run on."""
+
+    nodes: int
+    cores: int
+    """Of each node, one worker a core."""
+    memory_bytes: float | None = None
+    """Of each node."""
+
+    @property
+    def workers(self) -> int:
+        return self.nodes * self.cores
+
+    def fitting(self, memory_bytes: float) -> int:
+        """Workers that hold so much and have room on one node."""
+        if self.memory_bytes is None:
+            return self.cores
+        return min(self.cores, int(self.memory_bytes // max(memory_bytes, 1.0)))
+
+    def at_once(self, memory_bytes: float) -> int:
+        """Workers that hold so much and can work at a time; one a node, where none has room, which is a fault."""
+        return self.nodes * max(self.fitting(memory_bytes), 1)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the tasks of one kind of a step will take."""
+
+    step: str
+    verb: str
+    tasks: int
+    cpu_s: float
+    wall_s: float
+    """Of all of them together."""
+    longest_s: float
+    memory_bytes: float
+    gets: float
+    puts: float
+    phase: int
+    """Kinds of one phase run side by side; the next begins when all of them are through."""
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """A whole run on a cluster. Ranges are the ends of an interval that 90% of all draws lie in."""
+
+    lines: Sequence[Line]
+    growth: float
+    """Tokens asked for, for each token of the measured run."""
+    cpu_s: tuple[float, float, float]
+    """Low, middle, high."""
+    wall_s: tuple[float, float, float]
+    stored_bytes: float
+    coordinator_bytes: float
+    requests_counted: bool
+    """Whether by the measured run, or by rules."""
+
+    @property
+    def tasks(self) -> int:
+        return sum(line.tasks for line in self.lines)
+
+    @property
+    def memory_bytes(self) -> float:
+        return max(line.memory_bytes for line in self.lines)
+
+    @property
+    def gets(self) -> float:
+        return sum(line.gets for line in self.lines)
+
+    @property
+    def puts(self) -> float:
+        return sum(line.puts for line in self.lines)
+
+
+def size_up(measured: Measured, tokens: float, cluster: Cluster, seed: int = 0) -> Sizing:
+    """What a corpus of so many tokens takes."""
+    growth = tokens / measured.tokens
+    draw = np.random.default_rng(seed)
+    labels = sorted({label for kind in measured.kinds for label in _parts_of(kind)})
+    place = {label: number for number, label in enumerate(labels)}
+    weights = np.concatenate([np.ones((1, len(labels))), draw.poisson(1.0, (DRAWS, len(labels)))])
+    plan = _Layout(measured, growth)
+    phases = _phases(measured.kinds)
+    content = sum(kind.sizes.sum() for kind in read_kinds(measured.kinds).values())
+    # A draw that has more of the corpus has to grow less to come to the same tokens.
+    seen = sum(weights[:, [place[one] for one in _parts_of(kind)]] @ kind.sizes for kind in _readers(measured))
+    shrink = content / np.maximum(seen, content / len(weights[0]))
+    lines, cpu, wall = [], np.zeros(DRAWS + 1), np.zeros((DRAWS + 1, max(phases.values()) + 1))
+    longest = np.zeros(wall.shape[1])
+    for kind in measured.kinds:
+        tasks, size, pieces = plan.of(kind)
+        weight = weights[:, [place[one] for one in _parts_of(kind)]]
+        seconds = _seconds(kind, weight, shrink, tasks, size, pieces, plan, cluster.workers)
+        slow = float(np.clip(kind.wall_s.sum() / max(kind.cpu_s.sum(), 1e-9), 1.0, 3.0))
+        at = phases[kind.node.id, kind.verb]
+        mean_s = seconds[0] / max(tasks, 1)
+        worst = float(kind.cpu_s.max() / max(kind.cpu_s.mean(), 1e-9)) if len(kind.cpu_s) > 1 else 1.0
+        longest_s = slow * mean_s * worst
+        gets, puts = _requests(kind, tasks, pieces)
+        memory = _memory(kind, tasks, size)
+        total = float(seconds[0])
+        lines.append(Line(kind.node.id, kind.verb, tasks, total, slow * total, longest_s, memory, gets, puts, at))
+        cpu += seconds
+        wall[:, at] += slow * seconds
+        longest[at] = max(longest[at], longest_s)
+    merges = plan.merges(phases)
+    lines += merges
+    for line in merges:
+        cpu += line.cpu_s
+        wall[:, line.phase] += line.wall_s
+    # Longest first: a phase ends at the latest one task after all workers have had their share.
+    at_once = np.full(wall.shape[1], cluster.workers)
+    for line in lines:
+        at_once[line.phase] = min(at_once[line.phase], cluster.at_once(line.memory_bytes))
+    ends = (wall / at_once + longest).sum(axis=1)
+    ends = np.maximum(ends, COORDINATOR_S * sum(line.tasks for line in lines))
+    stored = plan.stored_bytes(lines)
+    counted = all(not np.isnan(kind.gets).any() for kind in measured.kinds)
+    holds = COORDINATOR_BYTES + COORDINATOR_TASK_BYTES * sum(line.tasks for line in lines)
+    return Sizing(lines, growth, _range(cpu), _range(ends), stored, holds, counted)
+
+
+def _range(values: Numbers) -> tuple[float, float, float]:
+    low, high = np.percentile(values[1:], INTERVAL)
+    middle = float(values[0])
+    return min(float(low), middle), middle, max(float(high), middle)
+
+
+def _known(measured: Measured) -> set[tuple[str, str]]:
+    return {(kind.node.id, kind.verb) for kind in measured.kinds}
+
+
+def _readers(measured: Measured) -> list[Kind]:
+    return list(read_kinds(measured.kinds).values())
+
+
+def _parts_of(kind: Kind) -> list[str]:
+    """Tasks of the same part are drawn together: what is long for one step is long for the next."""
+    return [label.removesuffix(" emit") for label in kind.labels]
+
+
+def _seconds(
+    kind: Kind,
+    weight: Numbers,
+    shrink: Numbers,
+    tasks: int,
+    size: float,
+    pieces: float,
+    plan: "_Layout",
+    workers: int,
+) -> Numbers:
+    """CPU seconds of all tasks of a kind: for all that was measured first, then for every draw."""
+    segments = plan.segment_s * kind.pieces
+    cpu = np.maximum(kind.cpu_s - segments - kind.write_cpu_s, 0.0)
+    usual = ~kind.is_first if not kind.is_first.all() else np.ones(len(cpu), bool)
+    own, rate = _line(kind.sizes[usual], cpu[usual], weight[:, usual])
+    found = own * tasks + rate * size * (_mean(kind.sizes, weight) / max(kind.sizes.mean(), 1e-9)) * shrink
+    if usual.sum() < len(usual):  # what a worker loads once
+        extra = cpu[~usual] - (own[0] + rate[0] * kind.sizes[~usual])
+        found = found + max(float(extra.mean()), 0.0) * min(workers, tasks)
+    written = _mean(kind.write_cpu_s, weight) * kind.tasks * plan.growth * shrink
+    return np.asarray(found + plan.segment_s * pieces + written)
+
+
+def _mean(values: Numbers, weight: Numbers) -> Numbers:
+    total = weight.sum(axis=1)
+    return np.asarray(np.where(total > 0, weight @ values / np.maximum(total, 1), values.mean()))
+
+
+def _line(sizes: Numbers, cpu: Numbers, weight: Numbers) -> tuple[Numbers, Numbers]:
+    """Seconds of a task for itself, and for each byte: the straight line through tasks of different sizes."""
+    weight = np.where(weight.sum(axis=1, keepdims=True) > 0, weight, 1.0)
+    size, seconds = _mean(sizes, weight), _mean(cpu, weight)
+    own = np.full(len(weight), min(TASK_S, float(cpu.min())))
+    if len(sizes) >= FEW_TASKS and sizes.std() > 0.1 * sizes.mean():
+        spread = _mean(sizes * sizes, weight) - size * size
+        together = _mean(sizes * cpu, weight) - size * seconds
+        rate = np.clip(together / np.maximum(spread, 1e-9), 0.0, seconds / np.maximum(size, 1e-9))
+        own = seconds - rate * size
+    return own, np.where(size > 0, (seconds - own) / np.maximum(size, 1e-9), 0.0)
+
+
+class _Layout:
+    """How many tasks of each kind there will be, and what they read in all."""
+
+    def __init__(self, measured: Measured, growth: float) -> None:
+        self.measured, self.growth = measured, growth
+        each = [kind.cpu_s / np.maximum(kind.pieces, 1) for kind in measured.kinds]
+        many = [kind.pieces >= MANY_SEGMENTS for kind in measured.kinds]
+        seen = np.concatenate([seconds[some] for seconds, some in zip(each, many, strict=True)])
+        self.segment_s = min(SEGMENT_S, float(np.percentile(seen, 25))) if len(seen) else SEGMENT_S
+        self._more_parts = {}
+        for source, kind in read_kinds(measured.kinds).items():
+            # A sample reads whole files and takes some of their records: its parts are so much smaller.
+            thin = min(1.0, measured.input_bytes[source] / max(kind.bytes, 1.0))
+            known = max(measured.parts[source], 1)
+            more = max(growth * thin, 1 / known)
+            # Where parts are small because there was little to read, more of it fills them first.
+            filled = growth * measured.content_bytes[source] / (FILLED * measured.part_bytes[source]) / known
+            self._more_parts[source] = max(min(more, filled), min(more, 1.0))
+
+    def parts(self, node: Node) -> float:
+        """Document parts that a step will have."""
+        return sum(self.measured.parts[source] * self._more_parts[source] for source in node.sources)
+
+    def of(self, kind: Kind) -> tuple[int, float, float]:
+        """Tasks, bytes, segments."""
+        growth, node, verb = self.growth, kind.node, kind.verb
+        looked = max(len(kind.sizes), 1)
+        segments = float(kind.pieces.sum()) * kind.tasks / looked
+        if node.name == INGEST:
+            more = self._more_parts[node.sources[0]]
+            return ceil(kind.tasks * more), kind.bytes * more, 0.0
+        parts = self.parts(node)
+        if verb in _PER_PART:
+            known = max(sum(self.measured.parts[source] for source in node.sources), 1)
+            tasks = ceil(kind.tasks * parts / known)
+            return tasks, kind.bytes * growth, segments * tasks / kind.tasks
+        if verb in ("fit", "asset", "gather"):
+            return kind.tasks, kind.bytes * (self._cap(kind) if verb == "fit" else 1.0), 0.0
+        size = kind.bytes * growth
+        files = min(RANGES * parts, segments * growth)
+        if verb == "build":
+            tokens = getattr(node.config, "shard_tokens", 1 << 26)
+            shards = min(ceil(kind.tasks * growth), ceil(self.measured.tokens * growth / tokens))
+            return max(kind.tasks, shards), size, files
+        if verb == "merge":
+            return max(kind.tasks, ceil(1.5 * size / MERGED_BYTES)), size, files
+        target = min(max((1 << int(size).bit_length()) // RANGES, LEAST_BYTES), MOST_BYTES)
+        return max(kind.tasks, ceil(1.5 * size / target)), size, files
+
+    def _cap(self, kind: Kind) -> float:
+        """How much more a model is trained on: up to its budget, however large the corpus is."""
+        nodes = {one.node.id: one.node for one in self.measured.kinds}.values()
+        budgets = [getattr(node.config, "sample_bytes", None) or 0 for node in nodes]
+        budget = sum(sum(one.values()) if isinstance(one, dict) else one for one in budgets)
+        return min(self.growth, max(budget / max(COMPRESSION * kind.bytes, 1.0), 1.0))
+
+    def merges(self, phases: Mapping[tuple[str, str], int]) -> list[Line]:
+        """Files of many parts are merged before anybody reads them; a small run had none to merge."""
+        found: dict[str, float] = {}
+        known = _known(self.measured)
+        for kind in self.measured.kinds:
+            tasks, size, _ = self.of(kind)
+            parts = self.parts(kind.node)
+            reduces = kind.node.kind == "exchange" and kind.verb not in (*_PER_PART, "merge")
+            many = reduces and parts > FEW_FILES
+            many |= kind.verb in ("collect", "build") and parts * max(tasks, RANGES) > FEW_SEGMENTS
+            if many and (kind.node.id, "merge") not in known:
+                found[kind.node.id] = found.get(kind.node.id, 0.0) + size
+        lines = []
+        for step, size in found.items():
+            tasks, seconds = ceil(1.5 * size / MERGED_BYTES), size / MERGE_BYTES_PER_S
+            phase = phases[step, "emit"] + 1
+            memory = PROCESS_BYTES + SORTING * min(size, IN_MEMORY)
+            puts = tasks * (1 + LOOKED_UP["puts"])
+            gets = tasks * LOOKED_UP["gets"] + RANGES * size / MERGED_BYTES
+            each = seconds / max(tasks, 1)
+            lines.append(Line(step, "merge", tasks, seconds, seconds, each, memory, gets, puts, phase))
+        return lines
+
+    def stored_bytes(self, lines: Sequence[Line]) -> float:
+        tasks: dict[str, int] = {}
+        for line in lines:
+            tasks[line.step] = tasks.get(line.step, 0) + line.tasks
+        total = 0.0
+        for step, stored in self.measured.stored_bytes.items():
+            content = max(stored - FOOTER_BYTES * self.measured.tasks[step], 0.0)
+            fixed = all(kind.verb in ("fit", "asset") for kind in self.measured.kinds if kind.node.id == step)
+            total += content * (1.0 if fixed else self.growth) + (FOOTER_BYTES + RECORD_BYTES) * tasks.get(step, 0)
+        return total
+
+
+def _memory(kind: Kind, tasks: int, size: float) -> float:
+    """Of a worker at such a task: as measured, and more where tasks will read more. What holds records holds some
+    copies of them, a reducer up to a bound (`work/needs.py`); others grow as they did beyond a worker without data.
+    """
+    most, largest, before = float(kind.peak_bytes.max()), float(kind.sizes.max()), kind.bytes / max(kind.tasks, 1)
+    times = size / max(tasks, 1) / before if before else 1.0
+    more = largest * max(times - 1.0, 0.0)
+    if kind.verb == "build":
+        return most + BUILDING * more
+    if kind.node.kind == "exchange" and kind.verb not in _PER_PART:
+        return min(most + SORTING * more, max(most, PROCESS_BYTES + SORTING * float(IN_MEMORY)))
+    return most + max(most - PROCESS_BYTES, 0.0) * max(times - 1.0, 0.0)
+
+
+def _requests(kind: Kind, tasks: int, pieces: float) -> tuple[float, float]:
+    """To an object store: as the measured run counted them, or by what a task of this kind reads and writes."""
+    if len(kind.gets) and not np.isnan(kind.gets).any():
+        return tasks * (kind.gets.mean() + LOOKED_UP["gets"]), tasks * (kind.puts.mean() + LOOKED_UP["puts"])
+    views = list(kind.node.views.values())
+    gets, puts = 0.0, 1.0
+    if kind.verb in ("map", "emit", "fit"):
+        for view in views:
+            only = gated_only(len(view.layers), view.columns)
+            gets += sum(1 if verdicts else 1 + GETS_PER_LAYER for verdicts in only) / len(views)
+    if kind.verb in ("map", "collect"):
+        puts += 1  # the verdicts
+    each = len(getattr(kind.node.config, "sidecars", ())) + 3 if kind.verb == "build" else puts
+    return tasks * (gets + LOOKED_UP["gets"]) + pieces, tasks * (each + LOOKED_UP["puts"])
+
+
+def _phases(kinds: Sequence[Kind]) -> dict[tuple[str, str], int]:
+    """Barriers between the kinds of tasks: when those of a number are through, the next begin."""
+    verbs: dict[str, list[str]] = {}
+    nodes: dict[str, Node] = {}
+    for kind in kinds:
+        verbs.setdefault(kind.node.id, []).append(kind.verb)
+        nodes[kind.node.id] = kind.node
+    ends: dict[str, int] = {}
+    found: dict[tuple[str, str], int] = {}
+    for node_id, node in nodes.items():
+        at = max((ends[one] for one in reads_from(node) if one in ends), default=0)
+        rounds = [verb for verb in verbs[node_id] if verb not in (*_PER_PART, "gather", "merge")]
+        if node.kind in ("read", "map"):
+            found.update(((node_id, verb), at) for verb in verbs[node_id])
+        else:
+            found[node_id, "emit"] = at
+            found[node_id, "merge"] = at + 1
+            for number, verb in enumerate(rounds, 1):
+                found[node_id, verb] = at + number
+            at += len(rounds) + 1
+            found[node_id, "collect"] = found[node_id, "gather"] = at
+            at += not node.has_layers
+        ends[node_id] = at
+    return found

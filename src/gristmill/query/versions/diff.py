@@ -1,0 +1,293 @@
+"""Two versions side by side: which documents came and which went, and what took or kept them.
+
+A document is the same when its id is. Versions that share a document part have its rows in the same places, so they are
+compared row by row, and not at all where the verdicts are one part too. The others are matched by id; where no two ids
+are the same, as the input files are others, by URL. Read are ids, verdicts and languages; texts only of samples.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.errors import UserError
+from gristmill.query.documents.documents import LANGUAGE
+from gristmill.query.removal.funnel import funnels
+from gristmill.query.sizing.plan import differences, file_changes
+from gristmill.store.parquet import PartReader
+
+Ints = npt.NDArray[np.int64]
+KEPT = 0
+ABSENT = "not among its inputs"
+NO_LABEL = "-"
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass
+class Side:
+    """Documents that one version has in its corpus and the other has not."""
+
+    documents: int = 0
+    causes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """(source, step, reason) that keeps them out of the other one."""
+    languages: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(source, label)."""
+    samples: list[tuple[int, Document, int]] = field(default_factory=list)
+    """(a number that picks them, part, row): those with the smallest numbers, so that they are from anywhere."""
+
+
+@dataclass
+class Compared:
+    """Of one source."""
+
+    read: tuple[int, int]
+    kept: tuple[int, int]
+    matched_by: str = "doc_id"
+    """Or `url`; or `nothing`, where neither is in both."""
+    same_rows: int = 0
+    """Of parts that both versions share, with the same verdicts: nobody looked at them."""
+
+
+@dataclass
+class Documents:
+    """What became of the documents."""
+
+    sources: dict[str, Compared]
+    came: Side
+    went: Side
+    otherwise: Counter[tuple[str, str, str]]
+    """(source, cause before, cause now) of documents that both drop, for different reasons."""
+
+
+class Causes:
+    """Numbers for (step, reason); KEPT is that of documents in the corpus."""
+
+    def __init__(self) -> None:
+        self.known: list[tuple[str, str]] = [("", "")]
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def number(self, step: str, reason: str) -> int:
+        if (step, reason) not in self._numbers:
+            self._numbers[step, reason] = len(self.known)
+            self.known.append((step, reason))
+        return self._numbers[step, reason]
+
+    def of(self, seen: Seen, document: Document) -> Ints:
+        """The final verdict on every row of a part."""
+        part = seen.made[f"{document.source}/{CORPUS}"].layers[document.source, document.order][0]
+        table = PartReader(seen.store, part).read(["step", "drop"])
+        step, reason = (table[name].combine_chunks().dictionary_encode() for name in ("step", "drop"))
+        steps, reasons = step.dictionary.to_pylist(), reason.dictionary.to_pylist()
+        pair = _indices(step) * max(len(reasons), 1) + _indices(reason)
+        pair[~reason.is_valid().to_numpy(zero_copy_only=False)] = -1
+        found, places = np.unique(pair, return_inverse=True)
+        width = max(len(reasons), 1)
+        numbers = [
+            KEPT if one < 0 else self.number(steps[one // width], reasons[one % width]) for one in found.tolist()
+        ]
+        codes: Ints = np.array(numbers, np.int64)[places.reshape(-1)]
+        return codes
+
+
+def _indices(encoded: Any) -> Ints:
+    found: Ints = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def compare_documents(before: Seen, now: Seen, most_samples: int) -> Documents:
+    """What came and went, source by source."""
+    for seen in (before, now):
+        _refuse_without_verdicts(seen)
+    counts = [funnels(before), funnels(now)]
+    names = list(dict.fromkeys((*before.chains, *now.chains)))
+    found = Documents({}, Side(), Side(), Counter())
+    for source in names:
+        read, kept = (
+            tuple(one[source][name]["rows"] if source in one else 0 for one in counts) for name in ("read", "kept")
+        )
+        compared = found.sources[source] = Compared((read[0], read[1]), (kept[0], kept[1]))
+        _Comparison(before, now, source, found, compared, most_samples).go()
+    return found
+
+
+def _refuse_without_verdicts(seen: Seen) -> None:
+    for source in seen.chains:
+        layers = seen.made[f"{source}/{CORPUS}"].layers if f"{source}/{CORPUS}" in seen.made else {}
+        if any((source, document.order) not in layers for document in seen.documents.get(source, ())):
+            raise UserError(
+                f"{seen.told} has no final verdicts on the documents of {source}, so there is nothing to compare. Run "
+                "its recipe again with this version of Gristmill."
+            )
+
+
+def shared_parts(before: Seen, now: Seen, source: str) -> Iterator[tuple[Document | None, Document | None]]:
+    """Document parts of a source side by side; with None beside those that only one version has."""
+    others = {document.part.hash: document for document in now.documents.get(source, ())}
+    for document in before.documents.get(source, ()):
+        yield document, others.pop(document.part.hash, None)
+    for document in others.values():
+        yield None, document
+
+
+class _Comparison:
+    """Of one source in two versions."""
+
+    def __init__(
+        self, before: Seen, now: Seen, source: str, found: Documents, compared: Compared, most_samples: int
+    ) -> None:
+        self._before, self._now = before, now
+        self._source, self._found, self._compared = source, found, compared
+        self._most_samples = most_samples
+        self._causes = Causes()
+        self._absent = self._causes.number(NO_LABEL, ABSENT)
+        self._shares_parts = False
+
+    def go(self) -> None:
+        alone: tuple[list[Document], list[Document]] = ([], [])
+        for old, new in shared_parts(self._before, self._now, self._source):
+            if old is not None and new is not None:
+                self._shares_parts = True
+                self._aligned(old, new)
+            else:
+                alone[0 if new is None else 1].append(old or new)  # type: ignore[arg-type]
+        if alone[0] or alone[1]:
+            self._match(*alone)
+
+    def _aligned(self, old: Document, new: Document) -> None:
+        layer = f"{self._source}/{CORPUS}"
+        parts = [seen.made[layer].layers[self._source, one.order][0] for seen, one in self._both(old, new)]
+        if parts[0].hash == parts[1].hash:
+            self._compared.same_rows += old.part.rows
+            return
+        before, after = (self._causes.of(seen, one) for seen, one in self._both(old, new))
+        rows = np.arange(len(before))
+        self._take(before, after, _Rows([old], [0], rows), _Rows([new], [0], rows))
+
+    def _both(self, old: Document, new: Document) -> tuple[tuple[Seen, Document], tuple[Seen, Document]]:
+        return (self._before, old), (self._now, new)
+
+    def _match(self, old: Sequence[Document], new: Sequence[Document]) -> None:
+        """Parts that only one of them has: by id, or else by URL."""
+        places = np.full(sum(document.part.rows for document in old), -1, np.int64)
+        if old and new:
+            places = self._places(old, new, "doc_id")
+            if not self._shares_parts and (places < 0).all():
+                places = self._places(old, new, "url")
+                self._compared.matched_by = "url" if (places >= 0).any() else "nothing"
+        before, after = (
+            np.concatenate([self._causes.of(seen, one) for one in parts] or [np.zeros(0, np.int64)])
+            for seen, parts in ((self._before, old), (self._now, new))
+        )
+        at_old, at_new = _Rows.of(old), _Rows.of(new)
+        met = np.flatnonzero(places >= 0)
+        self._take(before[met], after[places[met]], at_old.only(met), at_new.only(places[met]))
+        gone = np.flatnonzero(places < 0)
+        self._take(before[gone], np.full(len(gone), self._absent), at_old.only(gone), at_old.only(gone))
+        is_new = np.ones(len(after), np.bool_)
+        is_new[places[met]] = False
+        come = np.flatnonzero(is_new)
+        self._take(np.full(len(come), self._absent), after[come], at_new.only(come), at_new.only(come))
+
+    def _places(self, old: Sequence[Document], new: Sequence[Document], column: str) -> Ints:
+        """For each row of the old parts its place among those of the new ones, or -1."""
+        keys = [_column(seen, parts, column) for seen, parts in ((self._before, old), (self._now, new))]
+        found = pc.index_in(keys[0], value_set=keys[1], skip_nulls=True).cast(pa.int64()).fill_null(-1)
+        places: Ints = found.to_numpy(zero_copy_only=False)
+        return places
+
+    def _take(self, before: Ints, after: Ints, old: "_Rows", new: "_Rows") -> None:
+        """Count what two verdicts on the same documents say."""
+        came, went = (after == KEPT) & (before != KEPT), (before == KEPT) & (after != KEPT)
+        for side, seen, chosen, why, rows in (
+            (self._found.came, self._now, came, before, new),
+            (self._found.went, self._before, went, after, old),
+        ):
+            at = np.flatnonzero(chosen)
+            if len(at):
+                self._add(side, seen, why[at], rows.only(at))
+        both = (before != after) & (before != KEPT) & (after != KEPT)
+        both &= (before != self._absent) & (after != self._absent)
+        if both.any():
+            pairs, counts = np.unique(np.stack([before[both], after[both]]), axis=1, return_counts=True)
+            for one, other, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+                told = [" ".join(self._causes.known[number]) for number in (one, other)]
+                self._found.otherwise[self._source, told[0], told[1]] += count
+
+    def _add(self, side: Side, seen: Seen, why: Ints, rows: "_Rows") -> None:
+        side.documents += len(why)
+        for number, count in zip(*(each.tolist() for each in np.unique(why, return_counts=True)), strict=True):
+            side.causes[(self._source, *self._causes.known[number])] += count
+        for document, chosen in rows.by_part():
+            for label, count in _labels(seen, document, chosen).items():
+                side.languages[self._source, label] += count
+            seed = np.uint64(int(document.part.hash[:16], 16))
+            numbers = (chosen.astype(np.uint64) + seed) * _SPREAD
+            first = np.argsort(numbers, kind="stable")[: self._most_samples]
+            side.samples += [(int(numbers[place]), document, int(chosen[place])) for place in first]
+        side.samples = sorted(side.samples, key=lambda one: one[0])[: self._most_samples]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of some parts, as places in all of their rows, one part behind the other."""
+
+    parts: Sequence[Document]
+    starts: Sequence[int]
+    places: Ints
+
+    @staticmethod
+    def of(parts: Sequence[Document]) -> "_Rows":
+        ends = np.cumsum([0, *(document.part.rows for document in parts)])
+        return _Rows(parts, ends[:-1].tolist(), np.arange(ends[-1]))
+
+    def only(self, chosen: Ints) -> "_Rows":
+        return _Rows(self.parts, self.starts, self.places[chosen])
+
+    def by_part(self) -> Iterator[tuple[Document, Ints]]:
+        """Rows inside of each part that has some."""
+        numbers = np.searchsorted(np.array(self.starts), self.places, "right") - 1
+        for number in np.unique(numbers).tolist():
+            yield self.parts[number], self.places[numbers == number] - self.starts[number]
+
+
+def _column(seen: Seen, parts: Sequence[Document], name: str) -> pa.ChunkedArray:
+    """Only its own stretches of the files are read."""
+    tables = [PartReader(seen.store, document.part).read([name]) for document in parts]
+    return pa.concat_tables(tables)[name]
+
+
+def _labels(seen: Seen, document: Document, rows: Ints) -> Mapping[str, int]:
+    """How many of some rows are in each language, as it was measured."""
+    at = (document.source, document.order)
+    for step in reversed(seen.chains[document.source]):
+        if seen.nodes[step].name == LANGUAGE and at in seen.made[step].layers:
+            reader = PartReader(seen.store, seen.made[step].layers[at][0])
+            if "label" in reader.names:
+                found = reader.read(["label"])["label"].take(pa.array(rows)).cast(pa.string()).fill_null(NO_LABEL)
+                return {one["values"]: one["counts"] for one in pc.value_counts(found).to_pylist()}
+    return {NO_LABEL: len(rows)}
+
+
+def compare_recipes(before: Seen, now: Seen) -> dict[str, list[str]]:
+    """Step -> what of it changed: fields, VERSION, libraries, code, input files; steps that are new or gone."""
+    assert before.record is not None
+    assert now.record is not None
+    nodes = [before.record["nodes"], now.record["nodes"]]
+    found: dict[str, list[str]] = {}
+    for step in dict.fromkeys((*nodes[0], *nodes[1])):
+        if step not in nodes[0] or step not in nodes[1]:
+            found[step] = ["is new" if step in nodes[1] else "is gone"]
+            continue
+        old, new = nodes[0][step], nodes[1][step]
+        changes = differences(old["identity"], new["identity"])
+        changes += [f"input: {change}" for change in file_changes(old.get("files"), new.get("files", {}))]
+        if changes and not step.endswith(f"/{CORPUS}"):  # its config lists the steps, which are told themselves
+            found[step] = changes
+    return found

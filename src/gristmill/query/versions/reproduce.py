@@ -1,0 +1,103 @@
+"""A version made once more, of its recipe's own text, in an empty store: is it the same to the byte?"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill.engine.mill import Mill
+from gristmill.engine.publish.catalog import Version
+from gristmill.engine.schedule.task_cache import Listener
+from gristmill.errors import UserError
+from gristmill.places import from_exact
+from gristmill.query.sizing.plan import differences, file_changes
+from gristmill.recipe.load import load
+from gristmill.store.store import Store
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first dataset that is another one."""
+
+    step: str
+    source: str
+    before: str
+    now: str | None
+    """Hashes of the datasets; None: there is no such step or source now."""
+    part: int | None
+    """The first of its parts that has other bytes; None where all have the same, or the old ones are gone."""
+    why: Sequence[str]
+
+
+def prepare(version: Version, file: str | None, into: str) -> Mill:
+    """The recipe of a version as its run had it, with an empty store. `file` is where the recipe lies now, else it is
+    looked for where it lay.
+    """
+    record = version.record
+    place = file or (from_exact(record["file"]) if "file" in record else None)
+    if place is None or not os.path.isdir(os.path.dirname(place)):
+        lay = "where its recipe lay is not recorded" if place is None else f"the folder of its recipe, {place}, is gone"
+        raise UserError(
+            f"{version.hash}: {lay}, so its inputs and files cannot be found. Nothing was run. Name the recipe's file: "
+            f"gristmill versions reproduce RECIPE {version.hash} --into {into}"
+        )
+    store = Store(into)
+    lies = next(store.list_files(""), None)
+    if lies is None:
+        store.write_json(_begun(version), {"recipe": version.recipe})
+    elif store.read_file(_begun(version)) is None:  # else it was stopped, and goes on with what it made itself
+        raise UserError(
+            f"--into {into} is not empty (it holds {lies[0]}), and what is there would not be made again. Nothing was "
+            "run. Name an empty folder, or one that does not exist yet."
+        )
+    sample = None
+    if "sample" in record:
+        sample = "100%" if record["sample"] is None else f"{record['sample'] * 100:.12g}%"
+    recipe = load(place, store=into, sample=sample, text=record["recipe_text"])
+    return Mill(recipe, record.get("until"))
+
+
+def _begun(version: Version) -> str:
+    """In a store that a version is made again in, until that is done."""
+    return f"reproducing/{version.hash}.json"
+
+
+def reproduce(
+    version: Version, kept_in: Store, mill: Mill, workers: int | None, listener: Listener
+) -> Difference | None:
+    """Run it, and compare all datasets in the order of the steps; None: they are the same."""
+    now = mill.run(workers, listener).ended["nodes"]
+    mill.store.remove(_begun(version))
+    for step, told in version.record["nodes"].items():
+        made = now.get(step)
+        for source, dataset in told["datasets"].items():
+            other = None if made is None else made["datasets"].get(source)
+            if other != dataset:
+                part = None if other is None else _first_part(_hashes(kept_in, dataset), _hashes(mill.store, other))
+                return Difference(step, source, dataset, other, part, _why(told, made))
+    return None
+
+
+def _hashes(store: Store, dataset: str) -> list[str] | None:
+    manifest = store.read_json(f"datasets/{dataset}.json")
+    return None if manifest is None else [part["hash"] for part in manifest["parts"]]
+
+
+def _first_part(before: Sequence[str] | None, now: Sequence[str] | None) -> int | None:
+    if before is None or now is None or before == now:
+        return None
+    pairs = enumerate(zip(before, now, strict=False))
+    return next((number for number, (old, new) in pairs if old != new), min(len(before), len(now)))
+
+
+def _why(before: Mapping[str, Any], now: Mapping[str, Any] | None) -> list[str]:
+    """What the step itself has otherwise; all that it reads from other steps is the same."""
+    if now is None:
+        return ["this version of Gristmill has no such step in that recipe"]
+    found = differences(before["identity"], now["identity"])
+    if "files" in before and "files" in now:
+        found += [f"input: {change}" for change in file_changes(before["files"], now["files"])]
+    return found or [
+        "inputs, settings, VERSION and libraries are the same, so either the step is no function of them, or another "
+        "version of Gristmill made it"
+    ]

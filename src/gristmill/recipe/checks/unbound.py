@@ -1,0 +1,124 @@
+"""Whether every step of every route finds what it needs, and if not, why: columns and models of the steps before it."""
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from gristmill.recipe.checks.columns import INGEST, Before, Binding, Route, bind_route, columns_of
+from gristmill.recipe.checks.mistakes import Path, dotted, listed, nearest
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.model import Step
+from gristmill.schema import DOCUMENTS
+from gristmill.stages import STEPS
+from gristmill.stages.stage_interface import kind_of
+
+
+def check_routes(draft: Draft, routes: Mapping[str, Route], apart: str) -> None:
+    """Adds what is wrong; a step that several sources go through is told once, with their names. What steps of the name
+    `apart` read is checked where the user wrote it (`check_reads`).
+    """
+    told: dict[tuple[int, str], list[str]] = {}
+    known: dict[int, tuple[str, ...]] = {}
+    bound = {source: bind_route(route, known) for source, route in routes.items()}
+    for source, route in routes.items():
+        for step, message in _faults(route, bound[source], apart):
+            told.setdefault((step.line, message), []).append(source)
+    for line, message in _different_models(routes, bound):
+        draft.mistakes.add(line, message)
+    for (line, message), sources in told.items():
+        noun = "source" if len(sources) == 1 else "sources"
+        draft.mistakes.add(line, f"{message} ({noun}: {listed(sources)})")
+
+
+def _faults(route: Route, bound: Sequence[Binding], apart: str) -> Iterator[tuple[Step, str]]:
+    """What is wrong with a route."""
+    for at, (step, binding) in enumerate(zip(route, bound, strict=True)):
+        before, after = route[:at], route[at + 1 :]
+        if step.name != apart and binding.columns:
+            for message in _unread(step.id, binding.columns, before, after):
+                yield step, message
+        for name in binding.models:
+            if any(other.name == name for other in before):
+                fix = "Use a step of that name that does: a fit or an asset."
+                yield step, f"{step.id} uses the model of {name}, which makes none. {fix}"
+            else:
+                yield step, f"{step.id} uses the model of a step {name}, and none is before it. Add - {name} above."
+        if binding.counts is not None:
+            fix = f"Add - {binding.counts} above."
+            yield step, f"{step.id} goes by what a step {binding.counts} counts, and none is before it. {fix}"
+        last = before[-1] if before else None
+        if last and last.module == step.module and last.config == step.config:
+            yield step, f"{step.id} repeats {last.id} with the same config, to no effect. Remove one."
+
+
+def check_reads(draft: Draft, at: Path, reads: Sequence[str], route: Route) -> None:
+    """Adds what is wrong with the columns that an expression at `at` names; it is asked behind the whole route."""
+    before = Before()
+    for step in route:
+        before.add(step, columns_of(step))
+    absent = [name for name in reads if before.layer_of(name) is None]
+    for message in _unread(dotted(at), absent, route, ()):
+        draft.add(at, message)
+
+
+def _unread(who: str, reads: Iterable[str], before: Route, after: Route) -> Iterator[str]:
+    """Why `who` cannot read these, between these steps."""
+    names = {"", INGEST, *(name for step in before for name in (step.name, step.id))}
+    absent: dict[str, list[str]] = {}
+    for read in reads:
+        name = read.rpartition(".")[0]
+        if name in names:
+            yield _column_fault(who, read, before, after)
+        else:
+            absent.setdefault(name, []).append(read)
+    for name, several in absent.items():
+        yield _step_fault(who, name, several, before, after)
+
+
+def _different_models(routes: Mapping[str, Route], bound: Mapping[str, Sequence[Binding]]) -> Iterator[tuple[int, str]]:
+    """A map step takes of each document the model of its own route. Any other step works on the documents of all of its
+    sources at once and has one model of a name; where their routes bring several, none of them is meant.
+    """
+    found: dict[str, tuple[Step, dict[str, dict[str, str]]]] = {}
+    for source, route in routes.items():
+        for step, binding in zip(route, bound[source], strict=True):
+            if binding.view.models and kind_of(importlib.import_module(step.module)) != "map":
+                for name, maker in binding.view.models.items():
+                    found.setdefault(step.id, (step, {}))[1].setdefault(name, {})[source] = maker
+    for step, models in found.values():
+        for name, makers in models.items():
+            if len(set(makers.values())) > 1:
+                said = ", ".join(f"{maker} (source {source})" for source, maker in makers.items())
+                yield (
+                    step.line,
+                    f"{step.id} uses one model of a step {name} for all of its sources, and they come with different "
+                    f"ones: {said}. Fit one {name} for all of them, or give each kind of source a step of its own.",
+                )
+
+
+def _column_fault(who: str, read: str, before: Route, after: Route) -> str:
+    """Why `read` (`column`, or `step.column`) is not there when `who` wants it."""
+    name, _, column = read.rpartition(".")
+    if not name:
+        columns = [*DOCUMENTS.names, *(known for other in before for known in columns_of(other))]
+        where = "neither the documents nor an earlier step has"
+    elif name == INGEST:
+        columns, where = DOCUMENTS.names, "the documents do not have"
+    else:
+        columns = [known for other in before if name in (other.name, other.id) for known in columns_of(other)]
+        where = f"{name} does not write"
+    later = next((other for other in after if column in columns_of(other)), None) if not name else None
+    near = nearest(column, columns)
+    fix = f"Move {later.id}, which writes it, above this step." if later else ""
+    fix += f"Did you mean {near}?" if near and not later else ""
+    fix += "" if near or later else f"Columns: {', '.join(dict.fromkeys(columns))}."
+    return f"{who} reads the column {column}, which {where}. {fix}"
+
+
+def _step_fault(who: str, name: str, reads: Sequence[str], before: Route, after: Route) -> str:
+    """That no step `name`, whose columns `who` reads, stands before it: one mistake, however many columns."""
+    late = any(other.name == name for other in after)
+    near = None if late or name in STEPS else nearest(name, [other.name for other in before])
+    fix = f"Did you mean {near}?" if near else f"Add - {name} to the steps before it."
+    fix = f"Move {name} above it." if late else fix
+    more = f" and {len(reads) - 1} more of it" if len(reads) > 1 else ""
+    return f"{who} reads {reads[0]}{more}, and no step {name} stands before it. {fix}"

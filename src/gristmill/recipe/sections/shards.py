@@ -1,0 +1,114 @@
+"""The `shards` of a recipe: the steps that encode the corpus, sort it into groups and write it as files of tokens."""
+
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from gristmill.recipe.checks.mistakes import Path, listed
+from gristmill.recipe.checks.unbound import check_reads
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import EVERY_SOURCE
+from gristmill.recipe.model import Recipe, Source, Step
+from gristmill.recipe.stage_module import check_config
+from gristmill.stages import GROUPS as GROUPS
+from gristmill.stages.shards import shard_groups, shards, tokens
+from gristmill.stages.shared.expressions import parse_condition, parse_value
+from gristmill.stages.tokenizer import tokenizer_file
+
+AT: Path = ("shards",)
+TOKENS, SHARDS = "tokens", "shards"
+"""Names of the steps."""
+
+
+def _rising(levels: tuple[float, ...]) -> tuple[float, ...]:
+    if list(levels) != sorted(set(levels)):
+        raise ValueError("levels rise, and none stands twice. Write them from the smallest to the largest")
+    return levels
+
+
+class ShardsFields(shards.MixOptions):
+    """What a user writes under `shards`."""
+
+    weight_levels: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=1000)], ...], Field(min_length=1, max_length=16), AfterValidator(_rising)
+    ] = (0.25, 0.5, 1, 2, 4, 8)
+    """Weights that documents are rounded to, where a source has a weight; each level is a group of its own."""
+
+
+def load_shards(
+    draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], tokenizer: tuple[Step, ...]
+) -> dict[str, tuple[Step, ...]]:
+    """The steps of each source; none where the recipe has no shards, or a mistake in them."""
+    if not isinstance(raw, dict):
+        return {}
+    if not tokenizer:
+        if draft.tree.value.get("tokenizer") is None:
+            fix = "Add tokenizer: {train: {sample_bytes: {DOMAIN: 1GB}}}, or tokenizer: {file: tokenizer.json}."
+            draft.add_at_key(AT, f"shards are made of tokens, and the recipe has no tokenizer. {fix}")
+        return {}
+    fields = load_config(draft, ShardsFields, raw, AT)
+    if not isinstance(fields, ShardsFields):
+        return {}
+    line = draft.tree.line_of_key(AT)
+    foreign = tokenizer[-1].module == tokenizer_file.__name__
+    encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
+    asked = {field: getattr(fields, field) for field in shards.MixOptions.model_fields}
+    write = shards.Config(**asked, recipe=name)
+    if not check_config(draft, tokens, SHARDS, encode, AT) or not check_config(draft, shards, SHARDS, write, AT):
+        return {}
+    first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
+    last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)
+    made: dict[str, tuple[Step, ...]] = {}
+    for source in sources.values():
+        group = shard_groups.Config(
+            source=source.name,
+            tier=source.tier,
+            tiers=tuple(source.tiers.items()),
+            weight=source.weight,
+            weight_levels=fields.weight_levels if source.weight is not None else (),
+            seed=fields.seed,
+        )
+        made[source.name] = (first, _step(source.name, GROUPS, shard_groups.__name__, group, source.line), last)
+    return made
+
+
+def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
+    """Adds what is wrong with the columns of tiers and weights, also of a recipe without shards: it gets them last, and
+    should not fail then for what was written first.
+    """
+    for source in sources:
+        at: Path = ("sources", source.name)
+        formulas = {
+            (*at, "tier", name): parse_condition(text)
+            for name, text in source.tiers.items()
+            if text != shard_groups.ELSE
+        }
+        if source.weight is not None:
+            formulas[*at, "weight"] = parse_value(source.weight)
+        for place, formula in formulas.items():
+            if source.name in routes:
+                route = tuple(takewhile(lambda step: step.name != GROUPS, routes[source.name]))
+                check_reads(draft, place, formula.columns, route)
+
+
+def idle_settings(recipe: Recipe) -> str | None:
+    """That sources have tiers or weights and nothing uses them: they sort shards, and the recipe makes none."""
+    if any(step.name == SHARDS for step in recipe.steps):
+        return None
+    sources = recipe.sources.values()
+    settings = {
+        "tier": [source.name for source in sources if source.tier is not None or source.tiers],
+        "weight": [source.name for source in sources if source.weight is not None],
+    }
+    told = [f"{setting} (of {listed(names, 5)})" for setting, names in settings.items() if names]
+    if not told:
+        return None
+    has = "has" if len(told) == 1 else "have"
+    return f"{' and '.join(told)} {has} no effect as long as the recipe has no shards: section."
+
+
+def _step(route: str, name: str, module: str, config: Any, line: int) -> Step:
+    return Step(f"{route}/{name}", name, route, module, config, line, stands_for=SHARDS)

@@ -1,0 +1,117 @@
+"""The `sources` of a recipe."""
+
+import importlib
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from gristmill import stages
+from gristmill.recipe.checks.check import check
+from gristmill.recipe.checks.columns import extracts
+from gristmill.recipe.checks.locations import locate_pattern
+from gristmill.recipe.checks.mistakes import Path, dotted, show
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import ReadFields, SourceFields, check_name
+from gristmill.recipe.model import Source, Step
+from gristmill.recipe.stage_module import Stage, check_config, import_stage
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.reading.fields import Fields
+from gristmill.stages.stage_interface import faults_of_reader
+
+_UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
+_BESIDE_READ = dict.fromkeys(SourceFields.model_fields, "It belongs one level up, beside read.")
+
+
+def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
+    """The source at sources.`name`; None where there was a mistake."""
+    at: Path = ("sources", name)
+    before = len(draft.mistakes)
+    try:
+        check_name(name)
+    except ValueError as error:
+        draft.add_at_key(at, f"sources: {error}.")
+    if not isinstance(raw, dict):
+        if at not in draft.tree.broken:
+            draft.add(at, f"{dotted(at)} must be a mapping with kind and read, not {show(raw)}.")
+        return None
+    fields = check(draft, SourceFields, raw, at, elsewhere=_UNDER_READ)
+    written = raw.get("read")
+    read_at: Path = (*at, "read")
+    values = written if isinstance(written, dict) else {}
+    common = {field: value for field, value in values.items() if field in ReadFields.model_fields}
+    read = check(draft, ReadFields, common, read_at) if isinstance(written, dict) else None
+    stage, config = _load_reader(draft, values, read_at)
+    paths = _patterns(draft, read.paths if read else (), (*read_at, "paths"))
+    path_lines = {path: draft.tree.line_of_value((*read_at, "paths", at)) for at, path in enumerate(paths)}
+    exclude = _patterns(draft, read.exclude if read else (), (*read_at, "exclude"))
+    if fields is None or read is None or stage is None or config is None or len(draft.mistakes) > before:
+        return None
+    return Source(
+        name=name,
+        kind=fields.kind,
+        format=read.format,
+        module=stage.module.__name__,
+        config=config,
+        paths=paths,
+        exclude=exclude,
+        links=read.links,
+        snapshot=read.snapshot,
+        part_bytes=read.part_bytes,
+        limit=read.limit,
+        license=fields.license,
+        domain=fields.domain,
+        tier=fields.tier if isinstance(fields.tier, str) else None,
+        tiers=fields.tier if isinstance(fields.tier, dict) else {},
+        weight=fields.weight,
+        line=draft.tree.line_of_key(at),
+        path_lines=path_lines,
+        code=stage.code,
+    )
+
+
+def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage | None, StageConfig | None]:
+    """The reader, and its config from the fields of `read` that are not every reader's."""
+    name, format_at = read.get("format"), (*at, "format")
+    if not isinstance(name, str):
+        return None, None
+    stage = import_stage(draft, "format", name, format_at, stages.READERS, _faults)
+    if stage is None:
+        return None, None
+    own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
+    beside = ReadFields.model_fields
+    config = load_config(draft, stage.module.Config, own, at, beside=beside, elsewhere=_BESIDE_READ)
+    if config is not None and not check_config(draft, stage.module, name, config, at, format_at):
+        return None, None
+    return stage, config
+
+
+def _faults(module: ModuleType) -> list[str]:
+    faults = faults_of_reader(module)
+    taken = [name for name in ReadFields.model_fields if not faults and name in module.Config.model_fields]
+    return faults + [f"its Config has the field {name}, which every source has already" for name in taken]
+
+
+def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
+    """Adds a mistake for every source of markup whose route takes no text out of it."""
+    for name, source in sources.items():
+        module, fields = importlib.import_module(source.module), getattr(source.config, "fields", None)
+        mapped = fields.html if isinstance(fields, Fields) and "html" in fields.model_fields_set else None
+        if (mapped or getattr(module, "MARKUP", False)) and name in routes and not any(map(extracts, routes[name])):
+            why = f"fields.html names {show(mapped)}" if mapped else f"format: {source.format} reads pages"
+            draft.add(
+                ("sources", name, "read", "fields" if mapped else "format"),
+                f"sources.{name}: {why}, and no step of its route takes text out of markup, so its documents would "
+                f"have no text. Add - extract to its steps (kind {source.kind}).",
+            )
+
+
+def _patterns(draft: Draft, texts: tuple[str, ...], at: Path) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for index, text in enumerate(texts):
+        pattern = locate_pattern(text, draft.folder)
+        if pattern in found:
+            draft.add((*at, index), f"{dotted((*at, index))}: {text!r} stands twice in the list. Remove one.")
+        draft.check_scheme((*at, index), pattern)
+        found[pattern] = None
+    return tuple(found)

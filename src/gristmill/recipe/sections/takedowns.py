@@ -1,0 +1,81 @@
+"""The `takedowns` of a recipe: the steps behind all others that take out what somebody asked to be taken out."""
+
+import os
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from gristmill.errors import UserError
+from gristmill.recipe.checks.locations import locate
+from gristmill.recipe.checks.mistakes import Path, show
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import EVERY_SOURCE
+from gristmill.recipe.model import Step
+from gristmill.recipe.stage_module import check_config
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
+from gristmill.stages.takedown.requests import read_all, read_requests
+
+AT: Path = ("takedowns",)
+MATCH, SETS, TAKEDOWN = "takedown_match", "takedown_sets", "takedown"
+"""Names of the steps."""
+
+
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+class TakedownFields(takedown.Choices):
+    """The field `takedowns`, where it is more than a path."""
+
+    file: Annotated[tuple[File, ...], BeforeValidator(_several)]
+    """The requests, in one file or in several: who asks for what to go."""
+
+
+def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
+    """The steps that the requests stand for; none where the recipe has none, or a mistake in them."""
+    if raw is None or AT in draft.tree.broken:
+        return ()
+    if not isinstance(raw, str | list | dict):
+        draft.add(AT, f"takedowns must be the path of a file of requests, not {show(raw)}. Write takedowns: FILE.")
+        return ()
+    values = raw if isinstance(raw, dict) else {"file": raw}
+    fields = load_config(draft, TakedownFields, {**values, "file": _several(values.get("file"))}, AT)
+    if not isinstance(fields, TakedownFields):
+        return ()
+    away = [path for path in fields.file if "://" in path]
+    if away:
+        draft.add(AT, f"takedowns names {away[0]}, and requests are read from a local file. Copy them here.")
+        return ()
+    texts, labels = [], []
+    try:
+        for path in fields.file:
+            folder = os.path.dirname(path)
+            for request in read_requests(path):
+                texts += [locate(text, folder) for text in request.texts]
+                labels += [f"{request.id}: {text}" for text in request.texts]
+        read_all(fields.file)
+    except UserError as error:
+        draft.add(AT, f"takedowns: {error}")
+        return ()
+    about = {"requests": fields.file, "names": tuple(map(_name, fields.file))}
+    sets = takedown_sets.Config(**about, texts=tuple(texts), documents=fields.copies != "keep")
+    if not check_config(draft, takedown_sets, TAKEDOWN, sets, AT):
+        return ()
+    judge = takedown.Config(near=fields.near, copies=fields.copies, texts=tuple(labels))
+    line = draft.tree.line_of_key(AT)
+    return (
+        _step(MATCH, takedown_match.__name__, takedown_match.Config(**about), line),
+        _step(SETS, takedown_sets.__name__, sets, line),
+        _step(TAKEDOWN, takedown.__name__, judge, line),
+    )
+
+
+def _name(path: str) -> str:
+    """Of a file of lines, whose one request is called so; of another it says nothing, and is in no key."""
+    return os.path.basename(path) if path.lower().endswith(".txt") else ""
+
+
+def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
+    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, stands_for="takedowns")

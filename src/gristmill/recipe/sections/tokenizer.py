@@ -1,0 +1,115 @@
+"""The `tokenizer` of a recipe: the steps that it stands for, behind those of every source."""
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from pydantic import model_validator
+
+from gristmill.recipe.checks.check import check
+from gristmill.recipe.checks.mistakes import Path, dotted, no_domain, show, suggest
+from gristmill.recipe.config import load_config
+from gristmill.recipe.draft import Draft
+from gristmill.recipe.fields import EVERY_SOURCE
+from gristmill.recipe.model import Source, Step
+from gristmill.recipe.sections.steps import Lists
+from gristmill.recipe.stage_module import check_config
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.tokenizer import tokenizer, tokenizer_file, tokenizer_pin, tokenizer_sample, tokenizer_text
+
+AT: Path = ("tokenizer",)
+TOKENIZER, SAMPLE, TEXT = "tokenizer", "tokenizer_sample", "tokenizer_text"
+"""Names of the steps."""
+
+
+class TrainFields(tokenizer_sample.MixOptions, tokenizer.Config):
+    """What a user writes under `train`: the fields of sampling and of training."""
+
+
+class TokenizerFields(StageConfig):
+    """The field `tokenizer`."""
+
+    train: dict[str, Any] | None = None
+    """the budgets of the sample, the size of the vocabulary, the pattern"""
+    pin: str | None = None
+    """the tokenizer.json that `train` once made: it is used, and nothing is trained"""
+    file: str | None = None
+    """a tokenizer.json that exists"""
+
+    @model_validator(mode="after")
+    def _one(self) -> "TokenizerFields":
+        if (self.train is None) == (self.file is None):
+            raise ValueError("a tokenizer is either trained (train) or there already (file). Write one of the two")
+        if self.pin is not None and self.train is None:
+            raise ValueError("pin keeps what train made, and there is no train. Write file instead of pin")
+        return self
+
+
+def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists: Lists) -> tuple[Step, ...]:
+    """The steps that make the tokenizer; none where the recipe has none, or a mistake in it."""
+    if not isinstance(raw, dict):
+        return ()
+    fields = check(draft, TokenizerFields, raw, AT)
+    taken = [step for step in lists.get(EVERY_SOURCE, ()) if step and step.name in (TOKENIZER, SAMPLE, TEXT)]
+    for step in taken:
+        draft.mistakes.add(step.line, f"{step.id} has the name of a step that tokenizer stands for. Rename its module.")
+    if fields is None or taken:
+        return ()
+    line = draft.tree.line_of_key(AT)
+    if fields.file is not None:
+        config = load_config(draft, tokenizer_file.Config, raw, AT)
+        return _checked(draft, tokenizer_file, config, line)
+    train = load_config(draft, TrainFields, raw["train"], (*AT, "train"))
+    if not isinstance(train, TrainFields) or not _domains_fit(draft, train, sources):
+        return ()
+    if fields.pin is not None:
+        pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
+        return _checked(draft, tokenizer_pin, pinned, line)
+    domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
+    sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.MixOptions), domains=domains)
+    return (
+        _step(SAMPLE, tokenizer_sample.__name__, sample, line),
+        _step(TEXT, tokenizer_text.__name__, tokenizer_text.Config(domains=domains), line),
+        _step(TOKENIZER, tokenizer.__name__, tokenizer.Config(**_cut(train, tokenizer.Config)), line),
+    )
+
+
+def _checked(draft: Draft, module: ModuleType, config: StageConfig | None, line: int) -> tuple[Step, ...]:
+    """The step that takes a tokenizer in; none where it cannot."""
+    if config is None or not check_config(draft, module, TOKENIZER, config, AT):
+        return ()
+    return (_step(TOKENIZER, module.__name__, config, line),)
+
+
+def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
+    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, stands_for=TOKENIZER)
+
+
+def _cut(fields: TrainFields, model: type[StageConfig]) -> dict[str, Any]:
+    return {name: getattr(fields, name) for name in model.model_fields}
+
+
+def _domains_fit(draft: Draft, train: TrainFields, sources: Mapping[str, Source]) -> bool:
+    """Whether every source has a domain, and every domain a budget, and the other way round; mistakes where not."""
+    if draft.lacks(sources):
+        return False
+    before = len(draft.mistakes)
+    at: Path = (*AT, "train", "sample_bytes")
+    known = dict.fromkeys(source.domain for source in sources.values() if source.domain is not None)
+    for name, source in sources.items():
+        if source.domain is None:
+            where = dotted(("sources", name))
+            fix = f"Add domain: to it, and a budget for it to {dotted(at)}."
+            told = f"{where} has no domain, and the tokenizer samples by domain. {fix}"
+            draft.add_at_key(("sources", name), told, no_domain(name))
+    for domain in train.sample_bytes:
+        if domain not in known:
+            fix = suggest(domain, known, "Domains")
+            draft.add_at_key((*at, domain), f"{dotted(at)}.{domain} is the domain of no source. {fix}")
+    for domain in known:
+        if domain not in train.sample_bytes:
+            fix = f"Add {domain}: and a size; 0 leaves it out."
+            draft.add(at, f"{dotted(at)} has no budget for the domain {show(domain)}. {fix}")
+    if not any(train.sample_bytes.values()):
+        draft.add(at, f"{dotted(at)} takes no text at all. Give a domain a size, such as 1GB.")
+    return len(draft.mistakes) == before

@@ -1,0 +1,50 @@
+"""What stands close to a question that says too little by itself: its answer, its choices."""
+
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from gristmill.kernels.decontaminate.support import Support
+from gristmill.stages.decontaminate.matching.passage import pieces_of
+from gristmill.stages.decontaminate.matching.units import QUESTION, SUPPORT, Unit
+from gristmill.stages.decontaminate.suite.suite import Item
+
+Array = np.ndarray[Any, Any]
+
+NEAR_WORDS = 60
+"""Between a question and what supports it, beside the words of its choices."""
+MOST = 0.8
+"""Of the words of an item: what says that it is there."""
+
+
+def support_of(items: Sequence[Item], units: Sequence[Unit], with_more: Set[int]) -> Support:
+    """Of each unit what has to be behind it, at least, for `findings` to find support there: so many different words
+    of it. Questions of the items `with_more` are never dropped, nor is what may flag without support.
+    """
+    least, reach = np.zeros(len(units), np.int64), np.zeros(len(units), np.int64)
+    bags: list[Array] = []
+    for number, unit in enumerate(units):
+        bags.append(np.zeros(0, np.uint64))
+        if unit.piece == QUESTION and unit.needs == SUPPORT and unit.item not in with_more:
+            item = items[unit.item]
+            answer, *others = (piece.words for piece in pieces_of(item.answer, *(item.choices or (item.answer,))))
+            bags[-1] = np.unique(np.concatenate([answer, *others]))
+            reach[number] = NEAR_WORDS + 2 * sum(map(len, others))
+            least[number] = min(_bounds(item, answer, others), default=len(bags[-1]) + 1)
+    starts = np.cumsum([0, *map(len, bags)]).astype(np.int64)
+    return Support(least, reach, starts, np.concatenate([*bags, np.zeros(0, np.uint64)]))
+
+
+def _bounds(item: Item, answer: Array, others: Sequence[Array]) -> Iterator[int]:
+    """How many different words each of the ways to have support takes, at least."""
+    if len(answer):
+        yield len(np.unique(answer))
+    if not item.choices:
+        return
+    named = sorted(len(np.unique(one)) for one in others if len(one))
+    if len(named) > 1:
+        yield named[1]  # two of the choices
+    together = np.concatenate(others)
+    missing = int((1 - MOST) * len(together) + 1e-6)
+    yield max(len(np.unique(together)) - missing, 1)

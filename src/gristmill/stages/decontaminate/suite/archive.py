@@ -1,0 +1,143 @@
+"""Archives and compressed files of an eval suite, unpacked in memory, to no more than their size allows."""
+
+import lzma
+import os
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any, cast
+
+from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.stream import decompressed, without_compression_suffix
+
+MOST_HELD_BYTES = 2 << 30
+"""Of the members of an archive that are wanted, together."""
+FREE_UNPACKED_BYTES = 64 << 20
+MOST_RATIO = 200
+"""A compressed file may hold 64 MiB, and beyond that 200 bytes for each of its own."""
+MOST_NAME_BYTES = 1 << 20
+"""Of a name in an archive."""
+ARCHIVES = (".zip", ".tar", ".tgz")
+Wanted = Callable[[str], bool]
+_DAMAGE = (OSError, EOFError, ValueError, OverflowError, LookupError)
+"""What damaged bytes made these libraries raise beside errors of their own."""
+
+
+def is_archive(name: str) -> bool:
+    return without_compression_suffix(name).lower().endswith(ARCHIVES)
+
+
+def unpacked(name: str, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
+    """Names of the files in an archive, with the content of those that are wanted."""
+    if name.lower().endswith(".zip"):
+        yield from _unzipped(file, wanted)
+    elif is_archive(name):
+        yield from _untarred(file, wanted)
+    else:
+        raise Fault("no_archive", "`inside` is for .zip and .tar, .tar.gz and the like")
+
+
+def _unzipped(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
+    limit = min(_limit(file), MOST_HELD_BYTES)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for info in archive.infolist():
+                if info.is_dir() or not wanted(info.filename):
+                    yield info.filename, None
+                    continue
+                with archive.open(info) as member:
+                    data = member.read(limit + 1)
+                yield info.filename, _within(data, limit, info.filename)
+                limit -= len(data)  # of all members: they may share their bytes
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, *_DAMAGE) as error:
+        raise Fault("corrupt_zip", str(error) or type(error).__name__) from None
+    except (RuntimeError, NotImplementedError) as error:  # a password; a method that Python does not know
+        raise Fault("unreadable_zip", str(error)) from None
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose name is not as long as a file: tarfile holds names in memory."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> Any:
+        if self.type in _NAMES and self.size > MOST_NAME_BYTES:
+            raise tarfile.ReadError("a name of more than a megabyte")
+        return super()._proc_member(archive)  # type: ignore[misc]
+
+
+_NAMES = {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
+_NAMES |= {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
+
+
+def _untarred(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
+    limit = min(_limit(file), MOST_HELD_BYTES)  # a sparse member may say that it is larger than the archive
+    stream = _Stream(chunks_of(file))
+    try:
+        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", bufsize=1 << 16, tarinfo=_Member) as archive:
+            for info in archive:
+                name = info.name.removeprefix("./")
+                member = archive.extractfile(info) if info.isreg() and wanted(name) else None
+                data = _within(member.read(limit + 1), limit, name) if member else None
+                limit -= len(data or b"")
+                yield name, data
+                archive.members = []  # type: ignore[attr-defined]  # it would keep every one that went by
+    except (tarfile.TarError, *_DAMAGE) as error:
+        raise Fault("corrupt_tar", str(error) or type(error).__name__) from None
+    stream.end()
+
+
+class _Stream:
+    """Chunks as a file that is read from front to back."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._chunk, self._at = b"", 0
+        self._last = b""
+        """The end of what was read."""
+
+    def read(self, size: int) -> bytes:
+        taken: list[bytes] = []
+        while size:
+            if self._at == len(self._chunk):
+                self._chunk, self._at = next(self._chunks, b""), 0
+                if not self._chunk:
+                    break
+            part = self._chunk[self._at : self._at + size]
+            self._at += len(part)
+            size -= len(part)
+            taken.append(part)
+        data = b"".join(taken)
+        self._last = (self._last + data[-tarfile.BLOCKSIZE :])[-tarfile.BLOCKSIZE :]
+        return data
+
+    def end(self) -> None:
+        """Read what is left; raises Fault where it is not the end of an archive, but only of the file."""
+        while self.read(1 << 20):
+            pass
+        if self._last.strip(b"\0") or len(self._last) < tarfile.BLOCKSIZE:
+            raise Fault("truncated_tar", "the file ends before the archive does")
+
+
+def _limit(file: IO[bytes]) -> int:
+    """How much a packed file may unpack to."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return FREE_UNPACKED_BYTES + MOST_RATIO * size
+
+
+def _within(data: bytes, limit: int, name: str) -> bytes:
+    if len(data) > limit:
+        raise Fault("unpacks_too_large", f"{name} unpacks to more than {limit:,} bytes, as no benchmark does")
+    return data
+
+
+def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
+    """A file's content, decompressed, no more of it than its size allows."""
+    limit = _limit(file)
+    is_plain, chunks = decompressed(file)
+    for chunk in chunks:
+        limit -= len(chunk)
+        if limit < 0 and not is_plain:
+            raise Fault("unpacks_too_large", "it unpacks to far more than its size allows, as no benchmark does")
+        yield chunk

@@ -1,0 +1,165 @@
+"""The file that describes a suite: suite.yaml, loaded and checked. A mistake is told with its line."""
+
+import os
+from difflib import get_close_matches
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field
+
+from gristmill.errors import UserError
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.decontaminate.suite.form import FieldPath, Form, Protection
+from gristmill.stages.decontaminate.suite.ready_benchmarks import NamedForm, Ready, ready, ready_names
+from gristmill.stages.yaml_nodes import Path, Values, checked, compose
+
+MOST_YAML_BYTES = 4 << 20
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$"
+_Name = Annotated[str, Field(pattern=_NAME)]
+_Glob = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+def _several(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class Benchmark(Protection, Form):
+    """One benchmark of a suite: its files, which field is what, and how it is protected."""
+
+    files: Annotated[tuple[_Glob, ...], BeforeValidator(_several), Field(min_length=1)]
+    """Globs below the folder: `*` inside of a name, `**` for any folders. A folder stands for all files below it."""
+    inside: _Glob | None = None
+    """A glob of the files that are meant inside of the archives that `files` names."""
+    answer_file: _Glob | None = None
+    """Files of which line i has the answer to record i, one for each of `files`, in the archives where those are there.
+    The field is called `answer_line`."""
+    like: str | None = None
+    """A ready description, in place of `question` and the other fields (`gristmill suite list`)."""
+    allow_broken: Annotated[int, Field(ge=0)] = 0
+    """How many records may be no items: not readable, or without a question."""
+    question: FieldPath | None = None  # type: ignore[assignment]
+    """What is asked; with `like`, the description says it."""
+
+
+class SuiteFields(StageConfig):
+    """What stands at the top of the file."""
+
+    suite: _Name
+    """The name of the suite."""
+    version: Annotated[_Name, BeforeValidator(_as_text)]
+    """Which version of it, as its owners count."""
+    benchmarks: Annotated[dict[str, Any], Field(min_length=1)]
+    """By name."""
+
+
+class Described(NamedTuple):
+    """A benchmark as the file has it."""
+
+    at: str
+    """File and line, for messages."""
+    benchmark: Benchmark
+    forms: list[NamedForm]
+    protection: Protection
+
+
+class Description(NamedTuple):
+    """What the file says."""
+
+    path: str
+    name: str
+    version: str
+    benchmarks: dict[str, Described]
+
+
+def describe(folder: str) -> Description:
+    """The description of the suite in a folder; UserError names the line of a mistake."""
+    path = _path(folder)
+    values = _load(path)
+    fields = checked(SuiteFields, values.value, values, (), "a suite")
+    return Description(
+        path,
+        fields.suite,
+        fields.version,
+        {name: _described(name, given, values) for name, given in sorted(fields.benchmarks.items())},
+    )
+
+
+def _path(folder: str) -> str:
+    """The one YAML file of a folder; the file itself stands for its folder."""
+    if os.path.isfile(folder):
+        folder = os.path.dirname(folder) or "."
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.lower().endswith((".yaml", ".yml")))
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise UserError(f"{folder}: the suite cannot be read: {cause}. Name a folder with a suite.yaml.") from None
+    if len(names) != 1:
+        told = f"{len(names)} YAML files ({', '.join(names[:5])})" if names else "no YAML file"
+        raise UserError(
+            f"{folder}: {told} in this folder, and a suite is described by exactly one beside its benchmark files. "
+            "Name the folder of suite.yaml."
+        )
+    return os.path.join(folder, names[0])
+
+
+def _load(path: str) -> Values:
+    if not os.path.isfile(path):
+        raise UserError(f"{path}: this is no plain file, so it describes no suite. Put a YAML file in its place.")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_YAML_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise UserError(f"{path}: the suite cannot be read: {cause}. Correct the file.") from None
+    if len(data) > MOST_YAML_BYTES:
+        raise UserError(f"{path}: the file is larger than 4 MiB, so it describes no suite. Name another.")
+    root = compose(text, path, "description of a suite", "A suite is a few levels deep.")
+    if root is None:
+        raise UserError(f"{path}: the file is empty. Write suite, version and benchmarks (docs/suites.md).")
+    return Values(root, text, path)
+
+
+def _described(name: str, given: Any, values: Values) -> Described:
+    at: Path = ("benchmarks", name)
+    if not name.isprintable() or " " in name or not 0 < len(name) <= 100:
+        raise UserError(f"{values.at(at)}: {name[:80]!r} is no name of a benchmark. Use letters, digits, - and _.")
+    benchmark = checked(Benchmark, given, values, at, "a benchmark")
+    protection = Protection(**{one: getattr(benchmark, one) for one in Protection.model_fields})
+    if benchmark.like is not None:
+        description = _ready(benchmark.like, [*given], values, at)
+        both = protection_set(description.protection) | protection_set(protection)
+        return Described(values.at(at), benchmark, description.forms, Protection(**both))
+    if benchmark.question is None:
+        raise UserError(
+            f"{values.at(at)}: {name} does not say which field is the question, so no item can be read. Add "
+            f"question: FIELD, or like: and one of {', '.join(ready_names())}."
+        )
+    own = Form(**{one: getattr(benchmark, one) for one in Form.model_fields if one in given})
+    return Described(values.at(at), benchmark, [NamedForm("own", own)], protection)
+
+
+def _ready(name: str, given: list[str], values: Values, at: Path) -> Ready:
+    own = [one for one in Form.model_fields if one in given and one != "format"]
+    if own:
+        raise UserError(
+            f"{values.at((*at, own[0]))}: {at[-1]} has like and its own {', '.join(own)}, so it is not clear which "
+            "fields are meant. Remove one of the two."
+        )
+    if name not in ready_names():
+        near = get_close_matches(name.lower(), ready_names(), 1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise UserError(
+            f"{values.at((*at, 'like'))}: there is no ready description {name[:80]!r}. {hint}There are "
+            f"{', '.join(ready_names())}."
+        )
+    return ready(name)
+
+
+def protection_set(protection: Protection) -> dict[str, Any]:
+    """What it sets, in one form."""
+    held = protection.model_dump(mode="json", exclude_none=True)
+    return {**held, "protect": sorted(set(held["protect"]))} if "protect" in held else held

@@ -1,0 +1,316 @@
+"""The form of a benchmark: which fields of a record are question, answer, choices and code, and how it is protected.
+
+A field is a path into a record, or a text with paths in braces, which is filled in:
+
+    question                    the field of that name
+    question.stem               one inside of another; of a list of objects the list of theirs (`choices.text`)
+    choices.0                   an item of a list
+    5                           a column of a CSV without header, or a line of an item, counted from 0
+    "{context} {question}"      several, with what stands between them
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import orjson
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.decontaminate.suite.prompt import read_prompt
+from gristmill.stages.reading.fields import field_names, nothing_under
+
+Role = Literal["question", "answer", "code", "choices", "context"]
+Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "lines"]
+ANSWER_LINE = "answer_line"
+"""The field under which a record has its line of `answer_file`."""
+UNKNOWN = "<unk>"
+"""What TriviaQA's published test split has for an answer."""
+NO_ANSWER = ("", "-1", UNKNOWN)
+"""What others have in place of the name of a choice that is kept secret."""
+_PATH_IN_TEXT = re.compile(r"\{([^{}]*)\}")
+_TEMPLATE = re.compile(r"(?:[^{}]*\{[^{}]+\})+[^{}]*")
+_MISSING = object()
+
+
+class Item(NamedTuple):
+    """One item of a benchmark."""
+
+    benchmark: str
+    id: str
+    question: str
+    answer: str
+    choices: tuple[str, ...]
+    code: tuple[str, ...]
+    context: str
+
+    @property
+    def digest(self) -> str:
+        """32 hexadecimal digits of the benchmark and all texts: who it is, wherever it lies and whatever its id."""
+        return digest_of(self)
+
+
+def item_from(texts: Sequence[Any]) -> Item:
+    """An item of the list that JSON made of it."""
+    benchmark, name, question, answer, choices, code, context = texts
+    return Item(benchmark, name, question, answer, tuple(choices), tuple(code), context)
+
+
+def digest_of(item: Item) -> str:
+    texts = [item.benchmark, item.question, item.answer, item.choices, item.code, item.context]
+    return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:32]
+
+
+def _as_similarity(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or value is False or (is_number and 0 < value <= 1):
+        return value
+    raise ValueError("write a number above 0 and up to 1, or false for none")
+
+
+def _share(value: float | None) -> float | None:
+    if value is not None and not 0 < value <= 1:
+        raise ValueError(f"{value:g} is no share: it is above 0 and at most 1 (half of the n-grams are 0.5)")
+    return value
+
+
+class Protection(StageConfig):
+    """How a benchmark is protected, where it differs from what the step says of all."""
+
+    coverage: Annotated[Annotated[float, Field(strict=True)] | None, AfterValidator(_share)] = None
+    """The share of an item's n-grams that a document has to hold. null: the step's own."""
+    ngram: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
+    """Words of an n-gram. null: the step's own."""
+    fuzzy: Annotated[float | Literal[False] | None, BeforeValidator(_as_similarity)] = None
+    """How like an item a passage has to be, from 0 to 1, to count as a copy with changes; false looks for none. null:
+    the step's own."""
+    protect: tuple[Role, ...] | None = None
+    """The texts of an item that are looked for, each by itself. null: the step's own."""
+    rule: Literal["any", "whole"] | None = None
+    """`any`: one of the protected texts is enough; `whole`: only the question together with its answer. null: the
+    step's own."""
+
+
+def _as_path(value: Any) -> Any:
+    path = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(path, str) and ("{" in path or "}" in path) and not _TEMPLATE.fullmatch(path):
+        raise ValueError(f"{path[:80]!r} has braces and no path between them; write it as in {{context}} {{question}}")
+    return path
+
+
+def _as_paths(value: Any) -> Any:
+    return tuple(map(_as_path, value if isinstance(value, list | tuple) else [value])) if value is not None else None
+
+
+FieldPath = Annotated[str, BeforeValidator(_as_path), Field(min_length=1, max_length=500)]
+FieldPaths = Annotated[tuple[FieldPath, ...], BeforeValidator(_as_paths), Field(min_length=1, max_length=100)]
+
+
+class Reading(StageConfig):
+    """How a file is cut into records."""
+
+    format: Format | None = None
+    """What the files are; null: by the ends of their names (.jsonl, .json, .csv, .tsv, .parquet; .txt and .lst are
+    `lines`), that of a compression left aside."""
+    header: bool = True
+    """Whether the first line of a CSV names its columns; without, columns have numbers, from 0 on."""
+    lines_per_item: Annotated[int, Field(ge=1, le=100)] = 1
+    """Of `lines`: how many lines, blank ones not counted, are one item. They have numbers, from 0 on."""
+    records: FieldPath | None = None
+    """Of `json`: where in the file's one object the list of records is. null: the object is a record, or the file an
+    array of them."""
+
+    def columns(self, names: list[str]) -> list[str]:
+        """Those columns of a table that are read."""
+        return names
+
+    def idle(self, kind: Format) -> str | None:
+        """A setting that does nothing for files of a kind."""
+        idle = {"header": not self.header and kind not in ("csv", "tsv"), "records": self.records and kind != "json"}
+        idle["lines_per_item"] = self.lines_per_item > 1 and kind != "lines"
+        return next((name for name, is_idle in idle.items() if is_idle), None)
+
+
+class Form(Reading):
+    """Which field is what."""
+
+    question: FieldPath
+    """What is asked, or the text that is to be continued. Every item has one."""
+    answer: FieldPath | None = None
+    """The right answer, or the worked solution, as text."""
+    answer_choice: FieldPath | None = None
+    """What names the right one among the choices, in place of `answer`. Nothing, -1 and <unk> stand for an answer that
+    is kept secret."""
+    counted_from: Literal[0, 1, "A"] = 0
+    """What `answer_choice` calls the first choice."""
+    labels: FieldPath | None = None
+    """The names of the choices, where records have them, in place of `counted_from`."""
+    choices: FieldPaths | None = None
+    """The answers to choose from: a list, or several fields; an object stands for its keys."""
+    split_choices: Annotated[str, Field(min_length=1, max_length=10)] | None = None
+    """What stands between choices that are one text."""
+    blank: Annotated[str, Field(min_length=1, max_length=10)] | None = None
+    """What stands in the question for a choice (WinoGrande's `_`). The choices are then whole sentences: the question
+    with each of them put in; and so is the answer."""
+    code: FieldPaths | None = None
+    """Programs: the solution, and the prompt with the solution, where a benchmark has them."""
+    context: FieldPath | None = None
+    """A passage that the question is about. It comes from elsewhere, and is not protected unless `protect` names it."""
+    id: FieldPath | None = None
+    """What the item is called; null, or where a record has none: its file and row."""
+    strip_prefix: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """What a question begins with and is no part of it, such as `Question: `."""
+    prompt: bool = False
+    """Whether questions are prompts: labels (`Question:`, `Choices:`, `Answer:`), lettered choices and a passage before
+    the question are taken out of them. Ready descriptions have it."""
+
+    @model_validator(mode="after")
+    def _nothing_idle(self) -> Self:
+        if self.answer and self.answer_choice:
+            raise ValueError("answer and answer_choice both say what the answer is; remove one of the two")
+        needs = {"answer_choice": "choices", "split_choices": "choices", "blank": "choices", "labels": "answer_choice"}
+        for name, other in {**needs, "counted_from": "answer_choice"}.items():
+            if name in self.model_fields_set and getattr(self, name) is not None and not getattr(self, other):
+                raise ValueError(f"{name} does nothing without {other}; add that, or remove it")
+        return self
+
+    def paths(self) -> list[str]:
+        """Every path that a record needs."""
+        fields = [self.question, self.answer, self.answer_choice, self.labels, self.context]
+        fields += [*(self.choices or ()), *(self.code or ())]
+        return [path for field in fields if field for path in _paths_in(field)]
+
+    def columns(self, names: list[str]) -> list[str]:
+        """Those that it names: others may hold whole books of evidence. All, where one is missing: they are told."""
+        needed = {path if path in names else path.partition(".")[0] for path in self.paths()} - {ANSWER_LINE}
+        if not needed.issubset(names):
+            return names
+        needed |= {path if path in names else path.partition(".")[0] for path in _paths_in(self.id or "")}
+        return [name for name in names if name in needed]
+
+
+class Broken(Exception):
+    """A record that is no item, and why."""
+
+
+def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> Item:
+    """The item that a record is; `place` is its file and row. Raises Broken."""
+    question = _filled(record, form.question).strip()
+    if form.strip_prefix:
+        question = question.removeprefix(form.strip_prefix).strip()
+    if not question:
+        raise Broken(f"no question: {form.question} is empty")
+    choices = _choices(record, form, question)
+    context = _filled(record, form.context).strip() if form.context else ""
+    answer = _filled(record, form.answer).strip().removeprefix(UNKNOWN) if form.answer else ""
+    if form.prompt and not form.code:
+        read = read_prompt(question, choices, answer)
+        question, context, choices = read.question or question, context or read.context, [*read.choices] or choices
+        if read.choices and len(answer) == 1 and ord(answer.upper()) - ord("A") in range(len(choices)):
+            answer = choices[ord(answer.upper()) - ord("A")]
+    if form.answer_choice:
+        answer = _named(record, form, choices)
+    return Item(
+        benchmark,
+        _id(record, form, place),
+        question,
+        answer,
+        tuple(choice for choice in choices if choice),
+        tuple(code for field in form.code or () if (code := _filled(record, field)).strip()),
+        context,
+    )
+
+
+def value_at(record: Any, path: str) -> Any:
+    """What stands at a path; raises Broken where nothing does."""
+    found = _look(record, path)
+    if found is _MISSING:
+        raise Broken(nothing_under([path], field_names(record)))
+    return found
+
+
+def _look(record: Any, path: str) -> Any:
+    if path in record:
+        return record[path]
+    value = record
+    for step in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(step, _MISSING)
+        elif isinstance(value, list) and step.isascii() and step.isdecimal():
+            value = value[int(step)] if len(step) < 10 and int(step) < len(value) else _MISSING
+        elif isinstance(value, list):
+            value = [one.get(step, _MISSING) if isinstance(one, dict) else _MISSING for one in value]
+            value = _MISSING if any(one is _MISSING for one in value) else value
+        else:
+            return _MISSING
+        if value is _MISSING:
+            return _MISSING
+    return value
+
+
+def _paths_in(field: str) -> list[str]:
+    return _PATH_IN_TEXT.findall(field) if "{" in field else [field]
+
+
+def _filled(record: dict[str, Any], field: str) -> str:
+    if "{" not in field:
+        return _text(value_at(record, field), field)
+    return _PATH_IN_TEXT.sub(lambda found: _text(value_at(record, found[1]), found[1]), field)
+
+
+def _text(value: Any, path: str) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        kind = "a list" if isinstance(value, list) else "an object"
+        raise Broken(f"{path} is {kind}, not text; name what is meant of it, such as {path}.0 or {path}.text")
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _choices(record: dict[str, Any], form: Form, question: str) -> list[str]:
+    choices: list[str] = []
+    for field in form.choices or ():
+        value = value_at(record, field) if "{" not in field else _filled(record, field)
+        value = list(value) if isinstance(value, dict) else value
+        if form.split_choices and isinstance(value, str):
+            choices += [part.strip() for part in value.split(form.split_choices) if part.strip()]
+        else:
+            choices += [_text(one, field).strip() for one in (value if isinstance(value, list) else [value])]
+    if form.blank is None:
+        return choices
+    if form.blank not in question:
+        raise Broken(f"the question has no {form.blank!r} for a choice to stand in")
+    return [question.replace(form.blank, choice) for choice in choices]
+
+
+def _named(record: dict[str, Any], form: Form, choices: list[str]) -> str:
+    """The choice that the record names."""
+    assert form.answer_choice is not None
+    name = _filled(record, form.answer_choice).strip()
+    if name in NO_ANSWER:
+        return ""
+    if form.labels:
+        found = value_at(record, form.labels)
+        names = [_text(one, form.labels).strip() for one in (found if isinstance(found, list) else [found])]
+    elif form.counted_from == "A":
+        names = [chr(ord("A") + at) for at in range(min(len(choices), 26))]
+    else:
+        names = [str(form.counted_from + at) for at in range(len(choices))]
+    if name not in names[: len(choices)]:
+        told = ", ".join(names[:10]) or "none"
+        raise Broken(f"{form.answer_choice} is {name[:40]!r}, which names none of the choices ({told})")
+    return choices[names.index(name)]
+
+
+def _id(record: dict[str, Any], form: Form, place: str) -> str:
+    if form.id is None:
+        return place
+    try:
+        return _filled(record, form.id).strip()[:200] or place
+    except Broken:
+        return place

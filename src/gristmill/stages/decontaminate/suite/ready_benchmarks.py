@@ -1,0 +1,69 @@
+"""Ready descriptions of public benchmarks, in the forms in which they are published: ready/*.yaml.
+
+A description has several forms, as a benchmark is published by its authors, as Parquet on a hub, and by those who
+evaluate with it. A file has the first form that one of its first records fits.
+"""
+
+import functools
+import os
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+
+from gristmill.errors import UserError
+from gristmill.stages.decontaminate.suite.form import Form, Protection
+from gristmill.stages.yaml_nodes import Values, checked, compose
+
+FOLDER = os.path.join(os.path.dirname(__file__), "ready")
+PROMPTS: dict[str, dict[str, Any]] = {
+    "llm-foundry": {"question": "query", "choices": "choices", "answer_choice": "gold"},
+    "llm-foundry prompt": {"question": "context", "answer": "answer"},
+}
+"""Forms that every benchmark with choices may have: prompts as evaluations send them."""
+
+
+class NamedForm(NamedTuple):
+    """A form, and what it is called in messages."""
+
+    name: str
+    form: Form
+
+
+class Ready(NamedTuple):
+    """A ready description."""
+
+    name: str
+    about: str
+    forms: list[NamedForm]
+    protection: Protection
+
+
+class _Fields(Protection):
+    about: str
+    forms: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+
+
+@functools.cache
+def ready_names() -> list[str]:
+    return sorted(name[:-5] for name in os.listdir(FOLDER) if name.endswith(".yaml"))
+
+
+@functools.cache
+def ready(name: str) -> Ready:
+    """The description of that name, which is one of `ready_names()`."""
+    path = os.path.join(FOLDER, f"{name}.yaml")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    root = compose(text, path, "ready description", "It is a few levels deep.")
+    if root is None:
+        raise UserError(f"{path}: the ready description is empty. Install Gristmill anew.")
+    values = Values(root, text, path)
+    fields = checked(_Fields, values.value, values, (), "a ready description")
+    prompts = PROMPTS if any("choices" in form for form in fields.forms.values()) else {}
+    forms = [
+        NamedForm(form, checked(Form, {"prompt": True, **given}, values, ("forms", form), "a form"))
+        for form, given in (fields.forms | prompts | fields.forms).items()
+    ]
+    return Ready(
+        name, fields.about, forms, Protection(**{one: getattr(fields, one) for one in Protection.model_fields})
+    )

@@ -1,0 +1,104 @@
+"""Reading input files decompressed.
+
+The first bytes decide the compression, not the name: a crawl mirror that unpacks a `.gz` in transit and a `.jsonl` that
+was gzipped by hand are both read right. Everything before a damaged spot is handed out before the fault is raised.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from gristmill.stages.ingest.head import Head
+from gristmill.stages.reading.decompress import CHUNK_BYTES, Fault, read_bzip2, read_gzip, read_xz, read_zstd
+
+COMPRESSED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte 0x50..0x5f
+_BZIP2 = (b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90")  # a block, or the end of an empty stream
+_XZ = b"\xfd7zXZ\x00"
+MAGIC_BYTES = 10
+
+
+def compression(magic: bytes) -> str | None:
+    """Which compression the first `MAGIC_BYTES` bytes of a file stand for; None for plain."""
+    if magic.startswith(_GZIP):
+        return "gzip"
+    if magic.startswith(_ZSTD) or (magic[1:4] == _ZSTD_SKIPPABLE and 0x50 <= magic[0] <= 0x5F):
+        return "zstd"
+    # `BZh9` alone may open a plain text; with the block's magic behind it, it is bzip2.
+    if magic[:3] == b"BZh" and magic[4:10] in _BZIP2:
+        return "bzip2"
+    if magic.startswith(_XZ):
+        return "xz"
+    return None
+
+
+def plain_chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """The rest of the file as it is."""
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk
+
+
+def decompressed(file: IO[bytes]) -> tuple[bool, Iterator[bytes]]:
+    """Whether the file is plain, and its content from the start; iterating may raise `Fault`."""
+    kind = compression(file.read(MAGIC_BYTES))
+    file.seek(0)
+    readers = {None: plain_chunks, "gzip": read_gzip, "zstd": read_zstd, "bzip2": read_bzip2, "xz": read_xz}
+    chunks = _let_go(readers[kind](file))
+    return kind is None, file.bounded(chunks) if isinstance(file, Head) else chunks
+
+
+def _let_go(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The stream, whose fault holds nothing of what it came through: a decoder may have a window of 2 GiB, and who
+    keeps the fault would keep that until the garbage is collected.
+    """
+    try:
+        yield from chunks
+    except Fault as fault:
+        fault.__context__ = None
+        raise fault.with_traceback(None) from None
+
+
+def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterator[bytes]]:
+    """The first bytes of a stream, whether it broke off in them, and the stream from its start, fault included."""
+    taken: list[bytes] = []
+    head = b""
+    fault: Fault | None = None
+    try:
+        while len(head) < size_bytes:
+            taken.append(next(chunks))
+            head += taken[-1][: size_bytes - len(head)]
+    except StopIteration:
+        pass
+    except Fault as met:
+        fault = met
+
+    def again() -> Iterator[bytes]:
+        yield from taken
+        if fault is not None:
+            raise fault
+        yield from chunks
+
+    return head, fault is not None, again()
+
+
+def bounded(chunks: Iterable[bytes], limit_bytes: int) -> bytes:
+    """The whole content, or `Fault` `record_too_large` once it passes the limit."""
+    taken: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        taken.append(chunk)
+        size += len(chunk)
+        if size > limit_bytes:
+            raise Fault("record_too_large", f"more than max_record_bytes = {limit_bytes}")
+    return b"".join(taken)
+
+
+def without_compression_suffix(name: str) -> str:
+    """`notes.md.gz` as `notes.md`."""
+    lowered = name.lower()
+    for suffix in COMPRESSED_SUFFIXES:
+        if lowered.endswith(suffix):
+            return name[: -len(suffix)]
+    return name
