@@ -45,7 +45,7 @@ def heeded() -> list[int]:
 def stopped() -> str:
     """What is true when the command of this process ends before its end."""
     asked = [word for word in sys.argv[1:] if not word.startswith("-")]
-    if asked[:1] == ["run"] or asked[:2] in (["tokenizer", "train"], ["versions", "reproduce"]):
+    if asked[:1] in (["run"], ["ablate"]) or asked[:2] in (["tokenizer", "train"], ["versions", "reproduce"]):
         return "stopped. What is finished is kept; run the same command to go on."
     if asked[:1] == ["verify"] and "--repair" in sys.argv:
         return "stopped. What is mended stays so; run the same command to go on."

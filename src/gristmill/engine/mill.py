@@ -19,7 +19,7 @@ from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.plan.graph import Node, build
+from gristmill.engine.plan.graph import Graph, Node, build
 from gristmill.engine.plan.inputs import read_twice
 from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted_again
 from gristmill.engine.publish.folder import point_latest, publish
@@ -65,8 +65,14 @@ class Mill:
     """A recipe, its graph and its store."""
 
     def __init__(
-        self, recipe: Recipe, until: str | None = None, executor: str | None = None, address: str | None = None
+        self,
+        recipe: Recipe,
+        until: str | None = None,
+        executor: str | None = None,
+        address: str | None = None,
+        graph: Graph | None = None,
     ) -> None:
+        """`graph`: stages that are no steps of a recipe, in place of the recipe's own."""
         self.recipe = recipe
         self.executor_name = executor
         """A name that `registry.py` knows; None: as the store allows."""
@@ -74,7 +80,7 @@ class Mill:
         """Of the cluster that the executor is to use, where it uses one."""
         self.store = Store(recipe.store)
         self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
-        self.graph = build(recipe, self.contents, until)
+        self.graph = graph or build(recipe, self.contents, until)
         self.until = until if self.graph.beyond else None
         """The step that the run ends after, where the recipe goes on behind it."""
 

@@ -218,6 +218,18 @@ def _node(
     return Node(*facts, step.module, step.config, views, depth, files, step.code)
 
 
+def make_asset_node(
+    node_id: str, module: str, config: StageConfig, models: Mapping[str, str], contents: ContentHashes
+) -> Node:
+    """A node of a graph without documents: it makes a file of the files that its config names and of models (name ->
+    id of the node that makes it).
+    """
+    loaded = importlib.import_module(module)
+    identity, files = _stage_identity(loaded, config, {}, contents)
+    facts = (node_id, node_id.rpartition("/")[2], kind_of(loaded), (), (), identity)
+    return Node(*facts, module, config, {"": View((), (), (), models)}, 0, files)
+
+
 def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, tuple[Step, ...]]:
     """The routes up to and including the step `until`; one without it up to what another one does not reach.
 

@@ -1,0 +1,126 @@
+"""Evaluation items as tokens: what a model is given, and the continuations whose probability is asked for.
+
+Items come from an eval suite, the same folder that `decontaminate` protects (docs/suites.md):
+
+    question and choices    multiple choice: one continuation a choice
+    question and answer     the answer as the one continuation (cloze, short answers)
+    question alone          held-out text: the text itself, cut into windows
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from gristmill.proxy.pool import save_arrays
+
+Array = np.ndarray[Any, Any]
+Encode = Callable[[str], list[int]]
+
+KINDS = ("text", "answer", "choices")
+
+
+class SuiteItem(Protocol):
+    """What is read of an item of a suite."""
+
+    @property
+    def benchmark(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def answer(self) -> str: ...
+    @property
+    def choices(self) -> tuple[str, ...]: ...
+    @property
+    def context(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Items:
+    """Sequences of tokens: a context that is given and a continuation that is scored."""
+
+    tasks: tuple[str, ...]
+    ids: tuple[str, ...]
+    """Of the items."""
+    task: Array
+    """Of each item: the number of its task."""
+    kind: Array
+    """Of each item: the place of its kind in KINDS."""
+    tokens: Array
+    starts: Array
+    """Where each sequence begins, and at the end their number of tokens."""
+    context: Array
+    """Tokens of each sequence that are given."""
+    unit: Array
+    """Of each sequence: what its bits are summed into. A text of several windows is one unit."""
+    unit_item: Array
+    unit_bytes: Array
+    """Bytes of UTF-8 of the continuation."""
+    unit_gold: Array
+    """Whether it is the right one."""
+
+    def save(self, path: Path) -> None:
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        held |= {name: np.array(json.dumps(held[name])) for name in ("tasks", "ids")}
+        save_arrays(path, held)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Items":
+        with np.load(path) as held:
+            found: dict[str, Any] = {name: held[name] for name in held.files}
+        return cls(**found | {name: tuple(json.loads(str(found[name]))) for name in ("tasks", "ids")})
+
+
+def encode_items(items: Sequence[SuiteItem], encode: Encode, end: int, window: int, most: int) -> Items:
+    """Items as sequences of at most `window` tokens, of each task until it has `most` tokens. `end` is the token
+    between documents, which begins each sequence.
+    """
+    tasks = tuple(sorted({item.benchmark for item in items}))
+    tokens: list[int] = []
+    starts, context, unit = [0], [], []
+    unit_item: list[int] = []
+    unit_bytes, unit_gold, task, kind = [], [], [], []
+
+    def add(given: list[int], scored: list[int]) -> None:
+        given = given[max(0, len(given) - max(1, window - len(scored))) :]
+        tokens.extend(given + scored[: window - len(given)])
+        starts.append(len(tokens))
+        context.append(len(given))
+        unit.append(len(unit_item))
+
+    used: dict[str, int] = {}
+    ids: list[str] = []
+    for item in items:
+        number, before = len(ids), len(tokens)
+        if used.get(item.benchmark, 0) >= most:
+            continue
+        ids.append(item.id)
+        task.append(tasks.index(item.benchmark))
+        question = "\n".join(filter(None, (item.context, item.question)))
+        if not item.answer:
+            kind.append(KINDS.index("text"))
+            text_ids = encode(question)
+            for start in range(0, len(text_ids), window - 1):
+                add([end], text_ids[start : start + window - 1])
+            scored = [(question, True)]
+        else:
+            kind.append(KINDS.index("choices" if len(item.choices) > 1 else "answer"))
+            given = [end, *encode(question)]
+            choices = item.choices if len(item.choices) > 1 else (item.answer,)
+            scored = [(choice, choice == item.answer) for choice in choices]
+        for text, is_gold in scored:
+            if item.answer:
+                add(given, encode(f" {text.strip()}"))
+            unit_item.append(number)
+            unit_bytes.append(len(text.encode()) + bool(item.answer))
+            unit_gold.append(is_gold)
+        used[item.benchmark] = used.get(item.benchmark, 0) + len(tokens) - before
+    columns: dict[str, list[int]] = {"task": task, "kind": kind, "tokens": tokens, "starts": starts}
+    columns |= {"context": context, "unit": unit, "unit_item": unit_item, "unit_bytes": unit_bytes}
+    arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
+    return Items(tasks, tuple(ids), unit_gold=np.array(unit_gold, bool), **arrays)

@@ -1,0 +1,211 @@
+"""An ablation: two corpora, proxies trained on each at the same cost, and a verdict.
+
+The trainings are stages of the engine, so nothing is trained twice: a new seed adds two trainings, a new suite adds
+none, and a run that was stopped goes on.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.mill import Mill
+from gristmill.engine.plan.graph import Graph, Node, make_asset_node
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.task_cache import Listener
+from gristmill.errors import UserError
+from gristmill.proxy.items import Items
+from gristmill.proxy.verdict import Scores, Task, Verdict, compare
+from gristmill.query.versions.published import Published
+from gristmill.recipe.model import Recipe
+from gristmill.stages.proxy import evaluate, items, pool, train
+from gristmill.store.store import Store
+
+SIDES = ("A", "B")
+MOST_SEEDS = 64
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is trained, alike for both sides."""
+
+    size: str
+    tokens: int
+    device: str
+    sequence: int
+    batch: int
+    rate: float
+    scored: int = 500_000
+    """Tokens of each task that are scored, about."""
+
+
+SETUPS = {
+    "3m": Setup("3m", 32_768, "cpu", 128, 512, 3e-3, scored=4_000),
+    "10m": Setup("10m", 2_000_000, "cuda", 512, 16_384, 2e-3),
+    "30m": Setup("30m", 25_000_000, "cuda", 1024, 65_536, 1e-3),
+    "60m": Setup("60m", 100_000_000, "cuda", 1024, 131_072, 8e-4),
+    "124m": Setup("124m", 500_000_000, "cuda", 2048, 262_144, 6e-4),
+    "350m": Setup("350m", 2_000_000_000, "cuda", 2048, 524_288, 4e-4),
+}
+"""For each size a training whose noise is low; the learning rate decides that (docs/ablate.md)."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two corpora."""
+
+    name: str
+    shards: Published
+
+    @property
+    def suites(self) -> set[str]:
+        """Hashes of the suites that it was decontaminated against."""
+        nodes = self.shards.seen.made.values() if self.shards.seen else ()
+        found = [said for made in nodes for said in made.metrics.get("suites", ())]
+        return {said.rpartition(", ")[2] for said in found}
+
+
+@dataclass(frozen=True)
+class Result:
+    """The verdict, and what it rests on."""
+
+    setup: Setup
+    seeds: int
+    tasks: list[Task]
+    touched: Mapping[str, tuple[int, int]]
+    """By task: items that the pools of A and of B hold. They do not count."""
+    on_touched: list[Task]
+    """The same comparison on those items alone."""
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def overall(self) -> Task | None:
+        return self.tasks[-1] if self.tasks else None
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.overall.verdict if self.overall else "no evidence"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "setup": asdict(self.setup),
+            "seeds": self.seeds,
+            "tasks": [{**asdict(one), "signal_to_noise": one.signal_to_noise} for one in self.tasks],
+            "touched": {name: {"A": a, "B": b} for name, (a, b) in self.touched.items()},
+            "on_touched": [asdict(one) for one in self.on_touched],
+            "remarks": self.remarks,
+        }
+
+
+class Ablation:
+    """Two sides, a suite, a setup and a number of seeds, as a graph in a store."""
+
+    def __init__(self, a: Side, b: Side, suite: str, setup: Setup, store: Store) -> None:
+        self.sides = dict(zip(SIDES, (a, b), strict=True))
+        self.suite, self.setup, self.store = os.path.abspath(suite), setup, store
+        for side in (a, b):
+            there = side.shards.manifest.samples * side.shards.manifest.seq_len
+            if there < setup.tokens:
+                raise UserError(
+                    f"{side.name}: its mixture draws {there:,} tokens, and a proxy of size {setup.size} trains on "
+                    f"{setup.tokens:,}, so nothing was trained. Give fewer tokens, or draw more in `mix`."
+                )
+
+    def run(self, seeds: Sequence[int], listener: Listener, workers: int | None = None, looks: int = 1) -> Result:
+        """Train what is not trained yet, and compare. `looks`: how many comparisons are planned, this one included."""
+        run = self._mill(seeds).run(workers, listener)
+        return self._result(run, len(seeds), looks)
+
+    def _mill(self, seeds: Sequence[int]) -> Mill:
+        name = "ablate_" + "_".join(side.shards.manifest.hash[:8] for side in self.sides.values())
+        text = json.dumps({"suite": self.suite, "setup": asdict(self.setup), "seeds": list(seeds)})
+        recipe = Recipe(name, 0, self.store.uri, False, name, text, {}, (), {})
+        contents = ContentHashes(self.store, name)
+        nodes = {node.id: node for node in self._nodes(seeds, contents)}
+        return Mill(recipe, graph=Graph(recipe, nodes, {}))
+
+    def _nodes(self, seeds: Sequence[int], contents: ContentHashes) -> list[Node]:
+        found = []
+        checkpoints = os.path.join(self.store.uri, "checkpoints") if self.store.is_local else ""
+        for letter, side in self.sides.items():
+            manifest = side.shards.manifest
+            node = partial(make_asset_node, contents=contents)
+            tokenizer = side.shards.checked(manifest.tokenizer["file"])
+            end = manifest.tokenizer["end_of_document"]
+            reading = items.Config(
+                suite=self.suite, tokenizer=tokenizer, end=end, window=self.setup.sequence, tokens=self.setup.scored
+            )
+            found.append(node(f"{letter}/items", items.__name__, reading, {}))
+            thin = pool.Config(manifest=manifest.hash, tokens=self.setup.tokens, location=manifest.location)
+            found.append(node(f"{letter}/pool", pool.__name__, thin, {}))
+            for seed in seeds:
+                fields = {name: value for name, value in asdict(self.setup).items() if name != "scored"}
+                training = train.Config(**fields, seed=seed, checkpoints=checkpoints)
+                name, its_pool = f"{letter}/train_{seed}", f"{letter}/pool"
+                found.append(node(name, train.__name__, training, {"pool": its_pool}))
+                uses = {"pool": its_pool, "items": f"{letter}/items", "train": name}
+                scoring = evaluate.Config(size=self.setup.size, device=self.setup.device)
+                found.append(node(f"{letter}/evaluate_{seed}", evaluate.__name__, scoring, uses))
+        return found
+
+    def _result(self, run: Run, seeds: int, looks: int) -> Result:
+        scores: dict[str, list[Scores]] = {letter: [] for letter in SIDES}
+        known: dict[str, Any] = {}
+        for node in run.nodes.values():
+            letter, _, name = node.id.partition("/")
+            if name.startswith("evaluate_"):
+                with np.load(_file(run, node.id)) as held:
+                    scores[letter].append(Scores(held["bits"], held["greedy"]))
+                    known[letter] = held["touched"]
+        read = Items.load(_file(run, "A/items"))
+        hash_of_suite = next(iter(run.made["A/items"].metrics["suites"]))
+        clean = ~(known["A"] | known["B"])
+        touched = {
+            name: (int(known["A"][read.task == number].sum()), int(known["B"][read.task == number].sum()))
+            for number, name in enumerate(read.tasks)
+            if (known["A"] | known["B"])[read.task == number].any()
+        }
+        tasks = compare(read, scores["A"], scores["B"], clean, looks)
+        on_touched = compare(read, scores["A"], scores["B"], ~clean) if touched else []
+        return Result(self.setup, seeds, tasks, touched, on_touched, list(self._remarks(hash_of_suite, touched)))
+
+    def _remarks(self, suite: str, touched: Mapping[str, tuple[int, int]]) -> Sequence[str]:
+        """What a reader of the verdict has to know."""
+        found = []
+        a, b = (side.shards.manifest.tokenizer["hash"] for side in self.sides.values())
+        if a != b:
+            found.append(
+                "A and B have different tokenizers, so the same number of tokens is not the same text. Bits per byte "
+                "can be compared; to compare the data alone, pin one tokenizer for both."
+            )
+        for letter, side in self.sides.items():
+            if suite not in side.suites:
+                found.append(
+                    f"{letter} ({side.name}) was not decontaminated against this suite. Items that its pool holds are "
+                    "left out of the verdict; copies with changes may have been missed."
+                )
+        for name, (in_a, in_b) in touched.items():
+            found.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. They do not count.")
+        return found
+
+
+def looks_of(seeds: int, most: int | None) -> list[int]:
+    """The numbers of seeds at which a verdict is looked for; each look takes its share of the chance to err."""
+    found = [seeds]
+    while most is not None and found[-1] < most:
+        found.append(min(most, found[-1] + max(2, found[-1] // 2)))
+    return found
+
+
+def _file(run: Seen, node: str) -> Path:
+    part = run.made[node].model
+    assert part is not None
+    return run.store.local_path(part)

@@ -1,0 +1,35 @@
+"""The items of an eval suite as tokens of one tokenizer (proxy/items.py)."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from gristmill.proxy.items import encode_items
+from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.decontaminate.eval_suite import SuiteFolder
+from gristmill.stages.decontaminate.suite.suite import read_suite
+from gristmill.tokenizer.files import load
+
+VERSION = 1
+
+
+class Config(StageConfig):
+    suite: SuiteFolder
+    """The folder of an eval suite, or the YAML file in it (docs/suites.md)."""
+    tokenizer: File
+    """The tokenizer of the shards."""
+    end: int
+    """Its token between documents."""
+    window: int = Field(default=512, ge=16, le=8192)
+    """Tokens of a sequence."""
+    tokens: int = Field(default=500_000, ge=1)
+    """Tokens of a task from which on no further item of it is taken; those with the least hashes come first."""
+
+
+def make(config: Config, path: Path) -> dict[str, dict[str, int]]:
+    suite, tokenizer = read_suite(config.suite), load(config.tokenizer)
+    ordered = sorted(suite.items, key=lambda item: (item.benchmark, item.digest))
+    items = encode_items(ordered, tokenizer.encode_text, config.end, config.window, config.tokens)
+    items.save(path)
+    counts = {name: int((items.task == number).sum()) for number, name in enumerate(items.tasks)}
+    return {"suites": {suite.hash: 1}, "items": counts}
