@@ -309,3 +309,65 @@ def test_numbers_of_the_readme_are_in_the_results():
     for _, name, *cells in rows:
         assert name.strip() in benches()
         assert [found for cell in cells for found in re.findall(number, cell) if found not in known] == [], name
+
+
+ODD_WORDS = {
+    r"told": "the key is told",
+    r"whoever": "whoever reads it",
+    r"mend(?:s|ed|ing)?": "records are mended",
+    r"anew": "written anew",
+    r"besides": "eight letters besides",
+    r"shall": "readers that shall see it",
+    r"of (?:its|their) own": "a group of its own",
+    r"by (?:itself|themselves)": "a word by itself",
+    r"inside of": "inside of a word",
+    r"for want of": "for want of memory",
+    r"one behind the other": "documents one behind the other",
+    r"(?:behind|beside) (?:it|them|that|all|others)": "the steps behind it",
+    r"l(?:ies?|ay) (?:in|on|at|under|behind|beside|within|there|where|apart)": "it lies in a folder",
+    r"stands? (?:in|for|at|behind|beside|there|outside|where|as)": "it stands in the recipe",
+    r"(?:what|as|is|are|was|were|not|be) asked(?: for)?|asks? for|asked (?:for|of)": "what is asked for",
+    r"(?:is|are|was|were) meant": "the host is meant",
+    r"as (?:it|they) (?:comes?|stands?|lies?)": "the library as it comes",
+    r"in (?:the|its) place of|in its place": "one in its place",
+    r"the room": "the room that it needs",
+    r"goes? (?:on|by|before) (?:it|them|that|ids?|where|from)": "it goes by ids",
+}
+"""Words that readers stop at, each with an example. What to write instead: CONTRIBUTING.md."""
+BESIDE = re.compile(r"(?:verdict|functions|else of the run) beside it|Beside them is|such as `` beside them", re.I)
+"""Where `beside` is the right word."""
+
+
+def odd_words(markdown):
+    """Those in the prose of a page; code and what commands print is not prose."""
+    prose = re.sub(
+        r"^```.*?^```|^    .*$|`[^`\n]*`", lambda found: "``" if found[0][0] == "`" else "", markdown, flags=re.M | re.S
+    )
+    prose = BESIDE.sub("", " ".join(prose.split()))
+    return [
+        prose[max(0, found.start() - 30) : found.end() + 20]
+        for words in ODD_WORDS
+        for found in re.finditer(rf"\b(?:{words})\b", prose, re.I)
+    ]
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
+def test_pages_are_in_plain_english(page):
+    """None of the odd words. docs/steps.md is made of docstrings of the code."""
+    if page.name != "steps.md":
+        assert odd_words(page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_prose_wraps_at_120_columns(page):
+    """Tables, code and what commands print may be wider; docs/steps.md is made by a command."""
+    prose = re.sub(r"^```.*?^```|^    .*$|^\\|.*$", "", page.read_text(), flags=re.M | re.S)
+    assert page.name == "steps.md" or [line for line in prose.splitlines() if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("words", ODD_WORDS)
+def test_each_odd_word_is_found(words):
+    """In prose, over the end of a line too; not in code."""
+    example = ODD_WORDS[words]
+    assert odd_words(f"Here {example.replace(' ', chr(10))} now.")
+    assert not odd_words(f"Here `{example}` and\n\n    {example}\n\n```\n{example}\n```\n")
