@@ -8,7 +8,7 @@ from typing import Any
 
 from gristmill.counted import counted, percent, size
 from gristmill.report.markup import escaped
-from gristmill.report.svg import intervals
+from gristmill_bias.plot import intervals
 
 MOST_SHOWN = 40
 """Groups of one kind in a plot; the table has all."""
