@@ -35,4 +35,4 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
         return "".join(f"<{tag}{kind}>{escaped(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
 
     body = "\n".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
-    return f'<div class="scroll"><table><tr>{row(head, "th")}</tr>\n{body}</table></div>'
+    return f"<table><tr>{row(head, 'th')}</tr>\n{body}</table>"
