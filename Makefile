@@ -8,12 +8,14 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and e
 
 .PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint bench clean fuzz
 
-$(VENV)/base: pyproject.toml plugins/extractor/pyproject.toml constraints.txt
+PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+
+$(VENV)/base: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Gristmill needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
-	@$(INSTALL) --editable . --editable plugins/extractor
+	@$(INSTALL) --editable . $(PLUGINS:%=--editable %)
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
@@ -64,7 +66,7 @@ test-fast: $(VENV)/dev
 
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev
-	$(BIN)/pytest tests/engine/test_ray.py tests/engine/test_slurm.py tests/laws/test_slurm_page.py tests/engine/test_executors.py
+	$(BIN)/pytest tests/engine/test_ray.py tests/slurm tests/laws/test_slurm_page.py tests/engine/test_executors.py
 
 # Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.
 SERVERS := .venv-s3

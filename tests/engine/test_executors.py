@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.engine.asked import check_executor
-from gristmill.engine.executors.registry import BUILT_IN
+from gristmill.engine.executors.registry import OURS
 from gristmill.engine.mill import Mill, Silent, make_executor
 from gristmill.engine.work.task import Hash, Map, Task
 from gristmill.errors import UserError
@@ -23,7 +23,7 @@ from gristmill.store.store import CorruptPart, Part, Store
 MARKS = {"ray": [pytest.mark.slow], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in BUILT_IN])
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in OURS])
 def name(request):
     if request.param == "ray":
         request.getfixturevalue("ray_nodes")

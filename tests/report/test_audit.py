@@ -342,7 +342,8 @@ def test_the_page_fetches_nothing_and_escapes_everything() -> None:
     shown = page(report)
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
-    for fetching in ("http", "src=", "href=", "url(", "@import"):
+    assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in shown
+    for fetching in ("http:", "https:", "src=", "href=", "url(", "@import"):
         assert fetching not in shown.lower(), fetching
     assert shown.count("<svg") == 3
 

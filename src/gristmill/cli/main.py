@@ -54,15 +54,15 @@ COMMANDS = {
 
 FOLDERS = {
     "run": "init steps plan run status budget",
-    "look": "funnel inspect lineage removed audit bias whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",
 }
 """The folders of this package -> the commands in them."""
 
-OPTIONAL = {"extractor": "gristmill_extractor"}
-"""Commands of packages that are installed separately, as the extra of the same name -> the package."""
+OPTIONAL = {"bias": "gristmill_bias", "extractor": "gristmill_extractor"}
+"""Commands that are separate packages, in `plugins/` under the same name -> the package."""
 
 WITH_WORKERS = ("run", "verify")
 

@@ -12,23 +12,25 @@ from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import nearest
 
 GROUP = "gristmill.executors"
-BUILT_IN = {
+OURS = {
     "local": "gristmill.engine.executors.local:LocalExecutor",
     "inline": "gristmill.engine.executors.executor:InlineExecutor",
     "ray": "gristmill.engine.executors.ray_cluster:RayExecutor",
-    "slurm": "gristmill.engine.executors.slurm:SlurmExecutor",
+    "slurm": "gristmill_slurm.executor:SlurmExecutor",
 }
-"""Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster; jobs of a Slurm one."""
+"""Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster; jobs of a Slurm one,
+which is a separate package (`plugins/slurm`).
+"""
 
 
 def find(name: str) -> EntryPoint:
     """Where the executor of a name is. Raises UserError with the names that there are."""
-    if name in BUILT_IN:  # every command comes through here, and to look at what is installed takes time
-        return EntryPoint(name, BUILT_IN[name], GROUP)
+    if name in OURS:  # every command comes through here, and to look at what is installed takes time
+        return EntryPoint(name, OURS[name], GROUP)
     others = {point.name: point for point in entry_points(group=GROUP)}
     if name in others:
         return others[name]
-    known = [*BUILT_IN, *sorted(others)]
+    known = [*OURS, *sorted(others)]
     meant = f" Did you mean {near}?" if (near := nearest(name, known)) else ""
     raise UserError(f"--executor {name} is not known, so nothing was run. Executors: {', '.join(known)}.{meant}")
 
@@ -39,6 +41,12 @@ def load(name: str) -> Any:
     try:
         return point.load()
     except (ImportError, AttributeError) as error:
+        package = point.value.partition(".")[0]
+        if name in OURS and isinstance(error, ModuleNotFoundError) and error.name == package:
+            raise UserError(
+                f"--executor {name} is a separate package, which is not installed, so nothing was run. Install it: "
+                f"pip install ./plugins/{name} in a clone of Gristmill"
+            ) from None
         raise UserError(
             f"--executor {name} cannot be imported from {point.value} ({error}), so nothing was run. Install the "
             "package that has it again, or use another executor."

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gristmill.query.bias.intervals import Ints, Share, share_of
+from gristmill_bias.intervals import Ints, Share, share_of
 
 BUCKETS = 1024
 MOST_GROUPS = 1000

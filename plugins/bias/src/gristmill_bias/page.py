@@ -7,25 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill.counted import counted, percent, size
+from gristmill.report import markup
 from gristmill.report.markup import escaped
-from gristmill.report.svg import intervals
+from gristmill_bias.plot import intervals
 
 MOST_SHOWN = 40
 """Groups of one kind in a plot; the table has all."""
 SERIES = ("documents", "bytes")
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-table { border-collapse: collapse; font-size: .9rem } td.n, th.n { text-align: right; white-space: nowrap }
-th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line) }
-p.loud { border-left: .3rem solid #d0457b; background: var(--soft); padding: .5rem .8rem }
-tr.loud td { color: #d0457b; font-weight: 600 }
-article { border-top: 1px solid var(--line); padding: .6rem 0; overflow-wrap: anywhere }
-article p { margin: .2rem 0 } p.soft { opacity: .7; font-size: .85rem }
-blockquote { white-space: pre-wrap; background: var(--soft); margin: .5rem 0; padding: .5rem .8rem }
-"""
 
 
 def page(
@@ -36,13 +24,9 @@ def page(
     loud: Sequence[str],
     notes: Sequence[str],
 ) -> str:
-    """All groups of a step (cli/look/bias.py has their fields), documents to read, and what is to be said of them."""
+    """All groups of a step (commands.py has their fields), documents to read, and what is to be said of them."""
     documents = whole["documents"]
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>Bias of {escaped(name)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>What {escaped(name)} kept and removed</h1>",
         f"<p>Of {counted(documents['all'], 'document')} that came to it, {documents['kept']:,} are kept: "
         f"{_share(documents)} of the documents, {_share(whole['bytes'])} of the bytes.</p>",
@@ -58,7 +42,7 @@ def page(
     if edge:
         parts.append("<h2>At the edge</h2>")
         parts += [_article(one) for one in edge]
-    return "\n".join([*parts, "</body></html>\n"])
+    return markup.page(f"Bias of {name}", parts)
 
 
 def _share(found: Mapping[str, Any]) -> str:

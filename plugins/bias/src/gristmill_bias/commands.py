@@ -13,14 +13,14 @@ from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
 from gristmill.engine.schedule.seen import Document
 from gristmill.errors import UserError
-from gristmill.query.bias.bias import ALL, OF_TEXTS, Answer, Question, ask
-from gristmill.query.bias.edge import EdgeDocument
-from gristmill.query.bias.groups import Group
-from gristmill.query.bias.intervals import Share
-from gristmill.query.bias.term_groups import TermGroups
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import listed, suggest
-from gristmill.report.bias import page
+from gristmill_bias.bias import ALL, OF_TEXTS, Answer, Question, ask
+from gristmill_bias.edge import EdgeDocument
+from gristmill_bias.groups import Group
+from gristmill_bias.intervals import Share
+from gristmill_bias.page import page
+from gristmill_bias.term_groups import TermGroups
 
 MOST_EDGE, MOST_TEXTS = 1000, 1_000_000
 MOST_SHOWN = 20

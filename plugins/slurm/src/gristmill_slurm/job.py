@@ -1,7 +1,7 @@
 """What a job of Slurm does: dial the process that runs the recipe, and do the tasks that it gives, in processes of its
 own (`LocalExecutor`), until it says that there are none left.
 
-    python -m gristmill.engine.executors.slurm_job
+    python -m gristmill_slurm.job
 
 A death of a worker is told as it is on one machine. The job ends, with its workers, when its connection does: who is
 killed leaves no job at work. SIGTERM (a preemption, scancel, a node that is taken down) is said before it ends; a job
@@ -21,15 +21,15 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from gristmill.engine.executors.wire import Unproven, Wire, dial
 from gristmill.printable import printable
+from gristmill_slurm.wire import Unproven, Wire, dial
 
 if TYPE_CHECKING:
     from gristmill.engine.executors.executor import StartWorker, Worker
     from gristmill.engine.executors.local import LocalExecutor
     from gristmill.store.store import Store
 
-MODULE = "gristmill.engine.executors.slurm_job"
+MODULE = "gristmill_slurm.job"
 AT, NAME, KEY, KIND = "GRISTMILL_SLURM_AT", "GRISTMILL_SLURM_NAME", "GRISTMILL_SLURM_KEY", "GRISTMILL_SLURM_KIND"
 """In the environment of a job: addresses, the name of who listens there, the secret, and what the job is for."""
 BEAT_S = 15.0

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from gristmill.engine.executors import sbatch, slurm_jobs
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
+from gristmill_slurm import jobs, sbatch
 from slurm_cluster import until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
@@ -160,7 +160,7 @@ def test_what_sbatch_refuses_is_one_message(project, slurm, monkeypatch):
 
 def test_jobs_that_end_at_once_are_one_message_with_their_log(project, slurm, monkeypatch):
     """And are not asked for again and again."""
-    monkeypatch.setattr(slurm_jobs, "STILLBORN", 2)
+    monkeypatch.setattr(jobs, "STILLBORN", 2)
     settings = "{jobs: 1, setup: ['echo there is no such module: python', 'exit 7']}"
     told, submitted = refused(project, settings, monkeypatch)
     assert "2 jobs of Slurm ended before they did anything" in told
@@ -170,11 +170,10 @@ def test_jobs_that_end_at_once_are_one_message_with_their_log(project, slurm, mo
 
 
 def test_jobs_that_cannot_reach_the_run_say_what_to_set(project, slurm, monkeypatch):
-    monkeypatch.setattr(slurm_jobs, "STILLBORN", 1)
+    monkeypatch.setattr(jobs, "STILLBORN", 1)
     wrapper = project.folder / "python"  # as though the answer came from the node, and without its pauses
     wrapper.write_text(
-        f"#!{sys.executable}\nimport sys\nfrom gristmill.engine.executors import slurm_job\n"
-        "slurm_job.PAUSE_S = 0.0\nsys.exit(slurm_job.main())\n"
+        f"#!{sys.executable}\nimport sys\nfrom gristmill_slurm import job\njob.PAUSE_S = 0.0\nsys.exit(job.main())\n"
     )
     wrapper.chmod(0o755)
     told, _ = refused(project, f"{{jobs: 1, host: nowhere.invalid, python: {wrapper}}}", monkeypatch)

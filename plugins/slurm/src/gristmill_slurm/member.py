@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.slurm_job import BEAT_S, SILENCE_S
-from gristmill.engine.executors.wire import Wire
+from gristmill_slurm.job import BEAT_S, SILENCE_S
+from gristmill_slurm.wire import Wire
 
 NEAR_S = 5.0
 """Seconds before the end of its time that a job which goes was ended by it."""

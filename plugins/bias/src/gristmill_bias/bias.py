@@ -19,10 +19,6 @@ from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
-from gristmill.query.bias.edge import Drawn, Edge, EdgeDocument
-from gristmill.query.bias.groups import BUCKETS, NONE, Group, Lengths, Rows, Tally, merge_note
-from gristmill.query.bias.register import register_of
-from gristmill.query.bias.term_groups import TermGroups
 from gristmill.query.documents.columns import columns_of, origin_of
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.removal.audit import OPENING_BYTES, passages
@@ -33,6 +29,10 @@ from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.buffers import one_chunk
 from gristmill.stages.dedup.substring_blocks import document_hashes, units
 from gristmill.store.parquet import join, open_parts
+from gristmill_bias.edge import Drawn, Edge, EdgeDocument
+from gristmill_bias.groups import BUCKETS, NONE, Group, Lengths, Rows, Tally, merge_note
+from gristmill_bias.register import register_of
+from gristmill_bias.term_groups import TermGroups
 
 By = Literal["language", "source", "domain", "length", "register", "snapshot"]
 ALL = get_args(By)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.query.bias.groups import Rows
+from gristmill_bias.groups import Rows
 
 Floats = npt.NDArray[np.float64]
 Array = np.ndarray[Any, Any]

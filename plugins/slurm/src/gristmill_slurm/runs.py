@@ -4,10 +4,10 @@ import asyncio
 import socket
 from contextlib import suppress
 
-from gristmill.engine.executors import sbatch
-from gristmill.engine.executors.slurm_job import MARKS
-from gristmill.engine.executors.wire import answers
 from gristmill.store.store import Store
+from gristmill_slurm import sbatch
+from gristmill_slurm.job import MARKS
+from gristmill_slurm.wire import answers
 
 COMMENT = "gristmill:"
 """How the comment of a job begins; behind it `name@host:port` of its run."""

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gristmill.counted import counted
-from gristmill.engine.executors import sbatch
-from gristmill.engine.executors.sbatch import Busy, Job
-from gristmill.engine.executors.slurm_job import KIND
-from gristmill.engine.executors.slurm_member import Member
 from gristmill.errors import UserError
 from gristmill.recipe.sections.cluster import ClusterFields, Value
 from gristmill.stages.contract import Resources
+from gristmill_slurm import sbatch
+from gristmill_slurm.job import KIND
+from gristmill_slurm.member import Member
+from gristmill_slurm.sbatch import Busy, Job
 
 ALONE, MANY = "alone", "many"
 """Kinds of jobs."""

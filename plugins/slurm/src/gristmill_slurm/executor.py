@@ -2,7 +2,7 @@
 
 Jobs are elements of arrays, all the same, and bound to no task: one that is lost is another one's work, and a run takes
 whatever number of them Slurm gives it at a time. How many there are follows from the tasks that wait, up to `jobs`. Who
-gets which task is decided here (`slurm_jobs.py` knows the jobs), by memory and by the rest of a job's time.
+gets which task is decided here (`jobs.py` knows the jobs), by memory and by the rest of a job's time.
 
 A job that goes takes its tasks with it, and they are done elsewhere (`machine_lost`), whatever took it: scancel, a
 node, a preemption, its time limit. One that failed, as when Slurm ends it for its memory, did not vanish: that is a
@@ -25,14 +25,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from gristmill.engine.executors import sbatch
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
 from gristmill.engine.executors.installation import installation
-from gristmill.engine.executors.slurm_job import AT, BEAT_S, KEY, MARKS, MODULE, NAME
-from gristmill.engine.executors.slurm_jobs import ALONE, MANY, Jobs
-from gristmill.engine.executors.slurm_member import Member
-from gristmill.engine.executors.slurm_runs import COMMENT, cancel_dead, hosts
-from gristmill.engine.executors.wire import NAME_BYTES, Unproven, accept
 from gristmill.engine.work.needs import HOST_BYTES, declared_for, needs_of, rounded
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
@@ -40,6 +34,12 @@ from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
 from gristmill.store.store import Store
+from gristmill_slurm import sbatch
+from gristmill_slurm.job import AT, BEAT_S, KEY, MARKS, MODULE, NAME
+from gristmill_slurm.jobs import ALONE, MANY, Jobs
+from gristmill_slurm.member import Member
+from gristmill_slurm.runs import COMMENT, cancel_dead, hosts
+from gristmill_slurm.wire import NAME_BYTES, Unproven, accept
 
 MARGIN_S = 30.0
 """Seconds of a job's time within which it is given no task, however short tasks of that kind are."""

@@ -8,17 +8,21 @@ import sys
 
 import pytest
 
-from gristmill.engine.executors import installation, sbatch, slurm, slurm_job, slurm_jobs
+from gristmill.engine.executors import installation
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.slurm import SlurmExecutor, _Waiting
-from gristmill.engine.executors.slurm_job import _Host
-from gristmill.engine.executors.slurm_jobs import Jobs
-from gristmill.engine.executors.slurm_member import Member
 from gristmill.engine.work.task import Hash, Task
 from gristmill.errors import UserError
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.stages.contract import Resources
 from gristmill.store.store import Store
+from gristmill_slurm import executor as executors
+from gristmill_slurm import job as slurm_job
+from gristmill_slurm import jobs as slurm_jobs
+from gristmill_slurm import sbatch
+from gristmill_slurm.executor import SlurmExecutor, _Waiting
+from gristmill_slurm.job import _Host
+from gristmill_slurm.jobs import Jobs
+from gristmill_slurm.member import Member
 
 GB = 10**9
 
@@ -180,7 +184,7 @@ def test_a_task_that_outlasts_whole_jobs_stops_the_run(executor):
         one = member(left=1.0)
         one.lose("TIMEOUT")
         death = WorkerDied("lost", machine_lost=True)
-        for _ in range(slurm.TIMEOUTS - 1):
+        for _ in range(executors.TIMEOUTS - 1):
             executor._count_timeouts(task(), one, death)
         executor._count_timeouts(task(1), one, death)
         with pytest.raises(UserError, match="the whole time of a job was not enough"):

@@ -7,8 +7,8 @@ import secrets
 
 import pytest
 
-from gristmill.engine.executors import wire as wires
-from gristmill.engine.executors.wire import Unproven, accept, answers
+from gristmill_slurm import wire as wires
+from gristmill_slurm.wire import Unproven, accept, answers
 
 NAME = secrets.token_hex(16)
 SECRET = secrets.token_bytes(32)
