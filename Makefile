@@ -1,4 +1,4 @@
-# Two commands set everything up on a machine with Python 3.11+, make and git: make demo, make test.
+# Two commands set everything up on a machine with Python 3.11 to 3.13, make and git: make demo, make test.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,11 +6,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint coverage wheel bench clean fuzz
 
 $(VENV)/base: pyproject.toml plugins/extractor/pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Gristmill needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "Gristmill needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is none of them. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
 	@$(INSTALL) --editable . --editable plugins/extractor
@@ -62,6 +62,10 @@ test: $(VENV)/base
 test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
+# Which lines the fast tests run, page by page in build/coverage. Compiled kernels and worker processes are not seen.
+coverage: $(VENV)/dev
+	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal --cov --cov-report=term --cov-report=html:build/coverage
+
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev
 	$(BIN)/pytest tests/engine/test_ray.py tests/engine/test_slurm.py tests/laws/test_slurm_page.py tests/engine/test_executors.py
@@ -101,8 +105,14 @@ FUZZ_JOBS ?= 2
 fuzz: $(VENV)/dev
 	$(BIN)/python -m fuzz all --seconds $(FUZZ_SECONDS) --jobs $(FUZZ_JOBS)
 
+# What a release uploads. Setuptools adds whatever is left in build/lib, so nothing may be left there.
+wheel: $(VENV)/dev
+	rm -rf dist build/lib build/bdist.* plugins/extractor/build
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./plugins/extractor
+	@ls dist
+
 bench: $(VENV)/dev
 	$(BIN)/python -m bench all
 
 clean:
-	rm -rf demo/inputs demo/store demo/audit .cache .mypy_cache .ruff_cache build $(SERVERS) $(READERS)
+	rm -rf demo/inputs demo/store demo/audit .cache .mypy_cache .ruff_cache build dist plugins/extractor/build $(SERVERS) $(READERS)
