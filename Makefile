@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint coverage wheel bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint coverage wheel wheel-compiled bench clean fuzz
 
 $(VENV)/base: pyproject.toml plugins/extractor/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
@@ -109,6 +109,18 @@ fuzz: $(VENV)/dev
 wheel: $(VENV)/dev
 	rm -rf dist build/lib build/bdist.* plugins/extractor/build
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./plugins/extractor
+	@ls dist
+
+# The same with compiled kernels for this architecture and this Python, so that a first run does not compile.
+wheel-compiled: $(VENV)/dev
+	rm -rf dist build/lib build/bdist.* build/kernels
+	mkdir -p -m 700 build/kernels
+	NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=build/kernels $(BIN)/python -m gristmill.kernels
+	$(BIN)/python -c 'from pathlib import Path; from gristmill.kernels import shipped; assert shipped.pack(Path("build/kernels"))'
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
+	  --config-settings=--build-option=--plat-name=manylinux_2_28_$$(uname -m) \
+	  --config-settings=--build-option=--python-tag=$$($(BIN)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+	rm src/gristmill/kernels/compiled-*.zip
 	@ls dist
 
 bench: $(VENV)/dev
