@@ -92,10 +92,12 @@ class CheckedFiles(IndexDataCacheFile):
 
     def _load_shipped(self, key: Any) -> Any:
         """The code that a wheel has for it, compiled for every CPU of the architecture; None if there is none."""
+        index = self._unpack(self._index_name)
+        if index is None:
+            return None
         signature, (triple, *_), sources = key
         baseline = (signature, (triple, *BASELINE), sources)
-        name = (self._unpack(self._index_name) or {}).get(baseline)
-        found = None if name is None else self._unpack(name)
+        found = self._unpack(index[baseline]) if baseline in index else None
         return found[1] if found is not None and found[0] == baseline else None
 
     def _unpack(self, name: str) -> Any:
