@@ -9,41 +9,27 @@ import pytest
 import typer
 
 import gristmill
-from gristmill.cli.main import COMMANDS, OPTIONAL, make_app
+from gristmill import installed
+from gristmill.cli.main import COMMANDS, FOLDERS, make_app
 from gristmill.engine.executors import registry
 from gristmill.errors import UserError
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 NAMES = sorted(path.name for path in PLUGINS.iterdir() if (path / "pyproject.toml").exists())
-EXECUTORS = {name for name, place in registry.OURS.items() if not place.startswith("gristmill.")}
-
-
-class Without:
-    """Finds no module of this name, wherever it is installed."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def find_spec(self, name, *_):
-        if name == self.name:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def remove(package, monkeypatch):
-    """As though it were not installed."""
-    for name in [name for name in sys.modules if name.split(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Without(package), *sys.meta_path])
+OPTIONAL = sorted(COMMANDS.keys() - " ".join(FOLDERS.values()).split())
 
 
 def test_every_package_is_a_command_or_an_executor():
-    assert [*sorted({*OPTIONAL, *EXECUTORS})] == NAMES
+    """And registers itself under its name."""
+    assert sorted({*OPTIONAL, *registry.PACKAGES}) == NAMES
+    assert {*OPTIONAL} <= installed.installed(installed.COMMANDS).keys()
+    assert {*registry.PACKAGES} <= installed.installed(installed.EXECUTORS).keys()
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_without_the_package_the_command_says_how_to_install_it(name, monkeypatch):
     """And every other command can be imported."""
-    remove(OPTIONAL[name], monkeypatch)
+    monkeypatch.setattr(installed, "installed", lambda group: {})
     with pytest.raises(UserError) as refused:
         make_app([name])
     assert str(refused.value) == (
@@ -53,9 +39,9 @@ def test_without_the_package_the_command_says_how_to_install_it(name, monkeypatc
     assert isinstance(make_app([name for name in COMMANDS if name not in OPTIONAL]), typer.Typer)
 
 
-def test_without_the_package_the_executor_says_how_to_install_it(monkeypatch):
-    [name] = EXECUTORS
-    remove(f"gristmill_{name}", monkeypatch)
+@pytest.mark.parametrize("name", registry.PACKAGES)
+def test_without_the_package_the_executor_says_how_to_install_it(name, monkeypatch):
+    monkeypatch.setattr(registry, "installed", lambda group: {})
     with pytest.raises(UserError) as refused:
         registry.load(name)
     assert str(refused.value) == (
@@ -69,7 +55,7 @@ def test_a_fault_inside_of_a_package_is_not_taken_for_its_absence(monkeypatch):
     monkeypatch.delitem(sys.modules, "gristmill_extractor.commands", raising=False)
     monkeypatch.setitem(sys.modules, "resiliparse.extract.html2text", None)
     monkeypatch.delitem(sys.modules, "gristmill_extractor.extractors", raising=False)
-    with pytest.raises(ModuleNotFoundError, match="resiliparse"):
+    with pytest.raises(UserError, match=r"gristmill extractor cannot be imported from .*resiliparse"):
         make_app(["extractor"])
 
 

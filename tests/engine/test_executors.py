@@ -2,12 +2,9 @@
 
 import asyncio
 import hashlib
-import re
-import sys
-import tomllib
-from pathlib import Path
 
 import pytest
+from tests.packages import installed_from
 
 from gristmill.engine.asked import check_executor
 from gristmill.engine.executors.registry import OURS
@@ -121,19 +118,8 @@ def test_a_recipe_comes_out_the_same(name, project):
 @pytest.fixture
 def yard(tmp_path, monkeypatch):
     """The package of docs/engine.md, installed."""
-    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
-    files = dict(re.findall(r"^`(yard\.py|pyproject\.toml)`:\n\n```\w+\n(.*?)^```", page, re.M | re.S))
-    points = tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]
-    about = tmp_path / "site" / "yard-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: yard\nVersion: 1.0\n")
-    for group, named in points.items():
-        lines = "\n".join(f"{name} = {value}" for name, value in named.items())
-        (about / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
-    (about.parent / "yard.py").write_text(files["yard.py"])
-    monkeypatch.syspath_prepend(about.parent)
-    yield about.parent
-    sys.modules.pop("yard", None)
+    with installed_from("engine.md", tmp_path / "site", monkeypatch) as site:
+        yield site
 
 
 def test_an_installed_package_adds_an_executor_by_an_entry_point(project, yard):

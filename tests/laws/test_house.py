@@ -19,10 +19,10 @@ MAY_IMPORT = {
         *("tokenizer", "shardformat", "kernels"),
         *("counted", "data_files", "errors", "expression", "schema", "places", "checked", "processes", "thrift"),
     },
-    "recipe": {"stages", "objects", "counted", "errors", "schema", "places", "printable"},
+    "recipe": {"stages", "installed", "objects", "counted", "errors", "schema", "places", "printable"},
     "engine": {
         *("recipe", "stages", "store", "shardformat", "kernels", "objects"),
-        *("counted", "errors", "processes", "schema", "places", "checked", "printable", "stopping"),
+        *("installed", "counted", "errors", "processes", "schema", "places", "checked", "printable", "stopping"),
     },
     "query": {
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat"),
@@ -31,11 +31,11 @@ MAY_IMPORT = {
     "report": {"stages", "tokenizer", "kernels", "counted", "errors", "schema", "places", "printable"},
     "api": {
         *("report", "query", "engine", "recipe", "store", "loader", "shardformat"),
-        *("counted", "errors", "schema", "places", "printable", "stopping"),
+        *("installed", "counted", "errors", "schema", "places", "printable", "stopping"),
     },
     "cli": {
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
-        *("counted", "errors", "processes", "expression", "schema", "places", "printable", "stopping"),
+        *("installed", "counted", "errors", "processes", "expression", "schema", "places", "printable", "stopping"),
     },
 }
 

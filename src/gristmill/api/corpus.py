@@ -18,6 +18,7 @@ import pyarrow as pa
 from gristmill.api.documents import Documents
 from gristmill.api.faults import as_python
 from gristmill.api.finished import Finished, Telling
+from gristmill.api.pages import make_page
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
 from gristmill.engine.asked import check_executor, refuse_warnings
@@ -185,6 +186,11 @@ class Corpus:
         """Write the kept documents as a dataset that others can load: `gristmill export`."""
         with as_python(self._told):
             return export(self._look(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
+
+    def page(self, name: str) -> str:
+        """A report page as HTML: `funnel`, or one that an installed package adds (docs/plugins.md)."""
+        with as_python(self._told):
+            return make_page(name, self)
 
     def _look(self) -> Seen:
         return self._seen if self._seen is not None else opening.look(self._open())

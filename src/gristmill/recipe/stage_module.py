@@ -15,7 +15,9 @@ from types import ModuleType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill import stages
 from gristmill.errors import UserError, WrongSetting
+from gristmill.installed import FORMATS, installed
 from gristmill.printable import aside
 from gristmill.recipe.checks.mistakes import Path, dotted, nearest, suggest
 from gristmill.recipe.draft import Draft
@@ -50,6 +52,13 @@ class Unfit(Exception):
         self.fault = fault
 
 
+def known_formats(name: str | None = None) -> Mapping[str, str]:
+    """Formats and their modules: ours, then those of installed packages, unless `name` is one of ours."""
+    if name in stages.READERS:
+        return stages.READERS
+    return {**stages.READERS, **{one: at.module for one, at in installed(FORMATS).items() if one not in stages.READERS}}
+
+
 def import_stage(
     draft: Draft,
     noun: str,
@@ -76,7 +85,7 @@ def import_stage(
 def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> Stage:
     """The module behind a name: one of ours, one that lies in `folder`, or one that Python finds. Raises Unfit."""
     if name in known:
-        _refuse_twin(noun, name, folder)
+        _refuse_twin(noun, name, folder, known[name])
     path = known.get(name, name)
     if not is_own(path):
         return Stage(_imported(name, path))
@@ -160,8 +169,8 @@ def _stages_beside(noun: str, near: str, folder: str) -> list[str]:
     return found
 
 
-def _refuse_twin(noun: str, name: str, folder: str) -> None:
-    """A stage of the user's own that has the name of one of ours is never the one that is meant, and that is told."""
+def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
+    """Refuses a stage beside the recipe that has the name of one of ours, or of an installed package's."""
     if not os.path.lexists(os.path.join(folder, f"{name}.py")):  # no listing: there are as many calls as sources
         return
     try:
@@ -170,9 +179,8 @@ def _refuse_twin(noun: str, name: str, folder: str) -> None:
     except CannotRead:
         is_stage = False
     if is_stage:
-        raise Unfit(
-            f"{name} is a {noun} of Gristmill's own, and {name}.py beside the recipe has its name. Rename {name}.py."
-        )
+        whose = f"that an installed package adds ({module})" if is_own(module) else "of Gristmill's own"
+        raise Unfit(f"{name} is a {noun} {whose}, and {name}.py beside the recipe has its name. Rename {name}.py.")
 
 
 def _functions(module: ModuleType) -> list[str]:

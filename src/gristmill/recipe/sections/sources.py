@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from gristmill import stages
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.columns import extracts
 from gristmill.recipe.checks.locations import locate_pattern
@@ -14,7 +13,7 @@ from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import ReadFields, SourceFields, check_name
 from gristmill.recipe.model import Source, Step
-from gristmill.recipe.stage_module import Stage, check_config, import_stage
+from gristmill.recipe.stage_module import Stage, check_config, import_stage, known_formats
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.reading.fields import Fields
 from gristmill.stages.stage_interface import faults_of_reader
@@ -75,7 +74,7 @@ def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage
     name, format_at = read.get("format"), (*at, "format")
     if not isinstance(name, str):
         return None, None
-    stage = import_stage(draft, "format", name, format_at, stages.READERS, _faults)
+    stage = import_stage(draft, "format", name, format_at, known_formats(name), _faults)
     if stage is None:
         return None, None
     own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
