@@ -7,7 +7,7 @@ import pytest
 from tests.packages import installed_from
 
 from gristmill.engine.asked import check_executor
-from gristmill.engine.executors.registry import OURS
+from gristmill.engine.executors.registry import BUILT_IN, PACKAGES
 from gristmill.engine.mill import Mill, Silent, make_executor
 from gristmill.engine.work.task import Hash, Map, Task
 from gristmill.errors import UserError

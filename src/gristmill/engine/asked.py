@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gristmill.counted import counted
-from gristmill.engine.executors.registry import OURS, find
+from gristmill.engine.executors.registry import BUILT_IN, PACKAGES, find
 from gristmill.errors import UserError
 from gristmill.recipe.model import Recipe
 
@@ -12,7 +12,7 @@ def check_executor(executor: str | None, address: str | None, profile: str | Non
     """Whether there is an executor of that name, and whether the others are for it."""
     if executor is not None:
         find(executor)
-    ours = executor is None or executor in OURS  # another one may use both
+    ours = executor is None or executor in (*BUILT_IN, *PACKAGES)  # another one may use both
     if address is not None and ours and executor != "ray":
         raise UserError(f"--address {address} names a Ray cluster, which nothing is to run on. Add --executor ray.")
     if profile is not None and ours and executor != "slurm":
