@@ -20,7 +20,7 @@ from gristmill.store.store import CorruptPart, Part, Store
 MARKS = {"ray": [pytest.mark.slow], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in OURS])
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in (*BUILT_IN, *PACKAGES)])
 def name(request):
     if request.param == "ray":
         request.getfixturevalue("ray_nodes")
