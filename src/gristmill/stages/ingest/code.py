@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest import spdx
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.languages import BY_EXTENSION, BY_INTERPRETER, BY_NAME, language
@@ -30,10 +30,6 @@ from gristmill.stages.ingest.text import VCS_DIRS
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, plain_chunks, without_compression_suffix
-
-VERSION = 2
-LIBRARIES = ("orjson", "resiliparse")
-POSITIONS = "the whole file"
 
 _DATA = frozenset(("csv", "jsonl", "parquet", "warc", "wet"))
 """Formats whose files hold many documents."""
@@ -208,3 +204,17 @@ def _recognise(file: Piece) -> str | None:
             return spdx.recognise(decode(opened.read(_LICENSE_BYTES))[0])
         except Fault:
             return None
+
+
+STAGE = Reader(
+    version=2,
+    config=Config,
+    libraries=("orjson", "resiliparse"),
+    positions="the whole file",
+    splittable=SPLITTABLE,
+    wanted=WANTED,
+    other_suffix=OTHER_SUFFIX,
+    skipped_folder=SKIPPED_FOLDER,
+    companions=companions,
+    read=read,
+)

@@ -10,15 +10,13 @@ from typing import Any, Literal
 
 from gristmill.errors import WrongSetting
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
 
-VERSION = 2
-LIBRARIES = ("orjson", "pyyaml", "resiliparse", "zstandard")
 POSITIONS = "the whole file"
 
 VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", "_darcs"))
@@ -117,3 +115,17 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     except Fault as fault:
         record.drop, record.detail = fault.reason, fault.detail
     yield record
+
+
+STAGE = Reader(
+    version=2,
+    config=Config,
+    libraries=("orjson", "pyyaml", "resiliparse", "zstandard"),
+    positions=POSITIONS,
+    splittable=SPLITTABLE,
+    wanted=WANTED,
+    other_suffix=OTHER_SUFFIX,
+    skipped_folder=SKIPPED_FOLDER,
+    read=read,
+    check=check,
+)
