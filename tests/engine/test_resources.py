@@ -29,6 +29,11 @@ class Config(StageConfig): pass
 def apply(batch, config):
     return pa.RecordBatch.from_arrays([pa.array([True] * batch.num_rows)], schema=SCHEMA)
 """
+DECLARED = (
+    HEAD.replace('VERSION = 1\nREADS = ("text",)\n', "from gristmill.stages.contract import Map\n")
+    + "STAGE = Map(version=1, config=Config, resources=Resources(memory={}), reads=('text',),\n"
+    + "            schema=SCHEMA, apply=apply)\n"
+)
 
 
 def task(label, node="all/loads", **settings):
@@ -237,6 +242,12 @@ def test_resources_are_in_no_key_and_a_plan_shows_them(project):
     own.write_text(HEAD + "def resources(config, part_bytes):\n    return Resources(memory=2 * part_bytes)\n")
     assert planned() == (("each task needs 8.0 KB of memory",), ())
     own.write_text(HEAD + "RESOURCES = Resources(memory='1GB')\n_BATCH = RESOURCES.memory\n")
+    assert planned()[1] == ("heavy.py changed",)
+    own.write_text(DECLARED.format("'300MB'"))
+    project.run()
+    own.write_text(DECLARED.format("\n    '1.5GB', cores=2"))
+    assert planned() == (("each task needs 1.5 GB of memory, 2 cores",), ())
+    own.write_text(DECLARED.format("'1GB'").replace("reads=", "only_kept=True, reads="))
     assert planned()[1] == ("heavy.py changed",)
 
 

@@ -75,11 +75,15 @@ def test_names_of_a_module_make_the_stage_that_it_could_declare_itself(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misspelt_field_names_the_nearest(kind):
-    """Of a declaration, and of each name of a module that declares by names, whether it may be left out or not."""
+    """Every field of every kind; without one that is near, all of them are named, and so is one that is missing."""
     for one in fields(kind):
         wrong = one.name[:-2] + one.name[-1]
-        with pytest.raises(TypeError, match=rf"^{kind.__name__} has no field {wrong}\. Did you mean {one.name}\? Fiel"):
+        with pytest.raises(TypeError, match=rf"^{kind.__name__} has no field {wrong}\. Did you mean {one.name}\?$"):
             kind(**{wrong: None})
+    with pytest.raises(TypeError, match=rf"^{kind.__name__} has no field zzz\. Fields: version, config, libraries, "):
+        kind(zzz=None)
+    with pytest.raises(TypeError, match=rf"^{kind.__name__} needs config and "):
+        kind(version=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

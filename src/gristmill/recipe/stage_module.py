@@ -63,6 +63,7 @@ def import_stage(
         found = find_stage(noun, name, known, draft.folder)
         if faults := _faults(noun, found.module):
             functions = _functions(found.module) if noun == "step" and found.code else []
+            functions = [] if VERBS.intersection(functions) else functions
             hint = f" A function of it is a step by its own name: {name}.{functions[0]}." if functions else ""
             told = f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}."
             raise Unfit(f"{told} gristmill.stages.contract says what it needs.{hint}", told)

@@ -19,7 +19,7 @@ is a path whose content is in the task key. A field with a `ReportMark` is in no
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
@@ -126,11 +126,13 @@ class Stage(Generic[C]):
     """Lines that `gristmill plan --explain` shows in their place."""
 
     def __new__(cls, *_: Any, **declared: Any) -> "Stage[C]":
-        known = [one.name for one in fields(cls)]
-        for name in declared.keys() - set(known):
+        known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(cls)}
+        for name in declared.keys() - known.keys():
             near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]}? " if near else ""
-            raise TypeError(f"{cls.__name__} has no field {name}. {hint}Fields: {', '.join(known)}")
+            hint = f"Did you mean {near[0]}?" if near else f"Fields: {', '.join(known)}"
+            raise TypeError(f"{cls.__name__} has no field {name}. {hint}")
+        if missing := [name for name, is_needed in known.items() if is_needed and declared and name not in declared]:
+            raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}")
         return super().__new__(cls)
 
     def libraries_of(self, config: C) -> tuple[str, ...]:

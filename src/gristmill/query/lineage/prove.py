@@ -25,6 +25,7 @@ from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths
+from gristmill.engine.work.setup import with_loaded
 from gristmill.query.documents.documents import cut_again
 from gristmill.query.documents.layers import Layers
 from gristmill.query.documents.lookup import Place
@@ -126,7 +127,8 @@ class Prover:
             columns = [layers.cell(view.layers[layer], column, row) for layer, column, _ in view.columns]
             batch = pa.RecordBatch.from_arrays(columns, names=[name for *_, name in view.columns])
             models = model_paths(self._run.models(node, layers.document.source), self._run.store)
-            answers = stage.apply(batch, self._config(node), **models)
+            config = self._config(node)
+            answers = stage.apply(batch, config, **with_loaded(stage, config, models))
             answers = check_answers(answers, 1, node.module, promised)
             expected = dict(zip(promised.names, answers.columns, strict=True))
         if "text" in promised.names:

@@ -90,7 +90,7 @@ def audited_steps(seen: Seen, step: str | None) -> list[Audited]:
     if not found:
         raise UserError(
             f"{seen.told} has no step that matches texts, so there is nothing to audit. Steps that do: "
-            f"{', '.join(name for name, path in STEPS.items() if stage_of(path, LayerStage).highlights)}."
+            f"{', '.join(name for name, path in STEPS.items() if vars(stage_of(path)).get('highlights'))}."
         )
     wanted = [one for one in found if step in (None, one.node.id, one.node.name)]
     if not wanted:
@@ -106,8 +106,8 @@ def _audited(seen: Seen, node: NodeFacts) -> Audited | None:
     name = node.module if isinstance(node, Node) else STEPS.get(node.name)
     if name is None or not node.has_layers:
         return None
-    stage = stage_of(name, LayerStage)
-    if stage.highlights is None:
+    stage = stage_of(name)
+    if not isinstance(stage, LayerStage) or stage.highlights is None:
         return None
     config = node.config if isinstance(node, Node) else recorded_config(seen, node, stage)
     return Audited(node, stage.highlights, stage.matched, config)

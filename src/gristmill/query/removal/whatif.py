@@ -24,6 +24,7 @@ from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.memory import available_cores
 from gristmill.engine.work.rows import Batch, model_paths
+from gristmill.engine.work.setup import with_loaded
 from gristmill.errors import UserError
 from gristmill.query.removal import whatif_clusters
 from gristmill.query.removal.changes import NEAR_DEDUP, Change, parse_changes
@@ -235,7 +236,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         for gate in gates:
             alive &= ~_dropped(batch, gate)
         visible = Batch(seen, first_row, alive)
-        answers = stage.apply(visible.columns, node.config, **models)
+        answers = stage.apply(visible.columns, node.config, **with_loaded(stage, node.config, models))
         answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
         spread = dict(zip(schema.names, visible.spread(answers), strict=True))
         then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
