@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
+from functools import cache
 from types import ModuleType, NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, overload
 from weakref import WeakKeyDictionary
@@ -130,6 +131,7 @@ def _spelling(one: "Field[Any]") -> str:
     return one.name.upper() if _may_be_constant(one) else one.name
 
 
+@cache
 def _may_be_constant(one: "Field[Any]") -> bool:
     return not all(map(_is_function, _types(one)))
 

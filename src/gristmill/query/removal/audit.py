@@ -88,9 +88,11 @@ def audited_steps(seen: Seen, step: str | None) -> list[Audited]:
     """The steps of a corpus with something to read, or those of one name."""
     found = [one for node in seen.nodes.values() if (one := _audited(seen, node)) is not None]
     if not found:
+        stages = {name: stage_of(path) for name, path in STEPS.items()}
+        able = [name for name, stage in stages.items() if isinstance(stage, LayerStage) and stage.highlights]
         raise UserError(
             f"{seen.told} has no step that matches texts, so there is nothing to audit. Steps that do: "
-            f"{', '.join(name for name, path in STEPS.items() if vars(stage_of(path)).get('highlights'))}."
+            f"{', '.join(able)}."
         )
     wanted = [one for one in found if step in (None, one.node.id, one.node.name)]
     if not wanted:

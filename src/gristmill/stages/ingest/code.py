@@ -101,26 +101,26 @@ class Config(StageConfig):
         return name is not None and (name not in _NOT_CODE if self.languages == "code" else name in self.languages)
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """A file is one document."""
     return False
 
 
-def WANTED(name: str, config: Config) -> bool:
+def wanted(name: str, config: Config) -> bool:
     """Whether the file of that path below the root is a document; by its path alone."""
-    if SKIPPED_FOLDER(name, config) is not None or format_by_name(name) in _DATA:
+    if skipped_folder(name, config) is not None or format_by_name(name) in _DATA:
         return False
     return PurePosixPath(name).suffix[1:].lower() not in _BINARY
 
 
-def OTHER_SUFFIX(name: str, config: Config) -> str | None:
+def other_suffix(name: str, config: Config) -> str | None:
     """The suffix of a file that holds records, not code."""
-    if SKIPPED_FOLDER(name, config) is not None or format_by_name(name) not in _DATA:
+    if skipped_folder(name, config) is not None or format_by_name(name) not in _DATA:
         return None
     return PurePosixPath(without_compression_suffix(name)).suffix.lower()
 
 
-def SKIPPED_FOLDER(name: str, config: Config) -> str | None:
+def skipped_folder(name: str, config: Config) -> str | None:
     """The outermost folder of that path which is not entered."""
     folders = PurePosixPath(name).parts[:-1]
     return next((folder for folder in folders if folder in VCS_DIRS or folder in config.skip_dirs), None)
@@ -211,10 +211,10 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", "resiliparse"),
     positions="the whole file",
-    splittable=SPLITTABLE,
-    wanted=WANTED,
-    other_suffix=OTHER_SUFFIX,
-    skipped_folder=SKIPPED_FOLDER,
+    splittable=splittable,
+    wanted=wanted,
+    other_suffix=other_suffix,
+    skipped_folder=skipped_folder,
     companions=companions,
     read=read,
 )

@@ -56,7 +56,7 @@ class Config(StageConfig):
         return value
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Only from the start is it certain what is inside of quotes."""
     return False
 
@@ -138,6 +138,6 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",
-    splittable=SPLITTABLE,
+    splittable=splittable,
     read=read,
 )

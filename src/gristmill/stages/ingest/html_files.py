@@ -13,9 +13,6 @@ from gristmill.stages.ingest import pages, text, warc
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.stream import bounded, decompressed
 
-POSITIONS, SPLITTABLE = text.POSITIONS, text.SPLITTABLE
-WANTED, OTHER_SUFFIX, SKIPPED_FOLDER = text.WANTED, text.OTHER_SUFFIX, text.SKIPPED_FOLDER
-
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 
 
@@ -49,11 +46,11 @@ STAGE = Reader(
     version=1,
     config=Config,
     libraries=("resiliparse", "zstandard"),
-    positions=POSITIONS,
+    positions=text.POSITIONS,
     markup=True,
-    splittable=SPLITTABLE,
-    wanted=WANTED,
-    other_suffix=OTHER_SUFFIX,
-    skipped_folder=SKIPPED_FOLDER,
+    splittable=text.splittable,
+    wanted=text.wanted,
+    other_suffix=text.other_suffix,
+    skipped_folder=text.skipped_folder,
     read=read,
 )

@@ -40,7 +40,7 @@ class Config(StageConfig):
     """A longer element is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Only from the start is it certain what is inside of a string."""
     return False
 
@@ -179,6 +179,6 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",
-    splittable=SPLITTABLE,
+    splittable=splittable,
     read=read,
 )

@@ -38,7 +38,7 @@ class Config(StageConfig):
     """A longer line is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """A compressed stream has no way in but its start."""
     return not name.lower().endswith(COMPRESSED_SUFFIXES)
 
@@ -182,6 +182,6 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",
-    splittable=SPLITTABLE,
+    splittable=splittable,
     read=read,
 )

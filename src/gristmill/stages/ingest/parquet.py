@@ -53,7 +53,7 @@ class Config(StageConfig):
     """A row with a longer text or markup is dropped as `record_too_large`. Bytes of UTF-8."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Positions are rows, which a range of bytes cannot cut."""
     return False
 
@@ -358,5 +358,5 @@ def _decode(container: Any, name: Any, limit_bytes: int) -> Fault | None:
 
 
 STAGE = Reader(
-    version=9, config=Config, libraries=("orjson", "pyarrow"), positions="rows", splittable=SPLITTABLE, read=read
+    version=9, config=Config, libraries=("orjson", "pyarrow"), positions="rows", splittable=splittable, read=read
 )

@@ -54,7 +54,7 @@ class Config(StageConfig):
     """Largest share of characters (0 to 1) that decoding may replace by U+FFFD; above: undecodable_charset."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Any archive can be read from the middle; one whose records share a frame just falls into one piece."""
     return True
 
@@ -152,6 +152,6 @@ STAGE = Reader(
     positions="bytes of the file",
     beside=BESIDE,
     used=("robots_txt",),
-    splittable=SPLITTABLE,
+    splittable=splittable,
     read=read,
 )
