@@ -105,7 +105,6 @@ def imported(name: str) -> Any:
 def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
     """The same with columns of other steps, which those make of it."""
     steps = imported("gristmill.stages").STEPS
-    interface = imported("gristmill.stages.stage_interface")
     for name in names:
         step = name.rpartition(".")[0]
         if name in table.column_names:
@@ -114,7 +113,7 @@ def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
             table = table.append_column(name, pa.nulls(len(table), pa.string()))
             continue
         module = imported(steps[step])
-        reads = interface.reads_of(module, module.Config())
+        reads = module.STAGE.reads_of(module.Config())
         table = with_layers(table, list(reads))
         batch = pa.RecordBatch.from_arrays([table[one].combine_chunks() for one in reads], names=list(reads))
         made = module.apply(batch, module.Config())
@@ -126,12 +125,12 @@ def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
 def run_step(name: str, config: dict[str, Any], table: pa.Table) -> Callable[[], Any]:
     """A step with the stages that it is made of, ready to be run."""
     module = imported(imported("gristmill.stages").STEPS[name])
-    exchanged, interface = imported("exchanged"), imported("gristmill.stages.stage_interface")
+    exchanged = imported("exchanged")
     made = module.Config.model_validate(config)
     parts = [*exchanged.stages_of(module, made)]
     own = {part for _, _, part in parts}
     for stage, part, _ in parts:
-        reads = (*interface.reads_of(stage, part), *interface.may_read_of(stage, part))
+        reads = (*stage.STAGE.reads_of(part), *stage.STAGE.may_read_of(part))
         table = with_layers(table, [one for one in reads if one.split(".")[0] not in own])
     return lambda: exchanged.run_step(module, made, [table])
 

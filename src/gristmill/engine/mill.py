@@ -1,7 +1,6 @@
 """A recipe from end to end: run it, plan it, and write down what came of it."""
 
 import asyncio
-import importlib
 import re
 import signal
 import threading
@@ -36,6 +35,7 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.sections.cluster import ClusterFields
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, await_collection, hold
@@ -294,9 +294,9 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
     ]
     found += [*(run.previews.formats if run.previews else ()), *read_twice(run.inputs)]
     for node in run.graph.nodes.values():
-        warn = getattr(importlib.import_module(node.module), "warnings", None)
+        warn = stage_of(node.module).warnings
         metrics = run.made[node.id].metrics
-        if callable(warn) and metrics:  # a step of the user's own may import a module of that name
+        if warn is not None and metrics:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             told = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{told}: {message}" for message in warn(metrics, node.config)]

@@ -4,8 +4,6 @@
 """
 
 import collections.abc
-import importlib
-import inspect
 import os
 import re
 import types
@@ -27,7 +25,9 @@ from gristmill.recipe.sections.shards import ShardsFields
 from gristmill.recipe.sections.tokenizer import TrainFields
 from gristmill.recipe.stage_module import Unfit, find_stage, known_formats
 from gristmill.stages import READERS, STEPS
-from gristmill.stages.contract import FileMark, StageConfig, parse_bytes, parse_count
+from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.declarations import NotAStage, about, stage_of
 from gristmill.stages.quality import classifier, language_model
 from gristmill.stages.select.rules.rule import EXCEPTIONS, stated_in
 
@@ -84,7 +84,7 @@ class Entry:
 
 def all_entries() -> list[Entry]:
     """Steps in the pipeline's order, then formats, then what is written once in a recipe."""
-    found = [_of_module(name, "step", importlib.import_module(path)) for name, path in STEPS.items()]
+    found = [_of_module(name, "step", path) for name, path in STEPS.items()]
     found += [_format(name, path) for name, path in known_formats().items()]
     return [*found, *map(_section, SECTIONS)]
 
@@ -94,13 +94,13 @@ def entry(name: str) -> Entry:
     if name in SECTIONS:
         return _section(name)
     if name in STEPS:
-        return _of_module(name, "step", importlib.import_module(STEPS[name]))
+        return _of_module(name, "step", STEPS[name])
     if name in (formats := known_formats(name)):
         return _format(name, formats[name])
     known: Mapping[str, str] = {**formats, **STEPS}
     try:
         return _of_module(name, "step", find_stage("step", name, known, os.getcwd()).module)
-    except AttributeError:
+    except NotAStage:
         unfit = ""
     except Unfit as error:
         unfit = str(error)
@@ -117,13 +117,13 @@ def entry(name: str) -> Entry:
 def _fields_of(name: str, known: Mapping[str, str]) -> Collection[str]:
     if name in SECTIONS:
         return SECTIONS[name][1].model_fields
-    fields: Mapping[str, Any] = importlib.import_module(known[name]).Config.model_fields
+    fields: Mapping[str, FieldInfo] = stage_of(known[name]).config.model_fields
     return fields
 
 
 def _format(name: str, path: str) -> Entry:
     try:
-        return _of_module(name, "format", importlib.import_module(path))
+        return _of_module(name, "format", path)
     except (ImportError, AttributeError) as error:
         raise UserError(
             f"The format {name} cannot be imported from {path} ({error}). Install the package that adds it again, or "
@@ -131,10 +131,10 @@ def _format(name: str, path: str) -> Entry:
         ) from None
 
 
-def _of_module(name: str, kind: Literal["step", "format"], module: types.ModuleType) -> Entry:
-    about = inspect.cleandoc(module.__doc__ or "")
-    summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(about.split("\n\n")[0].split()), maxsplit=1)[0]
-    return Entry(name, kind, summary, about, tuple(_settings(module.Config)))
+def _of_module(name: str, kind: Literal["step", "format"], module: str) -> Entry:
+    text = about(module)
+    summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(text.split("\n\n")[0].split()), maxsplit=1)[0]
+    return Entry(name, kind, summary, text, tuple(_settings(stage_of(module).config)))
 
 
 def _section(name: str) -> Entry:

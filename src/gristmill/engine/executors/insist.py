@@ -7,7 +7,6 @@ end on any of them (`dies_on_anything`), which stops the run. A record is given 
 task whose workers keep dying without one to blame stops the run, and nothing of it is stored.
 """
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,8 @@ from gristmill.engine.executors.trial import Patience, Storm, ask_new
 from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import Build, Collect, Fit, Map, Read, Reduce, Result, Scatter, Task, Work
 from gristmill.errors import UserError
-from gristmill.stages import own_code
+from gristmill.stages import contract, own_code
+from gristmill.stages.declarations import stage_of
 
 ATTEMPTS = 2
 """Workers that a task may lose beside others before it gets the machine to itself."""
@@ -105,8 +105,8 @@ def _poisoned(task: Task) -> list[list[Any]]:
 
 def _knob(work: Work) -> str:
     """What makes a task of this kind need less memory, or leaves it more."""
-    module = importlib.import_module(work.module) if isinstance(work, Reduce | Build | Fit) else None
-    field = getattr(module, "MEMORY_FIELD", None)
+    stage = stage_of(work.module) if isinstance(work, Reduce | Build | Fit) else None
+    field = stage.memory_field if isinstance(stage, contract.Exchange | contract.Sink | contract.Fit) else None
     if isinstance(work, Read | Map | Scatter | Collect):
         return "fewer --workers, smaller part_bytes of the source"
     return "fewer --workers" if field is None else f"fewer --workers, smaller {field} of the step"

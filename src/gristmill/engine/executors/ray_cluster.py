@@ -15,7 +15,6 @@ workers end with them.
 import asyncio
 import os
 import pickle
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -26,11 +25,12 @@ from gristmill.engine.executors.ray_connection import connect, imported
 from gristmill.engine.executors.ray_host import About
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import HOST_BYTES, kept_for, needs_of, rounded
-from gristmill.engine.work.task import Result, Task
+from gristmill.engine.work.task import Hash, Merge, Result, Task
 from gristmill.errors import UserError
 from gristmill.stages.contract import Resources
+from gristmill.stages.declarations import stage_of
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code
-from gristmill.stages.stage_interface import libraries_of, version_of
 from gristmill.store.store import Store
 
 AHEAD = 2
@@ -342,8 +342,8 @@ def _work(about: bytes, is_last: bool = False) -> Callable[[Mapping[str, str], b
 
 def _versions(task: Task) -> dict[str, str]:
     """What a node must have in common with this machine to do a task."""
-    module, config = getattr(task.work, "module", None), getattr(task.work, "config", None)
-    libraries = libraries_of(sys.modules[module], config) if module in sys.modules and config is not None else ()
+    work = task.work
+    libraries = () if isinstance(work, Hash | Merge) else stage_of(work.module).libraries_of(work.config)
     return {"gristmill": ray_host.sources(), **{library: version_of(library) for library in libraries}}
 
 

@@ -26,8 +26,8 @@ from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.kernels.ahead import to_compile
 from gristmill.stages.contract import Resources
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code
-from gristmill.stages.stage_interface import version_of
 from gristmill.store.store import CorruptPart, Store
 
 ONE_BYTE = Resources(memory=1)

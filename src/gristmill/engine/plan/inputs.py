@@ -1,7 +1,6 @@
 """What a source reads: its files, their content hashes, their groups, and files that readers look at beside them."""
 
 import asyncio
-import importlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,8 @@ from gristmill.recipe.checks.columns import INGEST, columns_of, extracts
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
-from gristmill.stages.contract import Piece, StageConfig
+from gristmill.stages.contract import Piece, Reader, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.markup import markup_warnings
 from gristmill.stages.ingest.sniff import format_by_name
@@ -270,20 +270,20 @@ async def find_inputs(
     is hashed, which may take hours.
     """
     source = recipe.sources[name]
-    module = importlib.import_module(source.module)
+    reader = stage_of(source.module, Reader)
     try:
         # In a thread: a signal must reach a run that lists millions of files.
-        found = await asyncio.to_thread(list_files, source, module, recipe, folders)
+        found = await asyncio.to_thread(list_files, source, reader, recipe, folders)
     except asyncio.CancelledError:
         folders.stopped.set()
         raise
     files = found.files
     pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
-    beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}
+    beside = reader.companions(list(pieces)) if reader.companions else {}
     companions = {name: tuple(pieces[other] for other in others) for name, others in beside.items()}
-    groups, share = tuple(group_files(files, source.part_bytes, module)), None
+    groups, share = tuple(group_files(files, source.part_bytes, reader)), None
     if recipe.sample is not None:
-        groups, share = sampled(files, source.part_bytes, module, recipe.sample)
+        groups, share = sampled(files, source.part_bytes, reader, recipe.sample)
     inputs = SourceInputs(
         name,
         {file.uri: file for file in files},

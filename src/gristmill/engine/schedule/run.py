@@ -7,7 +7,6 @@ stopped at is the plan.
 """
 
 import asyncio
-import importlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -32,6 +31,8 @@ from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
 from gristmill.engine.work.task import Map, Result, Task, layer_hashes
 from gristmill.errors import UserError, first_cause
 from gristmill.recipe.checks.columns import INGEST
+from gristmill.stages.contract import Asset, Reader
+from gristmill.stages.declarations import stage_of
 from gristmill.store.leases import Lease
 from gristmill.store.store import Part, Store
 
@@ -282,8 +283,8 @@ class Run(Seen):
             self._contents.forget(changed.uri)
             raise
         if number == 0 and result is not None and not self.tasks.dry:
-            module, first = importlib.import_module(node.module), inputs.pieces(group)[0]
-            refuse_lost(source, module, first, result, self.store, self.graph.recipe)
+            reader, first = stage_of(node.module, Reader), inputs.pieces(group)[0]
+            refuse_lost(source, reader, first, result, self.store, self.graph.recipe)
         if result is None:
             for node_id in self.chains[source.name]:
                 self.made[node_id].waiting += source.name in self.graph.nodes[node_id].views
@@ -401,9 +402,9 @@ class Run(Seen):
 
     def _foresee(self, node: Node) -> None:
         """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
-        field = getattr(importlib.import_module(node.module), "COPIES", None)
-        if field is not None:
-            ((_, _, part),) = node.files[getattr(node.config, field)].files
+        stage = stage_of(node.module)
+        if isinstance(stage, Asset) and stage.copies is not None:
+            ((_, _, part),) = node.files[dict(node.config)[stage.copies]].files
             self.made[node.id].foreseen = part
 
 

@@ -1,6 +1,5 @@
 """The order of work in an exchange: what every part sends, rounds of reducers, and the answers for every part."""
 
-import importlib
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import itemgetter
@@ -13,6 +12,8 @@ from gristmill.engine.work.borders import check_destinations, check_totals
 from gristmill.engine.work.exchange import COARSE, part_id
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts
 from gristmill.errors import UserError
+from gristmill.stages import contract
+from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import SegmentFile, SegmentList, SegmentTable
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ class Exchange:
         documents = run.all_documents(node)
         _refuse_equal_numbers(documents)
         files, self._sent = self._sent.files(), Sent()
-        module = importlib.import_module(node.module)
+        stage = stage_of(node.module, contract.Exchange)
         totals = None
-        if hasattr(module, "tally"):
-            totals = check_totals(module.totals(self._tally, node.config), node.module)
-        functions: Sequence[str] = getattr(module, "ROUNDS", ("reduce",))
+        if stage.totals is not None:
+            totals = check_totals(stage.totals(self._tally, node.config), node.module)
+        functions = stage.all_rounds
         for number, function in enumerate(functions):
             last = number == len(functions) - 1
             found = await self._round(function, number, files, totals, len(documents) if last else None)

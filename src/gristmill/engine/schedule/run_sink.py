@@ -1,6 +1,5 @@
 """The order of work in a sink: count, send every part's records, build every set of files, name them all."""
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,8 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts, layer_hashes
+from gristmill.stages.contract import Sink
+from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import SegmentList, SegmentTable
 from gristmill.store.store import Part
 
@@ -25,8 +26,8 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
     counts: dict[str, Any] = {}
     for node_id in dict.fromkeys(node.counts.values()):
         add_counts(counts, run.made[node_id].metrics)
-    module = importlib.import_module(node.module)
-    layout = check_layout(module.layout(counts, node.config), node.module)
+    stage = stage_of(node.module, Sink)
+    layout = check_layout(stage.layout(counts, node.config), node.module)
     run.listener.expect(node, len(run.all_documents(node)) + 1)
     made = [await _of_source(run, node, source, layout.get(source, ()), models) for source in node.sources]
     run.listener.settled(node)
@@ -35,8 +36,7 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
         run.made[node.id].waiting += 1
         return None
     outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built)
-    carries_rows = getattr(module, "CARRIES_ROWS", False)
-    documents = tuple(document.rows_hash for document in run.all_documents(node)) if carries_rows else ()
+    documents = tuple(document.rows_hash for document in run.all_documents(node)) if stage.carries_rows else ()
     work = Gather(node.module, node.config, outputs, models, documents)
     inputs = {
         "verb": "gather",

@@ -220,7 +220,7 @@ def scrub_configs(seen: Seen) -> dict[str, scrub.Config]:
     found = {}
     for source, chain in seen.chains.items():
         for node in (seen.nodes[step] for step in chain if seen.nodes[step].name == "scrub"):
-            config = node.config if isinstance(node, Node) else recorded_config(seen, node, scrub)
+            config = node.config if isinstance(node, Node) else recorded_config(seen, node, scrub.STAGE)
             if not isinstance(config, scrub.Config):
                 raise UserError(
                     f"The store has no copy of a folder that {node.id} names, so columns beside the text cannot be "

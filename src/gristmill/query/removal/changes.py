@@ -4,7 +4,6 @@ A plain name means the step in every route that has it; a full one (`web/heurist
 steps of a name do not use what is to be changed (a set of rules), those that do are meant.
 """
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +19,9 @@ from gristmill.recipe.checks.plain_words import tell
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml.lines import parse
-from gristmill.stages.contract import OtherSetting, StageConfig
+from gristmill.stages.contract import LayerStage, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.natural_languages import LABEL
-from gristmill.stages.stage_interface import before_of, part_config
 
 NEAR_DEDUP = "near_dedup"
 
@@ -171,15 +170,17 @@ def _refuse_other_parts(node: Node, config: StageConfig) -> None:
 
 def _parts(node: Node, config: StageConfig) -> dict[str, StageConfig]:
     found = {}
-    for name, path, cut in before_of(importlib.import_module(node.module), config):
-        found[name] = cut if cut is not None else part_config(importlib.import_module(path), config)
+    for name, path, cut in stage_of(node.module).before(config):
+        found[name] = cut if cut is not None else stage_of(path).config_within(config)
     return found
 
 
 def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Iterable[str]:
-    module = importlib.import_module(node.module)
-    for path in fields if hasattr(module, "exceptions") else ():
-        found: Mapping[str, OtherSetting] = module.exceptions(config, path)
+    stage = stage_of(node.module)
+    if not isinstance(stage, LayerStage):
+        return
+    for path in fields:
+        found = stage.exceptions(config, path) if stage.exceptions is not None else {}
         for is_built_in, whose in ((False, "the recipe has another value"), (True, "a built-in exception holds")):
             labels = [label for label, other in found.items() if other.is_built_in == is_built_in]
             if labels:
@@ -188,7 +189,7 @@ def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Itera
                     f"Ask about that: {node.id}.{found[labels[0]].path}=VALUE"
                 )
     knows_language = any(LABEL in column for view in node.views.values() for column in view.columns)
-    held = module.for_all_languages(config) if knows_language and hasattr(module, "for_all_languages") else ()
+    held = stage.for_all_languages(config) if knows_language and stage.for_all_languages is not None else ()
     for path in sorted(set(fields).intersection(held)):
         yield f"{path} takes the place of the thresholds that other languages have, unless it is set under by_language."
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 
 import orjson
 import pyarrow as pa
@@ -64,7 +63,7 @@ def built_in() -> list[Domain]:
     prose = Domain("prose", source="pydoc_data.topics")
     for _, text in sorted(topics.topics.items()):
         prose.add(text, "en")
-    modules: Sequence[ModuleType] = (argparse, collections, dataclasses, datetime, difflib, heapq, json, textwrap)
+    modules = (argparse, collections, dataclasses, datetime, difflib, heapq, json, textwrap)
     code = Domain("code", source="source of eight modules of Python's library")
     for module in modules:
         code.add(inspect.getsource(module), "code:python")

@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from gristmill.stages.contract import AsCount, Bytes, File, SourceName, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, File, Fit, SourceName, StageConfig
 from gristmill.stages.quality.texts import NEGATIVE, POSITIVE
 from gristmill.stages.shared import public_suffix
 
-VERSION = 2
 LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
 SUFFIX = "bin"
 
@@ -230,3 +229,6 @@ def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
     if both:
         told.append(f"{both:,} texts stand on both sides and were left out. Is a source on the wrong one?")
     return told
+
+
+STAGE = Fit(version=2, config=Config, libraries=LIBRARIES, reads=reads, fit=fit, suffix=SUFFIX, warnings=warnings)

@@ -19,14 +19,12 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted, percent, size
 from gristmill.stages import NO_DOCUMENT
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
 from gristmill.stages.shared.tally import NOTHING
 
-VERSION = 3
-LIBRARIES = ()
 MAY_READ = (LABEL,)
 _Ints = npt.NDArray[np.int64]
 SCHEMA = pa.schema([("step", pa.string()), ("drop", pa.string())])
@@ -241,3 +239,15 @@ def _greedy(
             reason = max(taken, key=lambda one: (taken[one], one))
             yield step, reason, reason if taken[reason] == rows else f"{reason} and other reasons", rows, left
         left -= rows
+
+
+STAGE = Map(
+    version=3,
+    config=Config,
+    reads=reads,
+    may_read=MAY_READ,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

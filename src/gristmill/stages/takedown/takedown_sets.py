@@ -15,15 +15,12 @@ import pyarrow.parquet as pq
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet, UserError
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Fit, StageConfig
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.select.index import NGRAM
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 4
-LIBRARIES = ("unicode", "pyarrow")
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
-SUFFIX = "parquet"
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
 FEWEST = 16
 """Shingles that a text of a request needs to be looked for inside of longer documents; a shorter one is a commonplace,
@@ -99,3 +96,15 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
         except OSError as error:
             told = f"{path}: a text of {request} cannot be read: {error.strerror}. Correct the path."
             raise UserError(told) from None
+
+
+STAGE = Fit(
+    version=4,
+    config=Config,
+    libraries=("unicode", "pyarrow"),
+    reads=READS,
+    fit=fit,
+    suffix="parquet",
+    check=check,
+    warnings=warnings,
+)

@@ -23,12 +23,12 @@ from gristmill.stages.select.rules.rule import (
     BySource,
     Count,
     Languages,
+    Published,
     Ratio,
     Rule,
     Share,
 )
 
-LANGUAGE = "language_hint"
 LANGUAGES: Languages = {}
 
 RULES = (
@@ -123,5 +123,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before all others."""
 
 
-def rules(config: Config) -> tuple[Rule, ...]:
-    return RULES
+SET = Published(lambda config: RULES, "language_hint", LANGUAGES)

@@ -10,7 +10,7 @@ otherwise (LANGUAGES in its file); they hold where the recipe leaves the thresho
 was written does not count: a config is what it says, in a task's key and in `gristmill whatif`.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -121,6 +121,17 @@ def places(column: pa.Array, names: Sequence[str], fold: bool) -> npt.NDArray[np
 Languages = Mapping[str, Mapping[str, Any]]
 """Thresholds of a set for other languages than English, by code; those of OTHER_LANGUAGES are for all of them."""
 OTHER_LANGUAGES = "*"
+
+
+class Published(NamedTuple):
+    """A published set of rules."""
+
+    rules: Callable[[Any], tuple[Rule, ...]]
+    """Of a config of the set."""
+    language: str
+    """The column that `by_language` looks at."""
+    languages: Languages
+    """Thresholds for other languages than English."""
 
 
 def stated_in(exception: StageConfig) -> dict[str, Any]:
