@@ -14,29 +14,30 @@ MAY_IMPORT = {
     "objects": {"errors"},
     "shardformat": {"objects", "counted", "errors"},
     "loader": {"kernels", "shardformat", "counted", "errors", "printable"},
-    "store": {"objects", "errors", "processes", "schema", "places", "thrift"},
+    "store": {"objects", "errors", "hints", "processes", "schema", "places", "thrift"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
     "stages": {
         *("tokenizer", "shardformat", "kernels"),
-        *("counted", "data_files", "errors", "expression", "schema", "places", "checked", "processes", "thrift"),
+        *("counted", "data_files", "errors", "expression", "hints", "schema", "places", "checked", "processes"),
+        "thrift",
     },
-    "recipe": {"stages", "objects", "counted", "errors", "schema", "places", "printable"},
+    "recipe": {"stages", "objects", "counted", "errors", "hints", "schema", "places", "printable"},
     "engine": {
         *("recipe", "stages", "store", "shardformat", "kernels", "objects"),
-        *("counted", "errors", "processes", "schema", "places", "checked", "printable", "stopping"),
+        *("counted", "errors", "hints", "processes", "schema", "places", "checked", "printable", "stopping"),
     },
     "query": {
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat"),
-        *("counted", "errors", "processes", "schema", "places", "printable"),
+        *("counted", "errors", "hints", "processes", "schema", "places", "printable"),
     },
-    "report": {"stages", "tokenizer", "kernels", "counted", "errors", "schema", "places", "printable"},
+    "report": {"stages", "tokenizer", "kernels", "counted", "errors", "hints", "schema", "places", "printable"},
     "api": {
         *("report", "query", "engine", "recipe", "store", "loader", "shardformat"),
         *("counted", "errors", "schema", "places", "printable", "stopping"),
     },
     "cli": {
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
-        *("counted", "errors", "processes", "expression", "schema", "places", "printable", "stopping"),
+        *("counted", "errors", "hints", "processes", "expression", "schema", "places", "printable", "stopping"),
     },
 }
 

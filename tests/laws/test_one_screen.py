@@ -9,7 +9,7 @@ import gristmill_extractor
 
 SOURCE = Path(gristmill.__file__).parent
 PLUGIN = Path(gristmill_extractor.__file__).parent
-MAY_PRINT = {"printable.py", "stopping.py", "cli/shared/screen.py", "loader/log.py"}
+MAY_PRINT = {"printable.py", "cli/shared/leaving.py", "cli/shared/screen.py", "loader/log.py"}
 """The loader tells a trainer's log, whose place is the trainer's affair; what it tells is made printable there too."""
 MODULES = {"logging", "rich.console", "rich.markup", "rich.text", "rich", "click", "getpass", "curses"}
 """They write to a terminal, or read markup out of text. For the types of rich there is `TYPE_ONLY`."""

@@ -13,13 +13,15 @@ from typing import Annotated, Any
 import typer
 
 from gristmill import __version__
+from gristmill.cli.shared.leaving import stopped
 from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import complain, say, speaking
 from gristmill.cli.shared.usage import Commands, told, unknown_command
 from gristmill.errors import UserError
+from gristmill.hints import as_command_line
 from gristmill.objects.patience import waits_told
 from gristmill.printable import CannotPrint
-from gristmill.stopping import Interrupted, stopped
+from gristmill.stopping import Interrupted
 
 COMMANDS = {
     "init": "Write a starter recipe with a comment on every field.",
@@ -136,6 +138,11 @@ def main() -> None:
 
 def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
+    with as_command_line():
+        return _run_command()
+
+
+def _run_command() -> int:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
         if asked is not None and asked not in COMMANDS and not asked.startswith("-"):

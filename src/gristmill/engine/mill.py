@@ -30,6 +30,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.objects import requests
 from gristmill.objects.patience import HURRIED, LOOK_S, waits_told
 from gristmill.recipe.checks.columns import INGEST
@@ -161,7 +162,7 @@ class Mill:
                 run.ended = self._record(run, lease, datasets, "finished")
                 wanted_again(self.store, lease, run.ended)
                 if tag is not None:
-                    give_name(self.store, lease, tag, run.ended, "--tag")
+                    give_name(self.store, lease, tag, run.ended, option("tag"))
                 for line in input_changes(run, last):
                     listener.note(line)
                 keep(self.store, self.graph.modules)
@@ -184,7 +185,8 @@ class Mill:
                 executor.close()
                 raise UserError(
                     f"{node.where or node.id}: a task of {node.name} needs {lacks}, so nothing was run. Run on a "
-                    "machine that has it, or on a cluster (--executor ray or slurm), or take the step out."
+                    f"machine that has it, or on a cluster ({option('executor', 'ray')} or slurm), or take the step "
+                    "out."
                 )
 
     def _refuse_twin(self) -> None:
@@ -224,17 +226,20 @@ class Mill:
         """Before a run that may take days: whether it can have the name."""
         if self.recipe.sample is not None:
             raise UserError(
-                f"--tag names a version of the whole corpus, and this is a sample of it, kept as {self.recipe.name}. "
-                "Leave out --tag, or the sample."
+                f"{option('tag')} names a version of the whole corpus, and this is a sample of it, kept as "
+                f"{self.recipe.name}. Leave out {option('tag')}, or the sample."
             )
         if not self.store.is_shared:
             raise UserError(
-                f"--tag names a version for later, and the store {self.store.uri} ends with this command, so nothing "
-                "was run. Name a folder (store: in the recipe, or --store), or leave out --tag."
+                f"{option('tag')} names a version for later, and the store {self.store.uri} ends with this command, so "
+                f"nothing was run. Name a folder (store: in the recipe, or {option('store')}), or leave out "
+                f"{option('tag')}."
             )
         if tag == self.recipe.name:
-            raise UserError(f"--tag {tag} is the name of the recipe, which stands for its last run. Use another --tag.")
-        check_name(self.store, tag, "--tag")
+            raise UserError(
+                f"{option('tag', tag)} is the name of the recipe, which stands for its last run. Use another name."
+            )
+        check_name(self.store, tag, option("tag"))
 
     def newest_whole(self) -> dict[str, Any] | None:
         """The record of the newest run of this recipe that is not partial."""
@@ -246,7 +251,7 @@ class Mill:
         return next(run_records(self.store, self.recipe.name), None)
 
     def known_before(self) -> dict[str, Mapping[str, Any]]:
-        """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""
+        """Of each node what its newest run says: the newest run of all may have ended before it (`until`, a kill)."""
         found: dict[str, Mapping[str, Any]] = {}
         for record in run_records(self.store, self.recipe.name):
             for node_id, told in record["nodes"].items():
@@ -274,8 +279,8 @@ def make_executor(
     name = name or ("local" if store.is_shared else "inline")
     if name != "inline" and not store.is_shared:
         raise UserError(
-            f"--executor {name} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
-            "--executor out, or give a folder with --store."
+            f"{option('executor', name)} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
+            f"{option('executor')} out, or give a folder with {option('store')}."
         )
     more = {"modules": modules, "code": code, "note": note, "address": address, "cluster": cluster, "recipe": recipe}
     made: Executor = registry.load(name)(store, workers, **more)

@@ -45,7 +45,7 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "shards": ("Under `shards`.", ShardsFields),
     "mix": ("Under `mix`.", MixFields),
     "cluster": (
-        "Under `cluster`, or in a file for `run --profile`; used by `run --executor slurm` alone.",
+        "Under `cluster`, or in a file (the `profile` of a run); used by the executor slurm alone.",
         ClusterFields,
     ),
 }

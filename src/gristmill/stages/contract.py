@@ -80,7 +80,7 @@ routes where an earlier step writes them, and does without elsewhere;
 the field and so has its line; `metrics(batch, answers, config)` gives counts that are summed over all batches;
 `warnings(metrics, config)` tells what silently did nothing (the metrics of an exchange have `sources`: per source, rows
 sent and dropped); `explain(config)` gives lines that a plan shows, and `explain_fully(config)` those that
-`plan --explain` shows in their place;
+the explained plan shows in their place;
 `MEMORY_FIELD`, the config field that says how much a reducer or a builder holds, is named where memory runs out;
 `highlights(batch, config)` finds again what a stage acted on, for `gristmill audit`: (row, start, stop, label) of every
 match, in bytes of the text before the step. `batch` has that `text`, `language.label` where it is known, and what
@@ -143,7 +143,7 @@ class Resources(StageConfig):
     memory: Bytes = 0
     """Bytes that its worker holds in all: the model, the batch, and 250 MB for Python. 0: the engine estimates it."""
     cores: int = Field(default=1, ge=1)
-    """A task gets at most those of one machine, or `--workers`."""
+    """A task gets at most those of one machine, or the `workers` of the run."""
     gpus: int = Field(default=0, ge=0)
     """Whole GPUs, which no other task sees meanwhile."""
 

@@ -46,10 +46,7 @@ def match_ids(asked: Sequence[str]) -> Match:
     """Ids in hexadecimal, or how they begin."""
     for text in asked:
         if not re.fullmatch("[0-9a-f]{1,32}", text):
-            raise UserError(
-                f"{text} is not an id, so no document has it. Give up to 32 hexadecimal digits, as gristmill inspect "
-                "shows them."
-            )
+            raise UserError(f"{text} is not an id, so no document has it. Give up to 32 hexadecimal digits.")
 
     whole = {bytes.fromhex(one): one for one in asked if len(one) == 32}
     short = [one for one in asked if len(one) < 32]

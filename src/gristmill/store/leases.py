@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gristmill.errors import UserError
+from gristmill.hints import hint, option
 from gristmill.objects.patience import Unreachable
 from gristmill.processes import name_of_self, runs
 from gristmill.store.faults import Unwritable
@@ -66,8 +67,8 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
         why = error.why if isinstance(error, Unwritable | Unreachable) else error
         raise Unwritable(
             f"The store {store.uri} cannot be written ({why}). Nothing was run, and nothing removed. Looking needs no "
-            "writing: gristmill status, funnel, inspect. To run, give a folder that you may write with `store:` in the "
-            "recipe or --store.",
+            f"writing: {hint('look')}. To run, give a folder that you may write with `store:` in the "
+            f"recipe or {option('store')}.",
             str(why),
             isinstance(error, Unwritable) and error.is_full,
         ) from None

@@ -108,8 +108,8 @@ def _knob(work: Work) -> str:
     module = importlib.import_module(work.module) if isinstance(work, Reduce | Build | Fit) else None
     field = getattr(module, "MEMORY_FIELD", None)
     if isinstance(work, Read | Map | Scatter | Collect):
-        return "fewer --workers, smaller part_bytes of the source"
-    return "fewer --workers" if field is None else f"fewer --workers, smaller {field} of the step"
+        return "fewer workers, smaller part_bytes of the source"
+    return "fewer workers" if field is None else f"fewer workers, smaller {field} of the step"
 
 
 def _stop(task: Task, patience: Patience, blame: str) -> UserError:

@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.recipe.checks.mistakes import nearest
 
 GROUP = "gristmill.executors"
@@ -30,7 +31,9 @@ def find(name: str) -> EntryPoint:
         return others[name]
     known = [*BUILT_IN, *sorted(others)]
     meant = f" Did you mean {near}?" if (near := nearest(name, known)) else ""
-    raise UserError(f"--executor {name} is not known, so nothing was run. Executors: {', '.join(known)}.{meant}")
+    raise UserError(
+        f"{option('executor', name)} is not known, so nothing was run. Executors: {', '.join(known)}.{meant}"
+    )
 
 
 def load(name: str) -> Any:
@@ -40,6 +43,6 @@ def load(name: str) -> Any:
         return point.load()
     except (ImportError, AttributeError) as error:
         raise UserError(
-            f"--executor {name} cannot be imported from {point.value} ({error}), so nothing was run. Install the "
-            "package that has it again, or use another executor."
+            f"{option('executor', name)} cannot be imported from {point.value} ({error}), so nothing was run. Install "
+            "the package that has it again, or use another executor."
         ) from None

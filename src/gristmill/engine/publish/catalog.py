@@ -6,7 +6,7 @@
     dropped/<recipe>/<hash>.json       nobody wants it any more, though it be the newest, until a run makes it again
 
 Runs of one recipe that made the same are one version. Its parent is the newest whole run before it; a partial run
-(`--until`) is never that. Changes of the catalog wait until garbage collection is over, and for each other.
+(`until`) is never that. Changes of the catalog wait until garbage collection is over, and for each other.
 """
 
 import contextlib

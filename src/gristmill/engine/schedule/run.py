@@ -31,6 +31,7 @@ from gristmill.engine.schedule.stage_record import StageRecords, label
 from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
 from gristmill.engine.work.task import Map, Result, Task, layer_hashes
 from gristmill.errors import UserError, first_cause
+from gristmill.hints import named
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.leases import Lease
 from gristmill.store.store import Part, Store
@@ -67,8 +68,9 @@ class Run(Seen):
             graph.nodes, store, executor, listener, dry, lease, retry_crashed, keep or (lambda *_: False), earlier
         )
         recipe = graph.recipe
-        sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
-        super().__init__(recipe.name, f"{recipe.path}{sample}", store, graph.nodes, graph.chains, self.tasks.made)
+        super().__init__(
+            recipe.name, named(recipe.path, recipe.sample), store, graph.nodes, graph.chains, self.tasks.made
+        )
         self.graph = graph
         self.domains = {name: source.domain for name, source in recipe.sources.items()}
         self.inputs: dict[str, SourceInputs] = {}
