@@ -30,7 +30,7 @@ HINTS = {
     ),
     "recipe_of": ("gristmill status {name} --recipe > recipe.yaml", "gristmill status {name}, with its option recipe"),
     "repair": ("gristmill verify {recipe} --repair", "gristmill verify {recipe}, with its option repair,"),
-    "curve": ("the curve: --explain", "verify_jaccard is the threshold"),
+    "curve": ("; the curve: --explain", ""),
     "save_answer": ("--csv or --parquet FILE", "pyarrow.parquet.write_table(corpus.sql(...), FILE)"),
     "train_extractor": (
         "gristmill extractor train FOLDER --out FILE",

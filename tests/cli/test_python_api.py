@@ -228,7 +228,7 @@ def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
 
     documents = corpus.documents()
     monkeypatch.setattr("gristmill.query.documents.columns.open_parts", damaged)
-    with pytest.raises(gristmill.UserError, match="--repair makes it again"):
+    with pytest.raises(gristmill.UserError, match="with its option repair, makes it again"):
         documents.to_arrow()
 
 

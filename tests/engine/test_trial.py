@@ -158,7 +158,7 @@ class Vanishing:
 def test_a_machine_that_goes_says_nothing_of_the_task():
     """However often: it is done elsewhere, beside others, and no document is suspected."""
     cluster, notes = Vanishing(50), []
-    result = asyncio.run(insist(RECORD, cluster, notes.append))
+    result = asyncio.run(insist(RECORD, cluster, lambda message, *_: notes.append(message)))
     assert (result.values, cluster.asked, len(notes)) == ([1], 51, 50)
     assert not any("alone" in note or "looking for" in note for note in notes)
 

@@ -262,8 +262,11 @@ def test_a_signal_loses_no_worker_that_anybody_hears_of(tmp_path):
     task = Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),)))
     notes = []
 
+    def note(message, *_):
+        notes.append(message)
+
     async def work(executor):
-        for number, one in enumerate(asyncio.as_completed([insist(task, executor, notes.append) for _ in range(99)])):
+        for number, one in enumerate(asyncio.as_completed([insist(task, executor, note) for _ in range(99)])):
             await one
             if number == 2:
                 os.kill(os.getpid(), signal.SIGINT)

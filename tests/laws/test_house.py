@@ -11,33 +11,33 @@ import gristmill_extractor
 SOURCE = Path(gristmill.__file__).parent
 MAY_IMPORT = {
     "kernels": set(),
-    "objects": {"errors"},
+    "objects": {"errors", "log"},
     "shardformat": {"objects", "counted", "errors"},
-    "loader": {"kernels", "shardformat", "counted", "errors", "printable"},
-    "store": {"objects", "errors", "hints", "processes", "schema", "places", "thrift"},
+    "loader": {"kernels", "shardformat", "counted", "errors", "log"},
+    "store": {"objects", "errors", "hints", "log", "processes", "schema", "places", "thrift"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
     "stages": {
         *("tokenizer", "shardformat", "kernels"),
-        *("counted", "data_files", "errors", "expression", "hints", "schema", "places", "checked", "processes"),
+        *("counted", "data_files", "errors", "expression", "hints", "log", "schema", "places", "checked", "processes"),
         "thrift",
     },
-    "recipe": {"stages", "objects", "counted", "errors", "hints", "schema", "places", "printable"},
+    "recipe": {"stages", "objects", "counted", "errors", "hints", "log", "schema", "places", "printable"},
     "engine": {
         *("recipe", "stages", "store", "shardformat", "kernels", "objects"),
-        *("counted", "errors", "hints", "processes", "schema", "places", "checked", "printable", "stopping"),
+        *("counted", "errors", "hints", "log", "processes", "schema", "places", "checked", "printable", "stopping"),
     },
     "query": {
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat"),
-        *("counted", "errors", "hints", "processes", "schema", "places", "printable"),
+        *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
-    "report": {"stages", "tokenizer", "kernels", "counted", "errors", "hints", "schema", "places", "printable"},
+    "report": {"stages", "tokenizer", "kernels", "counted", "errors", "hints", "log", "schema", "places", "printable"},
     "api": {
         *("report", "query", "engine", "recipe", "store", "loader", "shardformat"),
-        *("counted", "errors", "schema", "places", "printable", "stopping"),
+        *("counted", "errors", "log", "schema", "places", "printable", "stopping"),
     },
     "cli": {
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
-        *("counted", "errors", "hints", "processes", "expression", "schema", "places", "printable", "stopping"),
+        *("counted", "errors", "hints", "log", "processes", "expression", "schema", "places", "printable", "stopping"),
     },
 }
 

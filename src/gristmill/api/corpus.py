@@ -25,8 +25,10 @@ from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import describe, last_finished, see
 from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.task_cache import LOG
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
+from gristmill.log import WARNING
 from gristmill.query import opening
 from gristmill.query.documents.columns import Columns, columns_of
 from gristmill.query.documents.sql import Session
@@ -105,7 +107,7 @@ class Corpus:
         retry_crashed: bool = False,
         progress: Callable[[str], object] | None = None,
     ) -> Finished:
-        """Run what is not in the store. `progress` is told how it goes: `print`.
+        """Run what is not in the store. What happens goes to the logger `gristmill.run`, and to `progress`: `print`.
 
         Works in a notebook, in a thread, and in a script without a guard around it.
         """
@@ -119,6 +121,8 @@ class Corpus:
             listener = Telling(progress)
             run = mill.run(workers, listener, retry_crashed, tag)
             warnings = find_warnings(run)
+            for warning in warnings:
+                LOG(warning, WARNING)
             refuse_warnings(mill.recipe, warnings)
             return Finished(run, tag, listener.notes, warnings)
 

@@ -14,12 +14,12 @@ import typer
 
 from gristmill import __version__
 from gristmill.cli.shared.leaving import stopped
+from gristmill.cli.shared.log_options import with_log
 from gristmill.cli.shared.sample_option import with_sample
-from gristmill.cli.shared.screen import complain, say, speaking
+from gristmill.cli.shared.screen import complain, log_as_it_is, say, speaking
 from gristmill.cli.shared.usage import Commands, told, unknown_command
 from gristmill.errors import UserError
 from gristmill.hints import as_command_line
-from gristmill.objects.patience import waits_told
 from gristmill.printable import CannotPrint
 from gristmill.stopping import Interrupted
 
@@ -109,9 +109,11 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
     for name in names:
         module = _module_of(name)
         if hasattr(module, "app"):
+            for one in module.app.registered_commands:
+                one.callback = with_log(one.callback)
             app.add_typer(module.app, name=name)
         else:
-            app.command(name=name, epilog=module.EXAMPLE)(with_sample(module.command))
+            app.command(name=name, epilog=module.EXAMPLE)(with_log(with_sample(module.command)))
     return app
 
 
@@ -153,8 +155,7 @@ def _run_command() -> int:
             from gristmill.engine.executors.early_server import fork_early
 
             fork_early()
-        with waits_told(complain):
-            return int(app(prog_name="gristmill", standalone_mode=False) or 0)
+        return int(app(prog_name="gristmill", standalone_mode=False) or 0)
     except SystemExit as end:
         return int(end.code or 0)
     except typer.TyperException as error:
@@ -194,7 +195,7 @@ def _tell(error: Exception) -> int:
         return 2
     own_fault = own_code.told(error)
     if own_fault is None:
-        traceback.print_exception(error)
+        log_as_it_is("".join(traceback.format_exception(error)).rstrip("\n"))
         return 1
     complain(f"{own_fault}\nWhat is finished is kept. Correct the code and run again.")
     return 2

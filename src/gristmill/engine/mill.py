@@ -14,7 +14,6 @@ from typing import Any
 
 from gristmill.engine.executors import registry
 from gristmill.engine.executors.executor import Executor, InlineExecutor
-from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
@@ -27,10 +26,11 @@ from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
 from gristmill.engine.publish.unchanged import note_stamps
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
+from gristmill.engine.schedule.task_cache import LOG, Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
 from gristmill.hints import option
+from gristmill.log import INFO, WARNING, Note
 from gristmill.objects import requests
 from gristmill.objects.patience import HURRIED, LOOK_S, waits_told
 from gristmill.recipe.checks.columns import INGEST
@@ -45,7 +45,7 @@ from gristmill.store.store import CorruptPart, Store
 
 @dataclass
 class Silent:
-    """A listener that keeps notes and shows nothing."""
+    """A listener that keeps notes, and sends them to the log."""
 
     notes: list[str] = field(default_factory=list)
 
@@ -55,8 +55,9 @@ class Silent:
     def settled(self, node: Node) -> None: ...
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None: ...
     def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None: ...
-    def note(self, message: str) -> None:
+    def note(self, message: str, level: int = INFO, /) -> None:
         self.notes.append(message)
+        LOG(message, level)
 
     def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
         yield from items
@@ -79,7 +80,7 @@ class Mill:
         self.until = until if self.graph.beyond else None
         """The step that the run ends after, where the recipe goes on behind it."""
 
-    def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
+    def executor(self, workers: int | None, note: Note = lambda *_: None) -> Executor:
         return make_executor(
             self.store,
             workers,
@@ -118,7 +119,10 @@ class Mill:
         """
         self._started, self._asked = datetime.now(UTC), requests.counted()
         earlier = Earlier()
-        with waits_told(listener.note), hold(self.store, "run", self.recipe.name) as lease:
+        with (
+            waits_told(listener.note),
+            hold(self.store, "run", self.recipe.name) as lease,
+        ):
             await_collection(self.store, lease, listener.note)
             self._refuse_twin()
             self.store.sweep_temporaries()
@@ -168,7 +172,8 @@ class Mill:
                 keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
                 for fact in self.store.damaged_records.values():
-                    listener.note(f"{fact}. It was not used. To check all records: gristmill verify {self.recipe.path}")
+                    check = f"To check all records: gristmill verify {self.recipe.path}"
+                    listener.note(f"{fact}. It was not used. {check}", WARNING)
                 return run
 
     def _refuse_unmet(self, executor: Executor) -> None:
@@ -267,7 +272,7 @@ def make_executor(
     workers: int | None,
     modules: Sequence[str] = (),
     code: Code | None = None,
-    note: Note = lambda _: None,
+    note: Note = lambda *_: None,
     name: str | None = None,
     address: str | None = None,
     cluster: ClusterFields | None = None,

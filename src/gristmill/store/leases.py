@@ -14,13 +14,14 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
+from gristmill.log import WARNING, Note
 from gristmill.objects.patience import Unreachable
 from gristmill.processes import name_of_self, runs
 from gristmill.store.faults import Unwritable
@@ -101,12 +102,12 @@ def holders(store: Store, but: Lease | None = None) -> list[Lease]:
     return found
 
 
-def await_collection(store: Store, lease: Lease, note: Callable[[str], None]) -> None:
+def await_collection(store: Store, lease: Lease, note: Note) -> None:
     """Garbage collection decides what nothing needs while nobody else uses the store, so others let it end first."""
     told = False
     while any(other.purpose == "gc" for other in holders(store, but=lease)):
         if not told:
-            note(f"the store {store.uri} is being cleaned by `gristmill gc`; waiting for its end")
+            note(f"the store {store.uri} is being cleaned by `gristmill gc`; waiting for its end", WARNING)
         told = True
         time.sleep(TURN_SECONDS)
 

@@ -8,9 +8,11 @@ being killed is: nothing half done looks finished. While a run has workers it st
 This module imports next to nothing, so that a command can be stopped while everything else is still being imported.
 """
 
+import json
 import os
 import signal
 import sys
+import time
 from types import FrameType
 
 from gristmill.stopping import heeded
@@ -45,6 +47,10 @@ def stopped() -> str:
 def _leave(number: int, _: FrameType | None) -> None:
     try:
         line = f"gristmill: {stopped()}\n".encode()
+        if "--log-json" in sys.argv:
+            now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+            record = {"time": now, "level": "error", "logger": "gristmill.cli", "message": stopped(), "fields": {}}
+            line = json.dumps(record).encode() + b"\n"
         os.write(_STDERR, _SHOW_CURSOR + b"\r" + line if os.isatty(_STDERR) else line)
     finally:
         os._exit(128 + number)

@@ -10,7 +10,7 @@ from typing import Any
 from gristmill.checked import Content
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
-from gristmill.engine.executors.insist import Note, insist
+from gristmill.engine.executors.insist import insist
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import Group, InputFile, Unread, group_files, list_files
 from gristmill.engine.files.sampling import sampled
@@ -18,6 +18,7 @@ from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folder
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Hash, Read, Task
 from gristmill.hints import hint
+from gristmill.log import Note
 from gristmill.places import exact, place_of, shown
 from gristmill.recipe.checks.columns import columns_of, extracts
 from gristmill.recipe.checks.mistakes import nearest

@@ -36,7 +36,7 @@ def curve_in_short(bands: int, rows: int, threshold: float) -> list[str]:
     """Where the curve rises, and what it is worth at the threshold of verification."""
     return [
         f"half of the pairs with Jaccard {halfway(bands, rows):.2f} are compared,",
-        f"{probability(threshold, bands, rows):.2%} with {threshold:g} (verify_jaccard); {hint('curve')}",
+        f"{probability(threshold, bands, rows):.2%} with {threshold:g} (verify_jaccard){hint('curve')}",
     ]
 
 
