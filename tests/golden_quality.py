@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from exchanged import run_stage
 from gristmill.stages.quality import classifier, language_model, sample, texts
-from gristmill.stages.quality.classifier import Side
+from gristmill.stages.quality.classifier_config import Side
 from gristmill.stages.stage_interface import libraries_of, version_of
 
 LANGUAGE_MODEL = "model.ngrams"

@@ -29,7 +29,7 @@ from gristmill.recipe.stage_module import Unfit, find_stage
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import FileMark, StageConfig, parse_bytes, parse_count
 from gristmill.stages.quality import classifier, language_model
-from gristmill.stages.select.rules.rule import EXCEPTIONS, stated_in
+from gristmill.stages.shared.rule import EXCEPTIONS, stated_in
 
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),

@@ -25,10 +25,10 @@ from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece, StageConfig
-from gristmill.stages.ingest.json_repair import MENDED
-from gristmill.stages.ingest.markup import markup_warnings
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.own_code import is_own
+from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.markup import markup_warnings
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000

@@ -16,8 +16,8 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup import copies
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
 from gristmill.stages.dedup.scope import Scope
+from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
 
 VERSION = 3
 ONLY_KEPT = True

@@ -8,7 +8,7 @@ paper says 10%; the run that made the corpus had 1%); if there are more than thr
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import OTHER_LANGUAGES, ByLanguage, BySource, Languages, Ratio, Rule, Share
+from gristmill.stages.shared.rule import OTHER_LANGUAGES, ByLanguage, BySource, Languages, Ratio, Rule, Share
 
 LANGUAGE = "language.label"
 # FineWeb2 (Penedo et al. 2025) has 0.1 for duplicate text, no rule for short lines, and a share of lines with an end

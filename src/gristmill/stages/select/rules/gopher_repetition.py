@@ -9,7 +9,7 @@ is void, goes as well.
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import ByLanguage, BySource, Count, Languages, Rule, Share
+from gristmill.stages.shared.rule import ByLanguage, BySource, Count, Languages, Rule, Share
 
 LANGUAGE = "language.label"
 # Where every character is a token, ten of them are five or six words: shorter runs repeat in any text. FineWeb2's
