@@ -165,7 +165,7 @@ def test_a_machine_that_goes_says_nothing_of_the_task():
 
 def test_where_no_machine_stays_the_run_stops():
     with pytest.raises(UserError, match="node n2 is down 101 times"):
-        asyncio.run(insist(RECORD, Vanishing(10**6), lambda note: None))
+        asyncio.run(insist(RECORD, Vanishing(10**6), lambda *_: None))
 
 
 def test_a_new_worker_whose_machine_goes_is_started_elsewhere():
