@@ -30,7 +30,7 @@ def stop_after(project, lines, number=signal.SIGINT):
         start_new_session=True,  # so that the signal reaches all that it starts, and not us
     )
     with process:
-        while not process.stderr.readline().rstrip().endswith("gristmill.stopping"):
+        while not process.stderr.readline().rstrip().endswith("gristmill.cli.shared.leaving"):
             assert process.poll() is None
         said = [line for _ in range(lines + 1) if (line := process.stderr.readline())]
         os.killpg(process.pid, number)
