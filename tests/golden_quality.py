@@ -7,7 +7,7 @@ import pyarrow as pa
 from exchanged import run_stage
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.quality import classifier, language_model, sample, texts
-from gristmill.stages.quality.classifier import Side
+from gristmill.stages.quality.classifier_config import Side
 
 LANGUAGE_MODEL = "model.ngrams"
 """The file of the language model, in the folder that is given."""

@@ -181,7 +181,7 @@ def test_whoever_names_a_version_waits_for_the_collection(three):
     with hold(three.store, "gc", "") as lease:
         notes = []
 
-        def note(message):
+        def note(message, *_):
             notes.append(message)
             three.store.remove(f"locks/{lease.id}.json")
 

@@ -138,7 +138,7 @@ def test_a_wrong_name_lists_the_executors_that_there_are(yard):
 
 def test_an_executor_that_cannot_be_imported_is_one_message(tmp_path, yard):
     (yard / "yard.py").write_text("import nowhere_to_be_found\n")
-    with pytest.raises(UserError, match=r"--executor yard cannot be imported from yard:.*nowhere_to_be_found"):
+    with pytest.raises(UserError, match=r"executor=yard cannot be imported from yard:.*nowhere_to_be_found"):
         make_executor(Store(str(tmp_path)), None, name="yard")
 
 
@@ -147,6 +147,6 @@ def test_a_store_in_memory_is_for_this_process_alone(tmp_path):
     store = Store(f"memory://{tmp_path}")
     with pytest.raises(UserError, match="cannot see the store"):
         make_executor(store, None, name="local")
-    with pytest.raises(UserError, match="--workers 3 asks for processes"):
+    with pytest.raises(UserError, match="workers=3 asks for processes"):
         make_executor(store, 3)
     assert make_executor(store, 1).slots == 1

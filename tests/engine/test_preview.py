@@ -17,8 +17,9 @@ from gristmill.engine.work.preview import MOST_RECORDS, HeadPiece, perform_previ
 from gristmill.engine.work.task import Preview
 from gristmill.errors import UserError
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import head, jsonl, parquet, warc
-from gristmill.stages.ingest.head import MOST_BYTES, MOST_READ_BYTES, Budget, Spent
+from gristmill.stages.ingest import jsonl, parquet, warc
+from gristmill.stages.reading import head
+from gristmill.stages.reading.head import MOST_BYTES, MOST_READ_BYTES, Budget, Spent
 
 ROWS = [{"id": n, "text": f"the mill number {n}"} for n in range(60)]
 NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4}).encode()

@@ -25,7 +25,7 @@ NO_SENTENCES = (
     "stages/ingest/",  # details that stand in parts: another word is another version of a reader
     "engine/work/read.py",
     "stages/shared/fasttext_model.py",  # what a model file says of itself
-    "stages/dedup/s_curve.py",
+    "stages/shared/s_curve.py",
     "query/removal/whatif.py",
 )
 

@@ -170,7 +170,7 @@ def test_a_run_waits_for_a_task_that_another_run_is_at(project):
     with hold(mill.store, "run", "other") as other:
         assert claim(mill.store, key, other) is None
 
-        def note(message):
+        def note(message, *_):
             listener.notes.append(message)
             mill.store.unmark(f"claims/{key}")
 

@@ -8,8 +8,8 @@ import gristmill
 
 SOURCE = Path(gristmill.__file__).parent
 PLUGINS = Path(__file__).parents[2] / "plugins"
-MAY_PRINT = {"printable.py", "stopping.py", "cli/shared/screen.py", "loader/log.py"}
-"""The loader tells a trainer's log, whose place is the trainer's affair; what it tells is made printable there too."""
+MAY_PRINT = {"printable.py", "cli/shared/leaving.py", "cli/shared/screen.py", "log.py"}
+"""Where the log goes is up to who sets up `logging`; its messages are made printable there too."""
 MODULES = {"logging", "rich.console", "rich.markup", "rich.text", "rich", "click", "getpass", "curses"}
 """They write to a terminal, or read markup out of text. For the types of rich there is `TYPE_ONLY`."""
 TYPE_ONLY = {"rich.console": {"ConsoleOptions", "Group", "RenderableType"}, "rich.text": {"Text"}}

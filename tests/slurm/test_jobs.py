@@ -389,7 +389,7 @@ def test_the_module_of_jobs_is_not_for_people():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.run([sys.executable, "-m", slurm_job.MODULE], env=environment, capture_output=True, text=True)
     assert told.returncode == 1
-    assert "started by `gristmill run --executor slurm`" in told.stderr
+    assert "started by the executor slurm of a run" in told.stderr
 
 
 def test_without_slurm_there_is_one_message(project, tmp_path):

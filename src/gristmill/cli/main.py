@@ -13,13 +13,15 @@ import typer
 
 from gristmill import __version__
 from gristmill.cli.shared.help import ADDED, added_commands
+from gristmill.cli.shared.leaving import stopped
+from gristmill.cli.shared.log_options import with_log
 from gristmill.cli.shared.sample_option import with_sample
-from gristmill.cli.shared.screen import complain, say, speaking
+from gristmill.cli.shared.screen import complain, log_as_it_is, say, speaking
 from gristmill.cli.shared.usage import Commands, told, unknown_command
 from gristmill.errors import UserError
-from gristmill.objects.patience import waits_told
+from gristmill.hints import as_command_line
 from gristmill.printable import CannotPrint
-from gristmill.stopping import Interrupted, stopped
+from gristmill.stopping import Interrupted
 
 COMMANDS = {
     "init": "Write a starter recipe with a comment on every field.",
@@ -110,9 +112,11 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
     for name in names:
         command, example = _command(name)
         if isinstance(command, typer.Typer):
+            for one in command.registered_commands:
+                one.callback = with_log(one.callback)
             app.add_typer(command, name=name)
         else:
-            app.command(name=name, epilog=example)(with_sample(command))
+            app.command(name=name, epilog=example)(with_log(with_sample(command)))
     return app
 
 
@@ -141,6 +145,11 @@ def main() -> None:
 
 def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
+    with as_command_line():
+        return _run_command()
+
+
+def _run_command() -> int:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     known: Collection[str] = COMMANDS
     try:
@@ -154,8 +163,7 @@ def run_command() -> int:
             from gristmill.engine.executors.early_server import fork_early
 
             fork_early()
-        with waits_told(complain):
-            return int(app(prog_name="gristmill", standalone_mode=False) or 0)
+        return int(app(prog_name="gristmill", standalone_mode=False) or 0)
     except SystemExit as end:
         return int(end.code or 0)
     except typer.TyperException as error:
@@ -195,7 +203,7 @@ def _tell(error: Exception) -> int:
         return 2
     own_fault = own_code.told(error)
     if own_fault is None:
-        traceback.print_exception(error)
+        log_as_it_is("".join(traceback.format_exception(error)).rstrip("\n"))
         return 1
     complain(f"{own_fault}\nWhat is finished is kept. Correct the code and run again.")
     return 2

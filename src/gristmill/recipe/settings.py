@@ -29,7 +29,7 @@ from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.declarations import NotAStage, about, stage_of
 from gristmill.stages.quality import classifier, language_model
-from gristmill.stages.select.rules.rule import EXCEPTIONS, stated_in
+from gristmill.stages.shared.rule import EXCEPTIONS, stated_in
 
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
@@ -45,7 +45,7 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "shards": ("Under `shards`.", ShardsFields),
     "mix": ("Under `mix`.", MixFields),
     "cluster": (
-        "Under `cluster`, or in a file for `run --profile`; used by `run --executor slurm` alone.",
+        "Under `cluster`, or in a file (the `profile` of a run); used by the executor slurm alone.",
         ClusterFields,
     ),
 }

@@ -67,7 +67,7 @@ class Resources(StageConfig):
     memory: Bytes = 0
     """Bytes that its worker holds in all: the model, the batch, and 250 MB for Python. 0: the engine estimates it."""
     cores: int = Field(default=1, ge=1)
-    """A task gets at most those of one machine, or `--workers`."""
+    """A task gets at most those of one machine, or the `workers` of the run."""
     gpus: int = Field(default=0, ge=0)
     """Whole GPUs, which no other task sees meanwhile."""
 

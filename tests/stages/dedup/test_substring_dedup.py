@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from exchanged import run_stage
 from gristmill.query.documents.documents import rows
 from gristmill.stages.dedup import substring_blocks, substring_dedup, substring_spans
-from gristmill.stages.dedup.keep_order import KeepOrder
+from gristmill.stages.shared.keep_order import KeepOrder
 
 LETTERS = random.Random(1)
 

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl
-from gristmill.stages.ingest.timestamps import microseconds
 from gristmill.stages.reading import decompress
+from gristmill.stages.reading.timestamps import microseconds
 
 
 def zstd(data, **options):

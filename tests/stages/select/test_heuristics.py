@@ -16,7 +16,7 @@ from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.select import heuristics
 from gristmill.stages.select.heuristics import SETS, Config, apply, groups, may_read, metrics, reads, warnings
 from gristmill.stages.select.rules import gopher_quality
-from gristmill.stages.select.verdicts import reasons_of
+from gristmill.stages.shared.verdicts import reasons_of
 
 ALL = ("gopher_repetition", "gopher_quality", "c4", "fineweb", "code")
 NAMES = ("en", "de", "ZH", None)

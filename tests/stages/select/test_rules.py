@@ -8,7 +8,7 @@ import pytest
 from gristmill.recipe.checks.check import meanings
 from gristmill.stages.select.heuristics import SETS
 from gristmill.stages.select.rules import code
-from gristmill.stages.select.rules.rule import as_number, formula
+from gristmill.stages.shared.rule import as_number, formula
 
 MODULES = {name: importlib.import_module(f"gristmill.stages.select.rules.{name}") for name in SETS}
 

@@ -19,6 +19,7 @@ from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
+from gristmill.hints import hint, option
 from gristmill.query.documents.columns import columns_of, origin_of
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.removal.audit import OPENING_BYTES, passages
@@ -133,12 +134,12 @@ def _sources(seen: Seen, step: str) -> list[str]:
     judges = [node for node in judges if node.name not in (INGEST, CORPUS)]
     if not judges:
         raise UserError(
-            f"--step {step}: {seen.told} has no such step, so there is nothing to compare. "
+            f"{option('step', step)}: {seen.told} has no such step, so there is nothing to compare. "
             f"{suggest(step, [*plain, *dropping], 'Steps that removed documents')}"
         )
     if not {node.id for node in judges} & {*dropping}:
         raise UserError(
-            f"--step {step} removed no document of {seen.told}, so there are no two sides to compare. "
+            f"{option('step', step)} removed no document of {seen.told}, so there are no two sides to compare. "
             f"Steps that removed documents: {', '.join(plain) or 'none'}."
         )
     ids = {node.id for node in judges}
@@ -149,8 +150,8 @@ def _check_both_sides(seen: Seen, step: str, whole: Group | None) -> None:
     if whole is None or not whole.documents.kept:
         came = counted(0 if whole is None else whole.documents.all, "document")
         raise UserError(
-            f"--step {step} kept none of the {came} of {seen.told} that came to it, so there are no two sides to "
-            "compare. Loosen it, and run again; gristmill funnel shows what each step took."
+            f"{option('step', step)} kept none of the {came} of {seen.told} that came to it, so there are no two sides "
+            f"to compare. Loosen it, and run again; {hint('funnel')} shows what each step took."
         )
 
 
@@ -176,8 +177,8 @@ def _score_names(seen: Seen, question: Question) -> tuple[str, ...]:
         known = columns_of(seen)
         if question.score not in known:
             raise UserError(
-                f"--score {question.score}: {seen.told} has no such column, so no document is at an edge of it. "
-                f"{suggest(question.score, [name for name in known if '.' in name], 'Columns of its steps')}"
+                f"{option('score', question.score)}: {seen.told} has no such column, so no document is at an edge of "
+                f"it. {suggest(question.score, [name for name in known if '.' in name], 'Columns of its steps')}"
             )
         return (question.score,)
     own = {name for node in seen.nodes.values() if question.step in (node.id, node.name) for name in node.columns}
@@ -269,8 +270,8 @@ class _Counts:
         column = batch[self._scores[0]]
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise UserError(
-                f"--score {self._scores[0]} holds {column.type} and no numbers, so no document is nearer to a cutoff "
-                "than another. Name a column of numbers."
+                f"{option('score', self._scores[0])} holds {column.type} and no numbers, so no document is nearer to a "
+                "cutoff than another. Name a column of numbers."
             )
         return np.asarray(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import Terms, find_terms, hash_terms, terms_of
 from gristmill.places import system_of
@@ -37,8 +38,8 @@ class TermGroups:
             near = nearest_file(folder)
             hint = f" Did you mean {near}?" if near else ""
             raise UserError(
-                f"--terms {folder} is no folder, so there are no groups to make of it.{hint} Give a folder of .txt "
-                "files, each a list of terms, one a line."
+                f"{option('terms', folder)} is no folder, so there are no groups to make of it.{hint} Give a folder of "
+                ".txt files, each a list of terms, one a line."
             )
         found: dict[str, list[Any]] = {}
         for name, uri, _ in lists.files(fs, root, "terms"):
@@ -46,8 +47,8 @@ class TermGroups:
                 found.setdefault(name, []).extend(hash_terms(block, word_tables()) for block in lists.blocks(fs, uri))
         if not found:
             raise UserError(
-                f"--terms {folder} has no file that ends with .txt, so there are no groups to make of it. Put a list "
-                "there for each dialect or topic, one term a line."
+                f"{option('terms', folder)} has no file that ends with .txt, so there are no groups to make of it. Put "
+                "a list there for each dialect or topic, one term a line."
             )
         for name, blocks in sorted(found.items()):
             hashes = np.concatenate([block for block, _ in blocks]) if blocks else np.empty((0, 4), np.uint64)
@@ -60,8 +61,9 @@ class TermGroups:
                 )
             if entries < self.min_terms:
                 raise UserError(
-                    f"The list {name} in --terms {folder} has {counted(entries, 'term')}, and a text belongs to it "
-                    f"with {self.min_terms} of them, so it would have no document. Add terms, or lower --min-terms."
+                    f"The list {name} in {option('terms', folder)} has {counted(entries, 'term')}, and a text belongs "
+                    f"to it with {self.min_terms} of them, so it would have no document. Add terms, or lower "
+                    f"{option('min_terms')}."
                 )
             yield name, terms_of(hashes)
 

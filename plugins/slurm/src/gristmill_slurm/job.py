@@ -52,7 +52,7 @@ def main() -> int | str:
         name, secret = os.environ[NAME], bytes.fromhex(os.environ.pop(KEY))
         places = [place.rpartition(":") for place in os.environ[AT].split(",")]
     except (KeyError, ValueError):
-        return f"{MODULE} is started by `gristmill run --executor slurm`, and not by hand."
+        return f"{MODULE} is started by the executor slurm of a run, and not by hand."
     return asyncio.run(_main([(host, int(port)) for host, _, port in places], name, secret))
 
 
@@ -195,7 +195,7 @@ class _Host:
                 raise _Unfit(
                     f"does not see the store {uri}: what was written there is not found, so nothing can be done there. "
                     "Put it where all nodes have it under the same path, or into an object store (store: in the "
-                    "recipe, or --store)"
+                    "recipe)"
                 )
             own_code.use(code)
             await asyncio.to_thread(fetch, self._store, modules)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.recipe.sections.cluster import ClusterFields, Value
 
 MAX_ARRAY = 1001
@@ -68,9 +69,9 @@ def require() -> None:
     lacking = [name for name in ("sbatch", "squeue", "scancel", "scontrol") if shutil.which(name) is None]
     if lacking:
         raise UserError(
-            f"--executor slurm submits jobs with sbatch, and there is no {', '.join(lacking)} on the PATH of this "
-            "machine, so nothing was run. Run it where Slurm's commands are, such as a login node, or leave --executor "
-            "out."
+            f"{option('executor', 'slurm')} submits jobs with sbatch, and there is no {', '.join(lacking)} on the PATH "
+            "of this machine, so nothing was run. Run it where Slurm's commands are, such as a login node, or leave "
+            f"{option('executor')} out."
         )
 
 

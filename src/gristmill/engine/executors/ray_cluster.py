@@ -27,6 +27,7 @@ from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import HOST_BYTES, kept_for, needs_of, rounded
 from gristmill.engine.work.task import Hash, Merge, Result, Task
 from gristmill.errors import UserError
+from gristmill.log import WARNING, Note
 from gristmill.stages.contract import Resources
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.library_versions import version_of
@@ -58,7 +59,7 @@ class RayExecutor:
         workers: int | None,
         modules: Sequence[str] = (),
         code: Code | None = None,
-        note: Callable[[str], None] = lambda _: None,
+        note: Note = lambda *_: None,
         address: str | None = None,
         **_: Any,
     ) -> None:
@@ -92,7 +93,7 @@ class RayExecutor:
         """Fails when the cluster does not answer any more."""
         self._see(self._ray.nodes())
         if not self._nodes:
-            note("the Ray cluster has no core yet; tasks wait for it to grow")
+            note("the Ray cluster has no core yet; tasks wait for it to grow", WARNING)
 
     async def run(self, task: Task) -> Result:
         async with self._turns.turn(task.order):

@@ -196,7 +196,7 @@ def _see(about: About) -> None:
             raise UserError(
                 f"{_node()} of the Ray cluster does not see the store {about.store.uri}: that is a folder of another "
                 "machine. What is finished is kept. Use a folder that all nodes share, or an object store: "
-                "--store s3://bucket/prefix"
+                "store: s3://bucket/prefix"
             )
         time.sleep(0.5)
 

@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.installed import EXECUTORS, installed
 from gristmill.installed import load as load_installed
 from gristmill.recipe.checks.mistakes import nearest
@@ -37,7 +38,9 @@ def find(name: str) -> EntryPoint:
         )
     known = [*dict.fromkeys((*BUILT_IN, *PACKAGES, *others))]
     meant = f" Did you mean {near}?" if (near := nearest(name, known)) else ""
-    raise UserError(f"--executor {name} is not known, so nothing was run. Executors: {', '.join(known)}.{meant}")
+    raise UserError(
+        f"{option('executor', name)} is not known, so nothing was run. Executors: {', '.join(known)}.{meant}"
+    )
 
 
 def load(name: str) -> Any:

@@ -13,6 +13,7 @@ from gristmill.engine.files.config_files import ConfigFile, find_config_file
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.facts import NodeFacts as NodeFacts
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.recipe.checks.columns import INGEST, View, adds_layer, bind_route, columns_of, extracts, judges
 from gristmill.recipe.checks.files import place_files
 from gristmill.recipe.checks.mistakes import listed, nearest
@@ -92,7 +93,7 @@ class Graph:
 
     @property
     def beyond(self) -> list[str]:
-        """Steps of the recipe that come after the end of this graph (`--until`)."""
+        """Steps of the recipe that come after the end of this graph (`until`)."""
         passed = {step.id for steps in self.recipe.routes.values() for step in steps}
         return [step.id for step in self.recipe.steps if step.id in passed and step.id not in self.nodes]
 
@@ -133,7 +134,7 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         if until not in known:
             near = nearest(until, known)
             raise UserError(
-                f"--until {until}: {recipe.path} has no such step. "
+                f"{option('until', until)}: {recipe.path} has no such step. "
                 + (f"Did you mean {near}? " if near else "")
                 + f"Steps: {', '.join([INGEST, *known])}"
             )

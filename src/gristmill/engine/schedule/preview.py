@@ -23,7 +23,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Reader
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.ingest.markup import markup_warnings
+from gristmill.stages.reading.markup import markup_warnings
 
 MOST_FILES = 8
 """Of the first part of a source, and again of all later ones; evenly spread."""

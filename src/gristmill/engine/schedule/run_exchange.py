@@ -3,9 +3,10 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination, by_range, packed, weigh
 from gristmill.engine.work.borders import check_destinations, check_totals
@@ -16,9 +17,6 @@ from gristmill.stages import contract
 from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import SegmentFile, SegmentList, SegmentTable
 
-if TYPE_CHECKING:
-    from gristmill.engine.schedule.run import Run
-
 BITS = 64
 _BY_KEY = Route("key", COARSE)
 
@@ -26,7 +24,7 @@ _BY_KEY = Route("key", COARSE)
 class Exchange:
     """One exchange of a run: what was sent, until it is answered; the answers, until the last part has its own."""
 
-    def __init__(self, run: "Run", node: Node) -> None:
+    def __init__(self, run: RunContext, node: Node) -> None:
         self._run = run
         self._node = node
         self._places = {source: place for place, source in enumerate(node.sources)}

@@ -27,10 +27,10 @@ from gristmill.places import exact, shown
 from gristmill.schema import DOCUMENTS, MEASURED, Record
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.ingest.json_repair import MENDED
-from gristmill.stages.ingest.markup import count_markup
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.fields import count_fields
+from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.markup import count_markup
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
 

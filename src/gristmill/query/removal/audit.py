@@ -18,6 +18,7 @@ from gristmill.engine.plan.graph import Node, NodeFacts
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
@@ -97,7 +98,9 @@ def audited_steps(seen: Seen, step: str | None) -> list[Audited]:
     wanted = [one for one in found if step in (None, one.node.id, one.node.name)]
     if not wanted:
         names = dict.fromkeys(one.node.name for one in found)
-        raise UserError(f"--step {step}: {seen.told} has no such step to audit. {suggest(str(step), names, 'Steps')}")
+        raise UserError(
+            f"{option('step', step)}: {seen.told} has no such step to audit. {suggest(str(step), names, 'Steps')}"
+        )
     waiting = [one.node.id for one in wanted if one.node.id in seen.unfinished()]
     if waiting:
         raise UserError(f"{listed(waiting, 10)} did not run to the end as the recipe is now. {seen.to_finish}")

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, INDEX, Node, drops
 from gristmill.errors import UserError
+from gristmill.hints import hint
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import Mistakes, nearest, show
 from gristmill.recipe.checks.plain_words import tell
@@ -69,7 +70,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     if silent is not None:
         raise UserError(
             f"{silent.id} drops no document: what another config of it would do, later steps decide. Nothing was "
-            f"evaluated. Change it in {mill.recipe.path} and run; what that costs, gristmill plan says. "
+            f"evaluated. Change it in {mill.recipe.path} and run; {hint('plan')} shows what that costs. "
             f"{_askable(nodes)}"
         )
     return made
@@ -93,11 +94,11 @@ def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
             raise UserError(
                 f"{told} looks at many documents together, and the store holds what it found, not what another config "
                 f"would find, so the question cannot be answered before it has run. Change it in {mill.recipe.path} "
-                f"and try it on a part: gristmill run {mill.recipe.path} --sample 10%. {_askable(nodes)}"
+                f"and try it on a part: {hint('run_sample', recipe=mill.recipe.path, sample='10%')}. {_askable(nodes)}"
             )
     near = _meant([step, *path.split(".")], nodes)
-    hint = f"Did you mean {near}? " if near else ""
-    raise UserError(f"{mill.recipe.path} has no step {step} that could be asked about. {hint}{_askable(nodes)}")
+    meant = f"Did you mean {near}? " if near else ""
+    raise UserError(f"{mill.recipe.path} has no step {step} that could be asked about. {meant}{_askable(nodes)}")
 
 
 def _meant(path: Sequence[str], nodes: Sequence[Node]) -> str | None:
@@ -164,7 +165,7 @@ def _refuse_other_parts(node: Node, config: StageConfig) -> None:
     if changed := [name for name in then if now.get(name) != then[name]]:
         raise UserError(
             f"With this change {', '.join(changed)}, which runs before {node.id}, would have to run again, so nothing "
-            "was evaluated. Change it in the recipe and run; what that costs, gristmill plan says."
+            f"was evaluated. Change it in the recipe and run; {hint('plan')} shows what that costs."
         )
 
 

@@ -26,6 +26,7 @@ from gristmill.engine.work.memory import available_cores
 from gristmill.engine.work.rows import Batch, model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.errors import UserError
+from gristmill.hints import hint
 from gristmill.query.removal import whatif_clusters
 from gristmill.query.removal.changes import NEAR_DEDUP, Change, parse_changes
 from gristmill.query.removal.funnel import funnels
@@ -177,7 +178,7 @@ def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> V
     except KeyError as error:
         raise UserError(
             f"With this change {error.args[0]}, so nothing can be evaluated. Add the step that writes it above "
-            f"{node.id} and run the recipe: gristmill run {mill.recipe.path}"
+            f"{node.id} and run the recipe: {hint('run', recipe=mill.recipe.path)}"
         ) from None
 
 

@@ -9,6 +9,7 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node, reads_from
 from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
+from gristmill.hints import option
 from gristmill.places import shown_exact
 from gristmill.query.removal.funnel import scope_of
 from gristmill.recipe.checks.mistakes import listed
@@ -107,7 +108,7 @@ def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
     if last is None:
         return "first run"
     if last.get("not_run") and (node.name == CORPUS or node.id in last["not_run"]):
-        return f"not reached: the last run was stopped after {last['until']} (--until)"
+        return f"not reached: the last run was stopped after {last['until']} ({option('until')})"
     return "not reached: the last run was stopped" if node.id in last["nodes"] else "new step"
 
 

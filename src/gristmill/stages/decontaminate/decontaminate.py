@@ -6,7 +6,7 @@
     decontaminate                            the verdict
 
 A flag is a document, an item, the rule, the share of the item that is there, and where; all in `evidence`. `gristmill
-inspect --evidence` shows both texts side by side, `gristmill suite touched` the items that were met.
+inspect` shows the evidence, both texts side by side, `gristmill suite touched` the items that were met.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted
+from gristmill.hints import hint
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.decontaminate.matching.findings import Finding, find
 from gristmill.stages.decontaminate.matching.index import open_index
@@ -65,7 +66,7 @@ def warnings(found: dict[str, Any], config: StageConfig) -> Sequence[str]:
         return ()
     return (
         f"in {counted(count, 'document')} the bound on work was reached, so copies may be missing there. "
-        "gristmill sql finds them: eval_scan.bounded",
+        f"{hint('sql')} finds them: eval_scan.bounded",
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from gristmill.counted import counted
 from gristmill.stages.contract import Exchange, ReportMark, StageConfig
 from gristmill.stages.dedup import exact_dedup
-from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes
+from gristmill.stages.shared.keep_order import KeepOrder, fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("low", pa.uint64()), ("document", pa.uint64())])
 

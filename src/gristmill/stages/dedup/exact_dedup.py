@@ -16,8 +16,8 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.dedup import copies
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
 from gristmill.stages.dedup.scope import Scope
+from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
 
 RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
 

@@ -17,9 +17,9 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.dedup.known import find_known
 from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.stages.contract import AsCount, File, Map, StageConfig
-from gristmill.stages.dedup.keep_order import ID_BYTES
 from gristmill.stages.dedup.near_index import open_index, sketch_batch
-from gristmill.stages.dedup.s_curve import Similarity
+from gristmill.stages.shared.keep_order import ID_BYTES
+from gristmill.stages.shared.s_curve import Similarity
 
 SCHEMA = pa.schema(
     [("known", pa.binary(ID_BYTES)), ("similarity", pa.float32()), ("drop", pa.string()), ("detail", pa.string())]

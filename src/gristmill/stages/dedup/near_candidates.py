@@ -23,8 +23,8 @@ from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.clusters import size_class
-from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+from gristmill.stages.shared.keep_order import fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
 

@@ -21,11 +21,12 @@ from gristmill.kernels.dedup.links import link_sets
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
 from gristmill.stages.contract import AsCount, Exchange
-from gristmill.stages.dedup import clusters, keep_order, near_candidates
+from gristmill.stages.dedup import clusters, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
-from gristmill.stages.dedup.keep_order import RANK, KeepOrder
-from gristmill.stages.dedup.s_curve import Similarity, curve_in_short, curve_lines
+from gristmill.stages.shared import keep_order
+from gristmill.stages.shared.keep_order import RANK, KeepOrder
+from gristmill.stages.shared.s_curve import Similarity, curve_in_short, curve_lines
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 

@@ -25,11 +25,12 @@ from gristmill.kernels.dedup.simhash import BITS, fingerprints, link_prints
 from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
-from gristmill.stages.dedup import clusters, keep_order
+from gristmill.stages.dedup import clusters
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
-from gristmill.stages.dedup.keep_order import RANK, KeepOrder
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+from gristmill.stages.shared import keep_order
+from gristmill.stages.shared.keep_order import RANK, KeepOrder
 
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
 

@@ -19,8 +19,8 @@ from gristmill.kernels.urls.parts import split_urls
 from gristmill.kernels.urls.robots import sites_and_paths
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.contract import Bytes, Exchange, StageConfig
-from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+from gristmill.stages.shared.keep_order import fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("bytes", pa.int64()), ("scope", pa.uint64()), ("document", pa.uint64())])
 SCHEMA = pa.schema([("block", pa.uint64())])

@@ -26,9 +26,10 @@ import pyarrow as pa
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
 from gristmill.stages.buffers import one_chunk
 from gristmill.stages.contract import Exchange
-from gristmill.stages.dedup import keep_order, substring_blocks
-from gristmill.stages.dedup.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
+from gristmill.stages.dedup import substring_blocks
+from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.cut import SPANS, spans_of
+from gristmill.stages.shared.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 """Texts of one block may exceed the 2 GB of a string column."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import copies, url_parts
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes, unseen_sources
 from gristmill.stages.dedup.scope import Scope
+from gristmill.stages.shared.keep_order import KeepOrder, fixed_bytes, unseen_sources
 
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
 RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short

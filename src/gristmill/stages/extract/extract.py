@@ -23,7 +23,7 @@ from gristmill.stages.extract.facts import facts, language_tag
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, default_model, kept_model
 from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import Fault, bounded_pages, by_resiliparse, by_trafilatura
-from gristmill.stages.ingest.markup import count_markup, markup_warnings
+from gristmill.stages.reading.markup import count_markup, markup_warnings
 
 READS = ("html", "text", "title", "language_hint")
 _SAID = ("author", "date", "canonical_url", "site")

@@ -19,11 +19,11 @@ from pydantic import field_validator
 from gristmill.counted import counted
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.reading.csv_cut import Mended, cut
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import Fields, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.json_repair import MENDED
 from gristmill.stages.reading.json_value import BOM
 from gristmill.stages.reading.stream import decompressed, peek, without_compression_suffix
 

@@ -13,10 +13,10 @@ import orjson
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest.json_repair import mended
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import Fields, mapper
+from gristmill.stages.reading.json_repair import mended
 from gristmill.stages.reading.json_value import BOM, parsed
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 

@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 from gristmill.errors import UserError
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest.head import Head
-from gristmill.stages.ingest.json_repair import MENDED
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.head import Head
+from gristmill.stages.reading.json_repair import MENDED
 from gristmill.stages.reading.stream import decompressed, peek
 from gristmill.thrift import Unreadable
 

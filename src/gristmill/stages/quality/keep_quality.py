@@ -24,10 +24,10 @@ from gristmill.stages.quality.cutoff_config import Config
 from gristmill.stages.quality.cutoff_warnings import explain, warnings
 from gristmill.stages.quality.groups import COLUMNS, GroupedBy, columns_of, groups_of, name_of, values_of
 from gristmill.stages.quality.quality_ranks import WEIGHTS, scores_of, weights_of
-from gristmill.stages.select.rules.rule import Exceptions, thresholds
-from gristmill.stages.select.verdicts import Failing, first_of, tell
 from gristmill.stages.shared.expressions import parse_value
+from gristmill.stages.shared.rule import Exceptions, thresholds
 from gristmill.stages.shared.vectors import Vector
+from gristmill.stages.shared.verdicts import Failing, first_of, tell
 
 Array = np.ndarray[Any, Any]
 

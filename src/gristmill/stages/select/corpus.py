@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted, percent, size
+from gristmill.hints import hint
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.natural_languages import LABEL
@@ -185,7 +186,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         if (step, reason) not in rules:
             told.append(
                 f"{step} took {rows:,} of {counted(seen, 'document')} of this source ({percent(rows, seen, 0)}) for "
-                f"{why}. Read some of them (gristmill inspect RECIPE --reason {reason}); "
+                f"{why}. Read some of them ({hint('dropped', reason=reason)}); "
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source steps of its own"
             )
     return told
@@ -206,7 +207,7 @@ def _of_languages(step: str, languages: Sequence[tuple[Any, ...]]) -> str:
         whose, those = "each of them", "them"
     return (
         f"{fact}, so that hardly any {label if len(languages) == 1 else 'of these languages'} is left. Read some of "
-        f"them (gristmill inspect RECIPE --reason {reason}); "
+        f"them ({hint('dropped', reason=reason)}); "
         f"{_advice(step, f'the language, change its threshold for {whose} (by_language)')}, or stop keeping {those}"
     )
 

@@ -24,11 +24,11 @@ from gristmill.stages.select.rules.code import Config as CodeThresholds
 from gristmill.stages.select.rules.fineweb import Config as FineWebThresholds
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityThresholds
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionThresholds
-from gristmill.stages.select.rules.rule import EXCEPTIONS, exceptions_of, stated_in
-from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
 from gristmill.stages.shared.expressions import parse_rule
+from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
 from gristmill.stages.shared.vectors import Columns
+from gristmill.stages.shared.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
 
 SCHEMA = pa.schema(
     [

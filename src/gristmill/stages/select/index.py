@@ -31,8 +31,8 @@ from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Sink, StageConfig
 from gristmill.stages.dedup import near_candidates, url_parts
-from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.select.index_file import KINDS, write_file
+from gristmill.stages.shared.keep_order import fixed_bytes
 
 LIBRARIES = (*url_parts.LIBRARIES, "unicode")
 READS = ("doc_id", "url", "text", "corpus.drop")

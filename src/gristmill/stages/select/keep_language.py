@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
 from gristmill.stages.contract import LanguageName, Map, OtherSetting, StageConfig
-from gristmill.stages.select.rules.rule import places
+from gristmill.stages.shared.rule import places
 from gristmill.stages.shared.tally import NOTHING
 
 SCHEMA = pa.schema([pa.field("drop", pa.string()), pa.field("detail", pa.string())])

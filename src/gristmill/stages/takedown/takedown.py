@@ -27,8 +27,8 @@ from gristmill.kernels.dedup.most_alike import Postings, most_alike
 from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.contract import Map, ReportMark, StageConfig
-from gristmill.stages.dedup.s_curve import Similarity
 from gristmill.stages.matches import first_and_last, shingles_of
+from gristmill.stages.shared.s_curve import Similarity
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
 READS = ("*.text", "takedown_match.request", "takedown_match.named_by")

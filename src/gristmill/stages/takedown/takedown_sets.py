@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet, UserError
+from gristmill.hints import hint
 from gristmill.stages.contract import File, Fit, StageConfig
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.select.index import NGRAM
@@ -77,7 +78,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     return (
         f"{counted(found['short_texts'], 'text of a request has', 'texts of requests have')} fewer than {FEWEST} "
         f"stretches of {NGRAM} words, so only documents that are that text, or a near copy of it, are taken down by "
-        "it. Bring more of the text, or name the documents: gristmill inspect RECIPE --grep finds them",
+        f"it. Bring more of the text, or name the documents: {hint('find_words')} finds them",
     )
 
 

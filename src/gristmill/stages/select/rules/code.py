@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import (
+from gristmill.stages.shared.rule import (
     ByCodeLanguage,
     ByExtension,
     BySource,

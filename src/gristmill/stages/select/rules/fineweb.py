@@ -8,7 +8,7 @@ paper says 10%; the run that made the corpus had 1%); if there are more than thr
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import (
+from gristmill.stages.shared.rule import (
     OTHER_LANGUAGES,
     ByLanguage,
     BySource,

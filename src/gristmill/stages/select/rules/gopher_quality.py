@@ -11,7 +11,7 @@ and letters.
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import (
+from gristmill.stages.shared.rule import (
     OTHER_LANGUAGES,
     ByLanguage,
     BySource,

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from gristmill.errors import UserError
 from gristmill.stages.dedup.alarm import alarms
-from gristmill.stages.dedup.keep_order import RANK_BYTES, KeepOrder, ranks, reads, unseen_sources
+from gristmill.stages.shared.keep_order import RANK_BYTES, KeepOrder, ranks, reads, unseen_sources
 
 MOST = 2**63 - 1
 FIELDS = ("source", "score", "length", "date")

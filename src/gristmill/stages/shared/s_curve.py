@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from gristmill.hints import hint
 from gristmill.kernels.dedup.sketch import ratio_of
 
 _POINTS = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
@@ -35,7 +36,7 @@ def curve_in_short(bands: int, rows: int, threshold: float) -> list[str]:
     """Where the curve rises, and what it is worth at the threshold of verification."""
     return [
         f"half of the pairs with Jaccard {halfway(bands, rows):.2f} are compared,",
-        f"{probability(threshold, bands, rows):.2%} with {threshold:g} (verify_jaccard); the curve: --explain",
+        f"{probability(threshold, bands, rows):.2%} with {threshold:g} (verify_jaccard){hint('curve')}",
     ]
 
 

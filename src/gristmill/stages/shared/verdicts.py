@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.natural_languages import rows_by_label
-from gristmill.stages.select.rules.rule import (
+from gristmill.stages.shared import expressions
+from gristmill.stages.shared.rule import (
     EXCEPTIONS,
     Exceptions,
     Languages,
@@ -23,7 +24,6 @@ from gristmill.stages.select.rules.rule import (
     stated_in,
     thresholds,
 )
-from gristmill.stages.shared import expressions
 from gristmill.stages.shared.vectors import COMPARE, Columns, Vector
 
 
