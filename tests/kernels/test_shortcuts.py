@@ -57,3 +57,10 @@ def test_lifetimes_are_there_when_asked_for():
     postproc.PostProcessor(theirs).run()
     assert ours.variable_lifetime.livemap == theirs.variable_lifetime.livemap
     assert list(ours.blocks) == list(theirs.blocks)
+
+
+def test_types_have_the_size_that_llvm_says():
+    context = cpu_target.target_context
+    for kind in [*SCALARS, types.Array(types.uint8, 2, "C"), types.UniTuple(types.int8, 3)]:
+        known = context.get_value_type(kind)
+        assert [shortcuts._abi_size(context, known) for _ in range(2)] == [context.get_abi_sizeof(known)] * 2

@@ -1,8 +1,8 @@
-"""Two shorter ways through the compiler of one series of Numba, taken while a kernel is compiled and at no other time.
+"""Three shorter ways through the compiler of one series of Numba, taken only while a kernel is compiled.
 
 Most of the time goes into Python code of Numba's own, and most of that into questions with known answers: which of
-twenty templates adds two integers, and where every variable is used last, after each of nine passes. Nothing here
-changes what a function does. What each saves is in docs/decisions.md.
+twenty templates adds two integers, how many bytes a type has, and where every variable is used last, after each of
+nine passes. Nothing here changes what a function does. What each saves is in docs/decisions.md.
 """
 
 import operator
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core import postproc, targetconfig, transforms, types
+from numba.core import base, postproc, targetconfig, transforms, types
 from numba.core.types.functions import BaseFunction
 
 _SCALARS = (types.Number, types.Boolean)
@@ -19,7 +19,9 @@ _OPERATORS = {item for item in vars(operator).values() if callable(item)}
 _settings: Callable[[], Any] = targetconfig.ConfigStack.top_or_none
 _plain_call_type: Any = BaseFunction.get_call_type
 _plain_run: Any = postproc.PostProcessor.run
+_plain_size: Any = base.BaseContext.get_abi_sizeof
 _known_calls: dict[Any, Any] = {}
+_known_sizes: dict[str, int] = {}
 
 
 def _call_type(self: Any, context: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
@@ -53,9 +55,18 @@ def _lifetimes_when_asked(self: Any, emit_dels: bool = False, extend_lifetimes: 
     self.func_ir.generator_info = None
 
 
+def _abi_size(self: Any, kind: Any) -> int:
+    """The bytes of a type, for which Numba has LLVM read a module."""
+    name = f"{self.target_data} {kind}"
+    if name not in _known_sizes:
+        _known_sizes[name] = _plain_size(self, kind)
+    return _known_sizes[name]
+
+
 WAYS: tuple[tuple[Any, str, Any, Any], ...] = (
     (BaseFunction, "get_call_type", _plain_call_type, _call_type),
     (postproc.PostProcessor, "run", _plain_run, _lifetimes_when_asked),
+    (base.BaseContext, "get_abi_sizeof", _plain_size, _abi_size),
 )
 """Class, method, Numba's own, ours."""
 
