@@ -1,4 +1,4 @@
-# Two commands set everything up on a machine with Python 3.11+, make and git: make demo, make test.
+# Two commands set everything up on a machine with Python 3.11 to 3.13, make and git: make demo, make test.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,14 +6,16 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export kernels lint coverage wheel wheel-compiled bench clean fuzz
 
-$(VENV)/base: pyproject.toml plugins/extractor/pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Gristmill needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
+PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+
+$(VENV)/base: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "Gristmill needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is none of them. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
-	@$(INSTALL) --editable . --editable plugins/extractor
+	@$(INSTALL) --editable . $(PLUGINS:%=--editable %)
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
@@ -62,9 +64,13 @@ test: $(VENV)/base
 test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
+# Which lines the fast tests run, page by page in build/coverage. Compiled kernels and worker processes are not seen.
+coverage: $(VENV)/dev
+	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal --cov --cov-report=term --cov-report=html:build/coverage
+
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev
-	$(BIN)/pytest tests/engine/test_ray.py tests/engine/test_slurm.py tests/laws/test_slurm_page.py tests/engine/test_executors.py
+	$(BIN)/pytest tests/engine/test_ray.py tests/slurm tests/laws/test_slurm_page.py tests/engine/test_executors.py
 
 # Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.
 SERVERS := .venv-s3
@@ -101,8 +107,26 @@ FUZZ_JOBS ?= 2
 fuzz: $(VENV)/dev
 	$(BIN)/python -m fuzz all --seconds $(FUZZ_SECONDS) --jobs $(FUZZ_JOBS)
 
+# What a release uploads. Setuptools adds whatever is left in build/lib, so nothing may be left there.
+wheel: $(VENV)/dev
+	rm -rf dist build/lib build/bdist.* plugins/*/build
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . $(PLUGINS:%=./%)
+	@ls dist
+
+# The same with compiled kernels for this architecture and this Python, so that a first run does not compile.
+wheel-compiled: $(VENV)/dev
+	rm -rf dist build/lib build/bdist.* build/kernels
+	mkdir -p -m 700 build/kernels
+	NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=build/kernels $(BIN)/python -m gristmill.kernels
+	$(BIN)/python -c 'from pathlib import Path; from gristmill.kernels import shipped; assert shipped.pack(Path("build/kernels"))'
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
+	  --config-settings=--build-option=--plat-name=manylinux_2_28_$$(uname -m) \
+	  --config-settings=--build-option=--python-tag=$$($(BIN)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+	rm src/gristmill/kernels/compiled-*.zip
+	@ls dist
+
 bench: $(VENV)/dev
 	$(BIN)/python -m bench all
 
 clean:
-	rm -rf demo/inputs demo/store demo/audit .cache .mypy_cache .ruff_cache build $(SERVERS) $(READERS)
+	rm -rf demo/inputs demo/store demo/audit .cache .mypy_cache .ruff_cache build dist plugins/*/build $(SERVERS) $(READERS)

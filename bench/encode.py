@@ -3,7 +3,8 @@
 The texts of all files of the data folder are shuffled, so that languages and code are mixed. Texts that quote special
 tokens are left out, since gigatoken always encodes those as such. The vocabulary is trained on the texts with our
 trainer, or is the tokenizer.json that BENCH_TOKENIZER names. Ours encodes all texts once in batches, from an empty
-cache of pre-tokens (compiled before). gigatoken and fastokens encode the same batches, also from an empty cache.
+cache of pre-tokens (compiled before). gigatoken and fastokens encode the same batches, also from an empty cache; then
+gigatoken encodes them again with the cache it has by then.
 `tokenizers` and tiktoken, which are slower, encode the first 8 MB only, and so does ours, once more, for a ratio on the
 same texts. Everything is CPU time on one thread, and the ids must be equal. The peers other than `tokenizers` run in
 the Python that BENCH_ENCODERS_PYTHON names, so that they need not be installed beside ours.
@@ -37,6 +38,8 @@ LIMIT_BYTES = int(float(os.environ.get("BENCH_MB", "100")) * 1e6)
 BATCH_BYTES = 8_000_000
 MERGES = 127_488  # 128,000 entries without 256 bytes and 256 special tokens
 PATTERN = "llama3"
+Answer = tuple[float, float, np.ndarray]
+"""CPU seconds from an empty cache and from a warm one, and the ids."""
 
 PEER = """
 import base64, json, os, sys, time
@@ -59,8 +62,13 @@ else:
     encode = lambda batch: np.frombuffer(library.encode_batch_flat(batch, split_special_tokens=True)[0], np.uint32)
 begun = time.process_time()
 ids = [encode(batch) for batch in batches]
-print(time.process_time() - begun)
+cold = time.process_time() - begun
 np.save(f"{folder}/{peer}.npy", np.concatenate(ids))
+begun = time.process_time()
+if peer == "gigatoken":
+    for batch in batches:
+        encode(batch)
+print(cold, time.process_time() - begun)
 """
 
 
@@ -88,6 +96,9 @@ def run(data: Path | None) -> Iterable[dict]:
         for peer in ("gigatoken", "fastokens"):
             answer = with_peer(peer, folder, batches)
             yield from compared(peer, "encode.against", rate, size, "MB/s, both on all texts", answer, all_ids)
+            if peer == "gigatoken":
+                warm = None if answer is None else size / answer[1] / 1e6
+                yield measurement("encode.against_warm_gigatoken", rate, "MB/s, ours from an empty cache", peer, warm)
         for peer in ("tokenizers", "tiktoken"):
             first = batches[:1]
             answer = with_library(folder, few) if peer == "tokenizers" else with_peer(peer, folder, first)
@@ -148,16 +159,16 @@ def wall_seconds(tokenizer: Tokenizer, batches: list[pa.Array], workers: int) ->
 
 
 def compared(
-    peer: str, name: str, rate: float, size: int, unit: str, answer: tuple[float, np.ndarray] | None, ids: np.ndarray
+    peer: str, name: str, rate: float, size: int, unit: str, answer: Answer | None, ids: np.ndarray
 ) -> Iterable[dict]:
     """Our rate beside the peer's, and whether the ids are the same; a peer that is not installed has no rate."""
     yield measurement(f"{name}_{peer}", rate, unit, peer, None if answer is None else size / answer[0] / 1e6)
     if answer is not None:
-        yield measurement(f"encode.same_ids_as_{peer}", float(np.array_equal(ids, answer[1])), "(required: 1)")
+        yield measurement(f"encode.same_ids_as_{peer}", float(np.array_equal(ids, answer[2])), "(required: 1)")
 
 
-def with_library(folder: Path, few: list[str]) -> tuple[float, np.ndarray] | None:
-    """CPU seconds and ids of `tokenizers` on one thread."""
+def with_library(folder: Path, few: list[str]) -> Answer | None:
+    """`tokenizers` on one thread."""
     os.environ["RAYON_NUM_THREADS"], os.environ["TOKENIZERS_PARALLELISM"] = "1", "false"
     try:
         from tokenizers import Tokenizer as Library
@@ -167,11 +178,12 @@ def with_library(folder: Path, few: list[str]) -> tuple[float, np.ndarray] | Non
     library.encode_special_tokens = True
     begun = time.process_time()
     answers = library.encode_batch_fast(few, add_special_tokens=False)
-    return time.process_time() - begun, np.array([token for answer in answers for token in answer.ids], np.uint32)
+    spent = time.process_time() - begun
+    return spent, spent, np.array([token for answer in answers for token in answer.ids], np.uint32)
 
 
-def with_peer(peer: str, folder: Path, batches: list[pa.Array]) -> tuple[float, np.ndarray] | None:
-    """CPU seconds and ids of a peer in a Python that has it; None where it cannot be imported."""
+def with_peer(peer: str, folder: Path, batches: list[pa.Array]) -> Answer | None:
+    """A peer in a Python that has it; None where it cannot be imported."""
     python = os.environ.get("BENCH_ENCODERS_PYTHON", sys.executable)
     (folder / f"{peer}.json").write_text(json.dumps([batch.to_pylist() for batch in batches]))
     found = subprocess.run([python, "-c", f"import {peer}"], stderr=subprocess.DEVNULL)
@@ -181,4 +193,5 @@ def with_peer(peer: str, folder: Path, batches: list[pa.Array]) -> tuple[float, 
     done = subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | {"RAYON_NUM_THREADS": "1"}
     )
-    return float(done.stdout), np.load(folder / f"{peer}.npy")
+    cold, warm = map(float, done.stdout.split())
+    return cold, warm, np.load(folder / f"{peer}.npy")

@@ -18,7 +18,7 @@ import pyarrow as pa
 from bench.inputs import measurement, texts
 from gristmill.stages.dedup import exact_dedup
 from gristmill.stages.dedup.exact_dedup import Config
-from gristmill.stages.dedup.keep_order import KeepOrder
+from gristmill.stages.shared.keep_order import KeepOrder
 
 LIMIT_BYTES = 40_000_000
 BATCH_ROWS = 1000

@@ -33,7 +33,7 @@ from gristmill.schema import as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
 from gristmill.stages.ingest import warc
-from gristmill.stages.quality.classifier import Options
+from gristmill.stages.quality.classifier_config import Options
 from gristmill.stages.quality.classifier_examples import SCHEMA, clean
 from gristmill.stages.quality.classifier_report import area
 from gristmill.stages.quality.classifier_train import train

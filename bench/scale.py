@@ -49,7 +49,7 @@ from gristmill.store.seal import seal
 from gristmill.store.segments import ROW, SegmentFile
 from gristmill.store.store import Part, Store, Verdicts
 
-PARTS = 2_500
+PARTS = int(os.environ.get("PARTS", "2500"))
 """4 TB of text in parts of 64 MB would be 62,500, and take most of an hour."""
 FILE_BYTES = 12_000_000
 """Of a compressed crawl file, which becomes one part."""

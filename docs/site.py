@@ -42,7 +42,8 @@ def pages() -> dict[str, str]:
     found = {path.name: TO_OUTSIDE.sub(r"](\1", path.read_text(encoding="utf-8")) for path in DOCS.glob("*.md")}
     for name in OUTSIDE:
         if name.endswith(".md"):
-            found[name] = re.sub(r"(?<=\]\()docs/", "../" * name.count("/"), (ROOT / name).read_text(encoding="utf-8"))
+            text = (ROOT / name).read_text(encoding="utf-8")
+            found[name] = re.sub(r"(?<=\]\()(?:\.\./)*docs/", "../" * name.count("/"), text)
     found = {name: with_remarks(with_lists(text)) for name, text in found.items()}
     return {**found, "command-line.md": command_page(), "api.md": api_page()}
 

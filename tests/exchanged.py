@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from gristmill.engine.work.shuffle import Block, Spill, cut
 from gristmill.engine.work.task import add_counts
-from gristmill.stages.stage_interface import before_of, kind_of, part_config, reads_of, schema_of, uses_of
 
 
 def run_step(module, config, parts, models=None, **ways):
@@ -19,7 +18,7 @@ def run_step(module, config, parts, models=None, **ways):
     `models` are those of its assets (`make_assets`), where it has some.
     """
     for stage, part, name in stages_of(module, config):
-        if kind_of(stage) == "asset":
+        if stage.STAGE.kind == "asset":
             continue
         layers, counts = run_stage(stage, part, parts, models, **ways)
         parts = [
@@ -31,9 +30,9 @@ def run_step(module, config, parts, models=None, **ways):
 
 def stages_of(module, config):
     """What a step is made of: modules with their configs and names, itself the last."""
-    for name, path, part in before_of(module, config):
+    for name, path, part in module.STAGE.before(config):
         stage = importlib.import_module(path)
-        yield stage, part or part_config(stage, config), name
+        yield stage, part or stage.STAGE.config_within(config), name
     yield module, config, module.__name__.rpartition(".")[2]
 
 
@@ -41,14 +40,14 @@ def make_assets(module, config, folder):
     """The models that a step makes of files, and the metrics of each."""
     models, metrics = {}, {}
     for stage, part, name in stages_of(module, config):
-        if kind_of(stage) == "asset":
+        if stage.STAGE.kind == "asset":
             models[name] = folder / name
             metrics[name] = stage.make(part, models[name])
     return models, metrics
 
 
 def run_stage(module, config, parts, models=None, **ways):
-    if kind_of(module) == "map":
+    if module.STAGE.kind == "map":
         given = _models(module, config, models)
         return [
             pa.Table.from_batches([module.apply(_batch(module, config, part), config, **given)]) for part in parts
@@ -57,7 +56,7 @@ def run_stage(module, config, parts, models=None, **ways):
 
 
 def _models(module, config, models):
-    uses = uses_of(module, config)
+    uses = module.STAGE.uses_of(config)
     return {"models": {name: models[name] for name in uses}} if uses else {}
 
 
@@ -72,15 +71,15 @@ def run_exchange(module, config, parts, bits=0, limit=None, models=None):
     for number, part in enumerate(parts):
         batch = _batch(module, config, part)
         sent = module.emit(batch, config, **_models(module, config, models))
-        assert {"key", "row", *module.RECORD_SCHEMA.names} == set(sent.schema.names)
-        if hasattr(module, "tally"):
+        assert {"key", "row", *module.STAGE.record_schema.names} == set(sent.schema.names)
+        if module.STAGE.tally:
             add_counts(tally, module.tally(batch, sent, config))
         sent = sent.set_column(sent.schema.get_field_index("row"), "row", sent.column("row").cast(pa.int64()))
         # Parts are named by hashes in the engine: their numbers say nothing about their order.
         name = pa.array(np.full(sent.num_rows, (number * 0x9E3779B97F4A7C15 + 7) % 2**64, np.uint64))
         tables.append(pa.Table.from_batches([sent.append_column("part", name)]))
-    totals = {"totals": module.totals(tally, config)} if hasattr(module, "tally") else {}
-    for function in getattr(module, "ROUNDS", ("reduce",)):
+    totals = {"totals": module.totals(tally, config)} if module.STAGE.totals else {}
+    for function in module.STAGE.all_rounds:
         tables, more = one_round(module, function, config, tables, totals, bits, limit)
         add_counts(counts, more)
     return [_collected(module, config, number, part, tables) for number, part in enumerate(parts)], counts
@@ -92,12 +91,12 @@ def one_round(module, function, config, tables, totals, bits=0, limit=None):
     for table in tables:
         for destination, found in cut(table, "key", 64 - bits):
             ranges.setdefault(destination, []).append(found)
-    summary = getattr(module, getattr(module, "SUMMARIES", {}).get(function, ""), None)
+    summary = module.STAGE.summaries.get(function)
     in_short = None if summary is None else partial(summary, config=config, **totals)
     for _, found in sorted(ranges.items()):
         for block in _blocks(found, in_short, limit):
             others = {} if block.others is None else {"others": block.others}
-            made = getattr(module, function)(block.records, config, **totals, **others)
+            made = module.STAGE.all_rounds[function](block.records, config, **totals, **others)
             made, more = made if isinstance(made, tuple) else (made, {})
             add_counts(counts, more)
             answers.append(made)
@@ -119,7 +118,7 @@ def _blocks(tables, in_short, limit):
 
 def _collected(module, config, number, part, tables):
     name = (number * 0x9E3779B97F4A7C15 + 7) % 2**64
-    schema = schema_of(module, config)
+    schema = module.STAGE.schema_of(config)
     columns = {item.name: [None] * part.num_rows for item in schema}
     seen = set()
     for table in tables:
@@ -133,7 +132,7 @@ def _collected(module, config, number, part, tables):
 
 
 def _batch(module, config, part):
-    names = reads_of(module, config)
+    names = module.STAGE.reads_of(config)
     return pa.RecordBatch.from_arrays([part.column(name).combine_chunks() for name in names], names=list(names))
 
 

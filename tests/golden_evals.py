@@ -8,7 +8,7 @@ import pyarrow as pa
 from exchanged import make_assets, run_stage, stages_of
 from gristmill.stages.decontaminate import decontaminate
 from gristmill.stages.decontaminate.suite.suite import pin_suite
-from gristmill.stages.stage_interface import kind_of, libraries_of, version_of
+from gristmill.stages.library_versions import version_of
 
 
 def decontaminate_outputs(folder, fixed, digest_of):
@@ -38,15 +38,15 @@ def decontaminate_outputs(folder, fixed, digest_of):
     table = pa.table({"text": pa.array(texts), "doc_id": ids, "source": pa.array(["s"] * len(texts))})
     found = {}
     for module, part, name in stages_of(decontaminate, config):
-        if kind_of(module) == "asset":
+        if module.STAGE.kind == "asset":
             output = hashlib.sha256(models[name].read_bytes()).hexdigest()
         else:
             layers, counts = run_stage(module, part, [table], models)
             output = [layers[0].to_pylist(), counts]
             for column_name in layers[0].column_names:
                 table = table.append_column(f"{name}.{column_name}", layers[0].column(column_name))
-        libraries = {library: version_of(library) for library in libraries_of(module, part)}
-        found[name] = {"version": module.VERSION, "libraries": libraries, "output": digest_of(output)}
+        libraries = {library: version_of(library) for library in module.STAGE.libraries_of(part)}
+        found[name] = {"version": module.STAGE.version, "libraries": libraries, "output": digest_of(output)}
     flagged = [{one["rule"] for one in found or ()} for found in table["decontaminate.evidence"].to_pylist()]
     assert [bool(rules) for rules in flagged] == [True, True, False, True, *[False] * 3, True, True]
     assert set().union(*flagged) == {"ngram", "exact", "fuzzy", "code"}

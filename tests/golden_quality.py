@@ -5,9 +5,9 @@ import hashlib
 import pyarrow as pa
 
 from exchanged import run_stage
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.quality import classifier, language_model, sample, texts
-from gristmill.stages.quality.classifier import Side
-from gristmill.stages.stage_interface import libraries_of, version_of
+from gristmill.stages.quality.classifier_config import Side
 
 LANGUAGE_MODEL = "model.ngrams"
 """The file of the language model, in the folder that is given."""
@@ -58,8 +58,8 @@ def model_outputs(folder, fixed, copies, digest_of):
     }
     return {
         name: {
-            "version": module.VERSION,
-            "libraries": {library: version_of(library) for library in libraries_of(module, config)},
+            "version": module.STAGE.version,
+            "libraries": {library: version_of(library) for library in module.STAGE.libraries_of(config)},
             "output": output,
         }
         for name, (module, config, output) in found.items()

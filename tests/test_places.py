@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gristmill
-import gristmill_extractor
 from gristmill.errors import UserError
 from gristmill.places import Place, exact, from_exact, is_url, local_path, place_of, shown, shown_exact, system_of
 from gristmill.shardformat import locations
@@ -80,9 +79,9 @@ def test_exact_names_are_text_and_stay_different(names):
 
 def test_one_place_opens_locations():
     """Whoever parses a location by himself takes a path for a URL some day."""
-    source, plugin = (Path(package.__file__).parent for package in (gristmill, gristmill_extractor))
-    for path in sorted([*source.rglob("*.py"), *plugin.rglob("*.py")]):
-        name = path.relative_to(source if source in path.parents else plugin.parent).as_posix()
+    source, plugins = Path(gristmill.__file__).parent, Path(__file__).parents[1] / "plugins"
+    for path in sorted([*source.rglob("*.py"), *plugins.rglob("*.py")]):
+        name = path.relative_to(source if source in path.parents else plugins).as_posix()
         if name.startswith("loader/") or name in ("shardformat/locations.py", "places.py", "engine/files/listing.py"):
             continue
         found = re.search(r"url_to_fs|fsspec\.open\(|fsspec\.core", path.read_text("utf-8"))

@@ -4,7 +4,7 @@ import os
 import sys
 
 from gristmill.cli.shared.help import stored_help
-from gristmill.stopping import leave_when_told
+from gristmill.cli.shared.leaving import leave_when_told
 
 
 def main() -> None:

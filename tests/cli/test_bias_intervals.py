@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.query.bias.groups import BUCKETS, LENGTHS, MOST_GROUPS, OTHER, Lengths, Rows, Tally
-from gristmill.query.bias.intervals import NORMAL, share_of, student, wilson
+from gristmill_bias.groups import BUCKETS, LENGTHS, MOST_GROUPS, OTHER, Lengths, Rows, Tally
+from gristmill_bias.intervals import NORMAL, share_of, student, wilson
 
 CLUSTERS = st.lists(
     st.integers(1, 50).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=30

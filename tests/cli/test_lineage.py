@@ -203,3 +203,40 @@ def test_proof_finds_every_kind_of_difference(looked, kept, monkeypatch):
         monkeypatch.setattr(layers, "cell", changed)
         with pytest.raises(Differs, match=f"{column} is None in the store"):
             prover.prove(place, pieces)
+
+
+LOADING = """
+import pyarrow as pa
+from gristmill.stages.contract import Map, StageConfig
+
+SCHEMA = pa.schema([("drop", pa.string())])
+
+
+class Config(StageConfig):
+    least: int = 3
+
+
+def setup(config):
+    yield {"too short": "too_short"}
+
+
+def apply(batch, config, loaded):
+    short = [len(text or "") < config.least for text in batch.column("text").to_pylist()]
+    return pa.record_batch([pa.array([loaded["too short"] if one else None for one in short], pa.string())], SCHEMA)
+
+
+STAGE = Map(version=1, config=Config, reads=("text",), schema=SCHEMA, only_kept=True, setup=setup, apply=apply)
+"""
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_step_that_loads_something_can_be_proved_and_asked(project, say):
+    """What its `setup` gives is given to it there as in a run."""
+    (project.folder / "loading.py").write_text(LOADING)
+    project.write_recipe("  - loading\n")
+    row = next(iter(rows(project.run(), None, False, None)))
+    told = say("lineage", project.recipe, row.fields["doc_id"].hex(), "--prove")
+    assert told.code == 0, told.err
+    told = say("whatif", project.recipe, "loading.least=30")
+    assert told.code == 0, told.err
+    assert "too_short" in told.out

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.cli.shared import show
+from gristmill.cli.shared.screen import HANDLER, log_shown
 from gristmill.cli.shared.show import Bars
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
@@ -25,7 +26,10 @@ def work(bars, name, times, cached=False, wall_s=0.5, compile_s=0.0):
 def bars(monkeypatch):
     """A log that speaks at every task."""
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
-    return Bars()
+    made = Bars()
+    monkeypatch.setattr(HANDLER, "show", made._show)
+    with log_shown():
+        yield made
 
 
 def test_a_log_line_tells_all_of_it_and_what_changed(bars, capsys):

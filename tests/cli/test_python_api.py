@@ -48,6 +48,17 @@ def test_documents_are_those_that_inspect_shows(everything, corpus, kept):
         assert is_markup or one["text"] == other["text"]
 
 
+def test_reasons_pick_what_was_dropped_for_them(corpus):
+    """As many as the funnel counts, unread records too; an unknown reason is an error that names the nearest."""
+    dropped = [line for line in corpus.funnel() if line["what"] == "dropped" and line["documents"]]
+    for reason in {line["reason"] for line in dropped}:
+        found = list(corpus.documents(columns=["reason"], reasons=[reason]).rows())
+        assert {row["reason"] for row in found} == {reason}
+        assert len(found) == sum(line["documents"] for line in dropped if line["reason"] == reason)
+    with pytest.raises(gristmill.UserError, match=r"dropped nothing for near_duplicat\. Did you mean near_duplicate\?"):
+        corpus.documents(reasons=["near_duplicat"])
+
+
 def test_columns_of_steps_are_theirs(everything, corpus):
     """By id or by name, for sources that pass the step; ids are text wherever they stand."""
     table = corpus.documents(columns=["source", "doc_id", "signals.words", "web/language.label", "near_dedup.cluster"])
@@ -217,7 +228,7 @@ def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
 
     documents = corpus.documents()
     monkeypatch.setattr("gristmill.query.documents.columns.open_parts", damaged)
-    with pytest.raises(gristmill.UserError, match="--repair makes it again"):
+    with pytest.raises(gristmill.UserError, match="with its option repair, makes it again"):
         documents.to_arrow()
 
 

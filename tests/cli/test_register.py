@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.query.bias import register
-from gristmill.query.bias.register import REGISTERS, register_of
+from gristmill_bias import register
+from gristmill_bias.register import REGISTERS, register_of
 
 PROSE = "The mill stands by the river and grinds the grain of all the upper valley, summer and winter long. "
 

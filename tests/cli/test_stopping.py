@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gristmill.stopping import stopped
+from gristmill.cli.shared.leaving import stopped
 
 IMPORTED = "import time:"
 STOPPED = "stopped. What is finished is kept; run the same command to go on."
@@ -30,7 +30,7 @@ def stop_after(project, lines, number=signal.SIGINT):
         start_new_session=True,  # so that the signal reaches all that it starts, and not us
     )
     with process:
-        while not process.stderr.readline().rstrip().endswith("gristmill.stopping"):
+        while not process.stderr.readline().rstrip().endswith("gristmill.cli.shared.leaving"):
             assert process.poll() is None
         said = [line for _ in range(lines + 1) if (line := process.stderr.readline())]
         os.killpg(process.pid, number)
@@ -90,7 +90,8 @@ def test_a_signal_that_is_ignored_stays_ignored(project):
     project.write_recipe(STEPS)
     code = (
         "import os, signal; signal.signal(signal.SIGINT, signal.SIG_IGN);"
-        "from gristmill.stopping import leave_when_told; leave_when_told(); os.kill(os.getpid(), signal.SIGINT)"
+        "from gristmill.cli.shared.leaving import leave_when_told; leave_when_told();"
+        "os.kill(os.getpid(), signal.SIGINT)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

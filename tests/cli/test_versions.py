@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -180,7 +181,7 @@ def test_whoever_names_a_version_waits_for_the_collection(three):
     with hold(three.store, "gc", "") as lease:
         notes = []
 
-        def note(message):
+        def note(message, *_):
             notes.append(message)
             three.store.remove(f"locks/{lease.id}.json")
 
@@ -271,7 +272,7 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
     """The steps before it are the same."""
     import stagebox.longer_than
 
-    monkeypatch.setattr(stagebox.longer_than, "VERSION", 99)
+    monkeypatch.setattr(stagebox.longer_than, "STAGE", replace(stagebox.longer_than.STAGE, version=99))
     into = three.project.folder / "again"
     said = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into, "--json")
     assert said.code == 1

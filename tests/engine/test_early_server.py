@@ -14,7 +14,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from gristmill.engine.executors import early_server
 from gristmill.engine.executors.early_server import fork_early, taken_up
-from gristmill.stopping import leave_when_told
+from gristmill.cli.shared.leaving import leave_when_told
 
 def serve():
     with taken_up():

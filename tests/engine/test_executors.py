@@ -2,15 +2,12 @@
 
 import asyncio
 import hashlib
-import re
-import sys
-import tomllib
-from pathlib import Path
 
 import pytest
+from tests.packages import installed_from
 
 from gristmill.engine.asked import check_executor
-from gristmill.engine.executors.registry import BUILT_IN
+from gristmill.engine.executors.registry import BUILT_IN, PACKAGES
 from gristmill.engine.mill import Mill, Silent, make_executor
 from gristmill.engine.work.task import Hash, Map, Task
 from gristmill.errors import UserError
@@ -23,7 +20,7 @@ from gristmill.store.store import CorruptPart, Part, Store
 MARKS = {"ray": [pytest.mark.slow], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in BUILT_IN])
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in (*BUILT_IN, *PACKAGES)])
 def name(request):
     if request.param == "ray":
         request.getfixturevalue("ray_nodes")
@@ -121,19 +118,8 @@ def test_a_recipe_comes_out_the_same(name, project):
 @pytest.fixture
 def yard(tmp_path, monkeypatch):
     """The package of docs/engine.md, installed."""
-    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
-    files = dict(re.findall(r"^`(yard\.py|pyproject\.toml)`:\n\n```\w+\n(.*?)^```", page, re.M | re.S))
-    points = tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]
-    about = tmp_path / "site" / "yard-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: yard\nVersion: 1.0\n")
-    for group, named in points.items():
-        lines = "\n".join(f"{name} = {value}" for name, value in named.items())
-        (about / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
-    (about.parent / "yard.py").write_text(files["yard.py"])
-    monkeypatch.syspath_prepend(about.parent)
-    yield about.parent
-    sys.modules.pop("yard", None)
+    with installed_from("engine.md", tmp_path / "site", monkeypatch) as site:
+        yield site
 
 
 def test_an_installed_package_adds_an_executor_by_an_entry_point(project, yard):
@@ -152,7 +138,7 @@ def test_a_wrong_name_lists_the_executors_that_there_are(yard):
 
 def test_an_executor_that_cannot_be_imported_is_one_message(tmp_path, yard):
     (yard / "yard.py").write_text("import nowhere_to_be_found\n")
-    with pytest.raises(UserError, match=r"--executor yard cannot be imported from yard:.*nowhere_to_be_found"):
+    with pytest.raises(UserError, match=r"executor=yard cannot be imported from yard:.*nowhere_to_be_found"):
         make_executor(Store(str(tmp_path)), None, name="yard")
 
 
@@ -161,6 +147,6 @@ def test_a_store_in_memory_is_for_this_process_alone(tmp_path):
     store = Store(f"memory://{tmp_path}")
     with pytest.raises(UserError, match="cannot see the store"):
         make_executor(store, None, name="local")
-    with pytest.raises(UserError, match="--workers 3 asks for processes"):
+    with pytest.raises(UserError, match="workers=3 asks for processes"):
         make_executor(store, 3)
     assert make_executor(store, 1).slots == 1

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +17,11 @@ from gristmill.engine.files.listing import InputFile, group_files
 from gristmill.engine.files.tree import ANYTHING, Folders, Stopped, list_tree
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
+from gristmill.stages.ingest import jsonl
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES
 
-SPLITTABLE = SimpleNamespace(SPLITTABLE=lambda name: True)
-WHOLE = SimpleNamespace(SPLITTABLE=lambda name: False)
+SPLITTABLE = replace(jsonl.STAGE, splittable=lambda name: True)
+WHOLE = replace(jsonl.STAGE, splittable=lambda name: False)
 PART = 1000
 
 

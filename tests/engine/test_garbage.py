@@ -99,7 +99,7 @@ def test_a_run_waits_until_the_collection_is_over(project):
     with hold(mill.store, "gc", "project") as lease:
         listener = Silent()
 
-        def note(message):
+        def note(message, *_):
             listener.notes.append(message)
             mill.store.remove(f"locks/{lease.id}.json")
 

@@ -126,7 +126,7 @@ def test_until_cuts_the_graph_and_beyond_names_the_rest(graph):
     assert graph("all/longer_than").chains == made.chains
     assert graph("ingest").chains == {"pages": ("pages/corpus",), "notes": ("notes/corpus",)}
     assert graph().beyond == []
-    with pytest.raises(UserError, match=r"--until lenght: .* has no such step\. Did you mean length\?"):
+    with pytest.raises(UserError, match=r"until=lenght: .* has no such step\. Did you mean length\?"):
         graph("lenght")
 
 

@@ -1,12 +1,14 @@
 """Steps of the user's own: found beside the recipe, keyed by their code, run as hashed, blamed for their faults."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.sizing.plan import make_plan
+from gristmill.stages.dedup import exact_dedup
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 
@@ -14,9 +16,9 @@ HEAD = """
 import pyarrow as pa
 from gristmill.stages.contract import StageConfig
 VERSION = 1
+class Config(StageConfig): pass
 READS = ("text",)
 SCHEMA = pa.schema([("text", pa.string())])
-class Config(StageConfig): pass
 """
 
 
@@ -231,7 +233,7 @@ def test_an_exception_of_many_lines_is_one_paragraph(own):
 
 def test_a_reader_of_ones_own_is_held_to_its_promise(own):
     """The same for formats."""
-    reader = HEAD + "from gristmill.schema import Record\ndef SPLITTABLE(name): return False\n"
+    reader = HEAD.partition("READS")[0] + "from gristmill.schema import Record\ndef SPLITTABLE(name): return False\n"
     project = own("  - stagebox.length\n", mine=reader + "def read(piece, config): yield Record(0, text=b'x')\n")
     text = project.recipe.read_text()
     project.recipe.write_text(text.replace("format: jsonl", "format: mine"))
@@ -279,13 +281,14 @@ def test_a_step_may_import_a_module_that_is_called_as_a_function_of_the_contract
 
 def test_a_fit_that_writes_nothing_is_told(own):
     """And not as a file that is missing somewhere."""
-    project = own("  - empty\n", empty=HEAD + "def fit(batches, config, path): pass\n")
+    project = own("  - empty\n", empty=HEAD.partition("SCHEMA")[0] + "def fit(batches, config, path): pass\n")
     assert "empty.fit ended without writing model" in said(project)
 
 
 def test_a_bug_of_ours_is_not_dressed_up_as_the_users(own, monkeypatch):
     """It stays an exception, and its traceback is shown."""
-    monkeypatch.setattr("gristmill.stages.dedup.exact_dedup.emit", lambda batch, config: 1 / 0)
+    broken = replace(exact_dedup.STAGE, emit=lambda batch, config: 1 / 0)
+    monkeypatch.setattr(exact_dedup, "STAGE", broken)
     with pytest.raises(ZeroDivisionError):
         own("  - exact_dedup\n").run()
 

@@ -198,7 +198,7 @@ def test_a_sink_writes_each_record_into_the_files_of_its_entry(bench):
 
 
 def answering(monkeypatch, module, answer):
-    monkeypatch.setattr(module, "apply", answer)
+    monkeypatch.setattr(module, "STAGE", replace(module.STAGE, apply=answer))
 
 
 def test_a_broken_promise_names_the_step_and_whose_fault_it_is(bench, monkeypatch):

@@ -1,6 +1,7 @@
 """The plan tells what would run and why, in the user's own words."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_changed_field_is_named_with_both_values(project, edit):
 def test_a_raised_version_is_named(project, monkeypatch):
     """`VERSION: 1 -> 2`."""
     project.run()
-    monkeypatch.setattr(stagebox.upper, "VERSION", 2)
+    monkeypatch.setattr(stagebox.upper, "STAGE", replace(stagebox.upper.STAGE, version=2))
     assert plan_of(project)["all/upper"].why == ("VERSION: 1 -> 2",)
 
 

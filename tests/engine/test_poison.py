@@ -156,7 +156,9 @@ def test_a_stage_that_kills_on_everything_stops_the_run_with_advice(project, mon
     monkeypatch.setattr(trial, "MOST_PAUSES", 2)
     write_texts(project, texts())
     project.write_recipe(f"  - stagebox.deadly: {{word: '', how: {how}}}\n")
-    with pytest.raises(UserError, match=rf"{how} \d+ times.* to blame.*no document was given up.*GB memory.*--workers"):
+    with pytest.raises(
+        UserError, match=rf"{how} \d+ times.* to blame.*no document was given up.*GB memory.*fewer workers"
+    ):
         project.run(workers=1)
     assert not [path for path in project.store.glob("tasks/*.json") if "deadly" in path.read_text()]
 

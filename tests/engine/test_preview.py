@@ -5,6 +5,7 @@ import json
 import lzma
 import random
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from gristmill.engine.work.preview import MOST_RECORDS, HeadPiece, perform_previ
 from gristmill.engine.work.task import Preview
 from gristmill.errors import UserError
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import head, jsonl, parquet, warc
-from gristmill.stages.ingest.head import MOST_BYTES, MOST_READ_BYTES, Budget, Spent
+from gristmill.stages.ingest import jsonl, parquet, warc
+from gristmill.stages.reading import head
+from gristmill.stages.reading.head import MOST_BYTES, MOST_READ_BYTES, Budget, Spent
 
 ROWS = [{"id": n, "text": f"the mill number {n}"} for n in range(60)]
 NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4}).encode()
@@ -201,7 +203,7 @@ def test_no_reader_takes_the_bound_for_damage(tmp_path, monkeypatch):
             pytest.fail(f"{error!r} is damage")
 
     careful = ModuleType("careful")
-    careful.Config, careful.read, careful.LIBRARIES = jsonl.Config, read, ()
+    careful.STAGE = replace(jsonl.STAGE, read=read)
     monkeypatch.setitem(sys.modules, "careful", careful)
     (tmp_path / "a.jsonl").write_bytes(b"\n" * (2 * MOST_BYTES))
     work = Preview("careful", jsonl.Config(), (Piece(str(tmp_path / "a.jsonl"), "a.jsonl"),), {}, "a", None, None, 1)
@@ -219,7 +221,7 @@ def test_a_record_that_a_reader_makes_of_the_bound_is_not_counted(tmp_path, monk
             yield from jsonl.read(Piece(str(tmp_path / "b.jsonl"), "b.jsonl"), config)
 
     careless = ModuleType("careless")
-    careless.Config, careless.read, careless.LIBRARIES = jsonl.Config, read, ()
+    careless.STAGE = replace(jsonl.STAGE, read=read)
     monkeypatch.setitem(sys.modules, "careless", careless)
     (tmp_path / "a.jsonl").write_bytes(b"\n" * (2 * MOST_BYTES))
     (tmp_path / "b.jsonl").write_bytes(b"{broken\n")

@@ -344,7 +344,7 @@ def fake_ray(init, known):
 def test_an_address_without_its_executor_is_refused(project, monkeypatch, capsys):
     code, said = typed(monkeypatch, capsys, "run", str(project.recipe), "--address", "head:6379")
     assert code == 2
-    assert "Add --executor ray" in said
+    assert "only applies to --executor ray" in said
 
 
 def test_a_node_that_does_not_see_the_store_says_so(tmp_path, monkeypatch):

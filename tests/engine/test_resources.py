@@ -1,7 +1,7 @@
 """A stage says what its tasks need and what it loads once; executors schedule by it, and no key has it."""
 
 import asyncio
-from types import ModuleType
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +29,11 @@ class Config(StageConfig): pass
 def apply(batch, config):
     return pa.RecordBatch.from_arrays([pa.array([True] * batch.num_rows)], schema=SCHEMA)
 """
+DECLARED = (
+    HEAD.replace('VERSION = 1\nREADS = ("text",)\n', "from gristmill.stages.contract import Map\n")
+    + "STAGE = Map(version=1, config=Config, resources=Resources(memory={}), reads=('text',),\n"
+    + "            schema=SCHEMA, apply=apply)\n"
+)
 
 
 def task(label, node="all/loads", **settings):
@@ -184,12 +189,14 @@ def test_needs_are_declared_as_a_constant_or_by_config_and_part_or_else_estimate
     assert needs_of(task("a", memory="2GB", gpus=3).work) == Resources(memory=2 * GB, gpus=3)
     assert needs_of(task("a", gpus=1).work) == Resources(memory=PROCESS_BYTES, gpus=1)
     assert needs_of(plain("a").work) == Resources(memory=PROCESS_BYTES)
-    monkeypatch.setattr(stagebox.loads, "resources", lambda config, part_bytes: Resources(memory=3 * part_bytes))
+    by_part = replace(stagebox.loads.STAGE, resources=lambda config, part_bytes: Resources(memory=3 * part_bytes))
+    monkeypatch.setattr(stagebox.loads, "STAGE", by_part)
     part = Part("a" * 64, "parquet", 10, 5, payload_bytes=700)
     assert needs_of(Map("stagebox.loads", stagebox.loads.Config(diary=""), (part,), (), (), {})).memory == 2100
     assert kept_by(task("a")) == "all/loads"
     assert kept_by(plain("a")) == ""
-    monkeypatch.setattr(stagebox.length, "RESOURCES", Resources(cores=2, gpus=1), raising=False)
+    declared = replace(stagebox.length.STAGE, resources=Resources(cores=2, gpus=1))
+    monkeypatch.setattr(stagebox.length, "STAGE", declared)
     assert kept_by(plain("a")) == "all/length"
     assert needs_of(plain("a").work).cores == 2
 
@@ -236,6 +243,12 @@ def test_resources_are_in_no_key_and_a_plan_shows_them(project):
     assert planned() == (("each task needs 8.0 KB of memory",), ())
     own.write_text(HEAD + "RESOURCES = Resources(memory='1GB')\n_BATCH = RESOURCES.memory\n")
     assert planned()[1] == ("heavy.py changed",)
+    own.write_text(DECLARED.format("'300MB'"))
+    project.run()
+    own.write_text(DECLARED.format("\n    '1.5GB', cores=2"))
+    assert planned() == (("each task needs 1.5 GB of memory, 2 cores",), ())
+    own.write_text(DECLARED.format("'1GB'").replace("reads=", "only_kept=True, reads="))
+    assert planned()[1] == ("heavy.py changed",)
 
 
 @pytest.mark.parametrize("workers", [None, pytest.param(2, marks=pytest.mark.slow)])
@@ -272,21 +285,25 @@ def test_a_mistake_in_a_declaration_is_told_before_any_work(project, code, told)
 def test_a_setup_that_yields_nothing_is_a_mistake(monkeypatch):
     """The step would get nothing as `loaded`."""
     monkeypatch.setattr(setup, "_loaded", [])
-    module = ModuleType("a_step")
-    exec(
-        "def setup(config):\n    if config is None:\n        yield 1\ndef apply(batch, config, loaded): ...",
-        vars(module),
-    )
+
+    def nothing(config):
+        if config is None:
+            yield 1
+
     with pytest.raises(TypeError, match="setup yields nothing"):
-        setup.with_loaded(module, StageConfig(), {})
+        setup.with_loaded(replace(stagebox.loads.STAGE, setup=nothing), StageConfig(), {})
 
 
 def test_a_failure_at_the_end_names_its_line(monkeypatch, capsys):
     """Results are stored by then."""
     monkeypatch.setattr(setup, "_loaded", [])
-    module = ModuleType("a_step")
-    exec("def setup(config):\n    yield 1\n    1 / 0\ndef apply(batch, config, loaded): ...", vars(module))
-    assert setup.with_loaded(module, StageConfig(), {}) == {"loaded": 1}
+
+    def failing(config):
+        yield 1
+        raise ZeroDivisionError
+
+    stage = replace(stagebox.loads.STAGE, setup=failing)
+    assert setup.with_loaded(stage, StageConfig(), {}) == {"loaded": 1}
     setup.release()
     told = capsys.readouterr().err
     assert told.count("File ") == 1

@@ -158,14 +158,14 @@ class Vanishing:
 def test_a_machine_that_goes_says_nothing_of_the_task():
     """However often: it is done elsewhere, beside others, and no document is suspected."""
     cluster, notes = Vanishing(50), []
-    result = asyncio.run(insist(RECORD, cluster, notes.append))
+    result = asyncio.run(insist(RECORD, cluster, lambda message, *_: notes.append(message)))
     assert (result.values, cluster.asked, len(notes)) == ([1], 51, 50)
     assert not any("alone" in note or "looking for" in note for note in notes)
 
 
 def test_where_no_machine_stays_the_run_stops():
     with pytest.raises(UserError, match="node n2 is down 101 times"):
-        asyncio.run(insist(RECORD, Vanishing(10**6), lambda note: None))
+        asyncio.run(insist(RECORD, Vanishing(10**6), lambda *_: None))
 
 
 def test_a_new_worker_whose_machine_goes_is_started_elsewhere():

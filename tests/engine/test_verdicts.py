@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+from dataclasses import replace
 
 import pyarrow.compute as pc
 import pytest
@@ -30,7 +31,7 @@ GATED = "  - stagebox.length\n  - stagebox.upper: {min_chars: 20}\n  - stagebox.
 @pytest.fixture
 def gated(project, monkeypatch):
     """A recipe whose last step reads one number of the survivors of the steps before it."""
-    monkeypatch.setattr(stagebox.longer_than, "ONLY_KEPT", True, raising=False)
+    monkeypatch.setattr(stagebox.longer_than, "STAGE", replace(stagebox.longer_than.STAGE, only_kept=True))
     project.write_recipe(GATED)
     return project
 
@@ -90,8 +91,7 @@ _upper = stagebox.upper.apply
 def test_new_texts_with_equal_verdicts_run_nothing_that_only_gates(gated, monkeypatch):
     """Nor is any of its tasks looked at: the step as a whole is found."""
     first = gated.run()
-    monkeypatch.setattr(stagebox.upper, "VERSION", 2)
-    monkeypatch.setattr(stagebox.upper, "apply", lower)
+    monkeypatch.setattr(stagebox.upper, "STAGE", replace(stagebox.upper.STAGE, version=2, apply=lower))
     second = gated.run()
     assert gated.parts(second)["all/upper"] != gated.parts(first)["all/upper"]
     assert set(gated.executed(second)) == {"all/upper", "notes/corpus"}

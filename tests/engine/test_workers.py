@@ -243,7 +243,7 @@ def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
     script = (
         "import sys\nfrom gristmill.engine.mill import make_executor, wait_for\n"
         "from gristmill.engine.work.task import Hash, Task\n"
-        "from gristmill.stopping import Interrupted, leave_when_told\n"
+        "from gristmill.cli.shared.leaving import leave_when_told\nfrom gristmill.stopping import Interrupted\n"
         "from gristmill.store.store import Store\n"
         f"leave_when_told()\nexecutor = make_executor(Store({str(tmp_path / 'store')!r}), 1, ['stuck'])\n"
         "try:\n    wait_for(executor.run(Task('', 'inputs', 'hashing', Hash(()))), executor)\n"
@@ -262,8 +262,11 @@ def test_a_signal_loses_no_worker_that_anybody_hears_of(tmp_path):
     task = Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),)))
     notes = []
 
+    def note(message, *_):
+        notes.append(message)
+
     async def work(executor):
-        for number, one in enumerate(asyncio.as_completed([insist(task, executor, notes.append) for _ in range(99)])):
+        for number, one in enumerate(asyncio.as_completed([insist(task, executor, note) for _ in range(99)])):
             await one
             if number == 2:
                 os.kill(os.getpid(), signal.SIGINT)

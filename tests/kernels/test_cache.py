@@ -49,11 +49,10 @@ def test_a_kernel_is_compiled_by_one_process_and_read_by_the_other(tmp_path):
 
 SHARING = """
 import numpy as np
-from gristmill.kernels import inner_form
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.{module} import {function}
 {call}
-stats = inner_form(mix).stats
+stats = mix.inner.stats
 print(stats.cache_hits.total(), stats.cache_misses.total(), len(mix.signatures), len({function}.signatures))
 """
 CALLERS = [

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bench.__main__ import names as benches
 from typer.main import get_command
 
 from gristmill.cli.main import make_app
@@ -62,8 +63,9 @@ def test_every_command_in_the_docs_parses(command):
 
 def test_the_index_links_every_page():
     """A page that the index does not name is a page that nobody finds."""
-    index = (ROOT / "docs" / "index.md").read_text()
-    assert [page.name for page in PAGES if page.parent.name == "docs" and f"({page.name})" not in index] == ["index.md"]
+    folder = ROOT / "docs"
+    index = (folder / "index.md").read_text()
+    assert [page.name for page in PAGES if page.parent == folder and f"({page.name})" not in index] == ["index.md"]
 
 
 def test_the_readme_is_one_page():
@@ -234,3 +236,141 @@ def test_make_targets_that_the_docs_name_exist():
         for target in re.findall(r"make ([a-z][a-z-]+)\b", page.read_text()):
             if f"make {target}" in ("make demo", "make test", "make bench") or "-" in target:
                 assert re.search(rf"^{target}:", makefile, re.M), f"{page.name} names make {target}"
+
+
+def results_rows():
+    """The cells of bench/RESULTS.md's first table, without its headings in bold."""
+    table = (ROOT / "bench" / "RESULTS.md").read_text().partition("## Known misses")[0]
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:2] == "| "]
+    return [cells for cells in rows[1:] if not cells[0].startswith("**")]
+
+
+def missing_from(command):
+    """What a command of the results names and the repository does not have."""
+    words = shlex.split(command)
+    given, words = [one for one in words if "=" in one], [one for one in words if "=" not in one and one != "time"]
+    if words[:3] == ["python", "-m", "bench"]:
+        name, source = words[3], (ROOT / "bench" / "__main__.py").read_text()
+    elif words[0] == "python" and words[2].startswith("bench."):
+        name, source = (
+            words[2].removeprefix("bench."),
+            (ROOT / "bench" / f"{words[2].removeprefix('bench.')}.py").read_text(),
+        )
+    elif words[:3] == ["python", "-m", "fuzz"]:
+        name, source = None, (ROOT / "fuzz" / "__main__.py").read_text()
+    elif words[0] == "make":
+        return [] if re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M) else [words[1]]
+    else:
+        assert Path(words[0]).name == "gristmill", command
+        return [] if words[1] in {*get_command(make_app()).commands, "extractor"} else [words[1]]
+    if name and name not in benches():
+        return [name]
+    own = (ROOT / "bench" / f"{name}.py").read_text() if name else ""
+    missing = [one for one in given if f'"{one.partition("=")[0]}"' not in own]
+    return missing + [one for one in words if one.startswith("--") and f'"{one}"' not in source]
+
+
+def test_every_measurement_names_a_command_that_exists():
+    """A bench, its options and variables, a make target or a command; and a machine and a date."""
+    rows = results_rows()
+    assert len(rows) > 60
+    for cells in rows:
+        assert len(cells) == 7, cells
+        what, ours, _, _, machine, date, command = cells
+        assert all((what, ours)), cells
+        assert machine.split(",")[0] in ("ARM", "x86", "server"), cells
+        assert re.fullmatch(r"2\d{3}-\d\d-\d\d", date), cells
+        assert re.fullmatch("`[^`]+`", command), cells
+        assert missing_from(command.strip("`")) == [], cells
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("python -m bench lodader", ["lodader"]),
+        ("PARTSS=3 python -m bench scale", ["PARTSS=3"]),
+        ("python -m bench.train_bpe --megabites 3", ["--megabites"]),
+        ("time make demmo", ["demmo"]),
+        ("gristmill funel demo/store@demo", ["funel"]),
+    ],
+)
+def test_a_command_of_the_results_that_does_not_exist_is_found(command, missing):
+    """The law above does not pass by accepting everything."""
+    assert missing_from(command) == missing
+
+
+def test_numbers_of_the_readme_are_in_the_results():
+    """Its table has at most eight rows, each with a bench, and no number that RESULTS.md does not have."""
+    number = r"(?<![\w.,])\.?\d[\d,.]*(?<![,.])"
+    known = {found for cells in results_rows() for cell in cells for found in re.findall(number, cell)}
+    table = (ROOT / "README.md").read_text().partition("## Measured")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert 4 <= len(rows) <= 8
+    for _, name, *cells in rows:
+        assert name.strip() in benches()
+        assert [found for cell in cells for found in re.findall(number, cell) if found not in known] == [], name
+
+
+ODD_WORDS = {
+    r"told": "the key is told",
+    r"whoever": "whoever reads it",
+    r"mend(?:s|ed|ing)?": "records are mended",
+    r"anew": "written anew",
+    r"besides": "eight letters besides",
+    r"shall": "readers that shall see it",
+    r"of (?:its|their) own": "a group of its own",
+    r"by (?:itself|themselves)": "a word by itself",
+    r"inside of": "inside of a word",
+    r"for want of": "for want of memory",
+    r"one behind the other": "documents one behind the other",
+    r"(?:behind|beside) (?:it|them|that|all|others)": "the steps behind it",
+    r"l(?:ies?|ay) (?:in|on|at|under|behind|beside|within|there|where|apart)": "it lies in a folder",
+    r"stands? (?:in|for|at|behind|beside|there|outside|where|as)": "it stands in the recipe",
+    r"(?:what|as|is|are|was|were|not|be) asked(?: for)?|asks? for|asked (?:for|of)": "what is asked for",
+    r"(?:is|are|was|were) meant": "the host is meant",
+    r"as (?:it|they) (?:comes?|stands?|lies?)": "the library as it comes",
+    r"in (?:the|its) place of|in its place": "one in its place",
+    r"the room": "the room that it needs",
+    r"goes? (?:on|by|before) (?:it|them|that|ids?|where|from)": "it goes by ids",
+}
+"""Words that readers stop at, each with an example. What to write instead: CONTRIBUTING.md."""
+BESIDE = re.compile(r"(?:verdict|functions|else of the run) beside it|Beside them is|such as `` beside them", re.I)
+"""Where `beside` is the right word."""
+
+
+def odd_words(markdown):
+    """Those in the prose of a page; code and what commands print is not prose."""
+    prose = re.sub(
+        r"^```.*?^```|^    [^\n]*$|`[^`\n]*`",
+        lambda found: "``" if found[0][0] == "`" else "",
+        markdown,
+        flags=re.M | re.S,
+    )
+    prose = BESIDE.sub("", " ".join(prose.split()))
+    return [
+        prose[max(0, found.start() - 30) : found.end() + 20]
+        for words in ODD_WORDS
+        for found in re.finditer(rf"\b(?:{words})\b", prose, re.I)
+    ]
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
+def test_pages_are_in_plain_english(page):
+    """None of the odd words. docs/steps.md is made of docstrings of the code."""
+    if page.name != "steps.md":
+        assert odd_words(page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_prose_wraps_at_120_columns(page):
+    """Tables, code and what commands print may be wider; docs/steps.md is made by a command."""
+    prose = re.sub(r"^```.*?^```|^    [^\n]*$|^\|[^\n]*$", "", page.read_text(), flags=re.M | re.S)
+    assert page.name == "steps.md" or [line for line in prose.splitlines() if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("words", ODD_WORDS)
+def test_each_odd_word_is_found(words):
+    """In prose, after code and across lines too; not in code."""
+    example = ODD_WORDS[words]
+    assert odd_words(f"    code\n\nHere {example.replace(' ', chr(10))} now.")
+    assert not odd_words(f"Here `{example}` and\n\n    {example}\n\n```\n{example}\n```\n")

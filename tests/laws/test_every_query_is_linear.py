@@ -16,10 +16,10 @@ from tests.laws.worst_cases import FOOTER, imported, words, work_of
 from tests.stages.decontaminate.suites import write_suite
 
 import gold_pages
-import gristmill_extractor
 from conftest import Project
 from gristmill import query
 
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = (6, 24, 96)
 MOST_GROWTH = 5.5
 """As in test_every_stage_is_linear.py."""
@@ -168,8 +168,8 @@ def audited(asked):
 
 
 def biased(asked):
-    module = imported("gristmill.query.bias.bias")
-    terms = imported("gristmill.query.bias.term_groups").TermGroups(str(asked.project.folder / "terms"), 1)
+    module = imported("gristmill_bias.bias")
+    terms = imported("gristmill_bias.term_groups").TermGroups(str(asked.project.folder / "terms"), 1)
     module.ask(asked.seen, module.Question("near_dedup", edge=asked.count, terms=terms))
 
 
@@ -345,25 +345,30 @@ QUERIES = {
 }
 PARTS = {
     "candidates": "lookup", "withheld": "takedown", "layers": "documents", "evidence": "documents", "origin": "prove",
-    "shifts": "diff", "edge": "bias", "groups": "bias", "intervals": "bias", "register": "bias",
-    "term_groups": "bias", "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
+    "shifts": "diff", "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "measured": "plan", "sizing": "plan", "limits": "plan",
 }  # fmt: skip
 """Modules that have no question of their own -> the query that uses them."""
-GOLD = {"gold", "gold_domains", "gold_scores", "pages", "training", "extractors"}
-"""Modules of the package gristmill_extractor that `gold` goes through; the others are commands, pages and kernels."""
-OTHERS = {"align", "boosting", "commands", "report", "show_command", "train_command", "whole_file"}
+PLUGINS = {
+    "bias": {"bias", "edge", "groups", "intervals", "register", "term_groups"},
+    "gold": {"gold", "gold_domains", "gold_scores", "pages", "training", "extractors"},
+}
+"""Queries of separate packages -> the modules that they go through; the others are commands, pages and kernels."""
+OTHERS = {
+    *("align", "boosting", "commands", "page", "plot", "report", "show_command", "train_command", "whole_file"),
+}
 
 
 def test_every_query_has_a_worst_case():
     """A new module of queries has a question here, or belongs to one."""
     found = {path.stem for path in Path(query.__file__).parent.rglob("*.py")} - {"__init__"}
-    assert found == {*QUERIES, *PARTS} - {"gold"}
-    assert {path.stem for path in Path(gristmill_extractor.__file__).parent.glob("*.py")} - {
-        "__init__"
-    } == GOLD | OTHERS
+    assert found == {*QUERIES, *PARTS} - PLUGINS.keys()
+    of_packages = {
+        path.stem for name in ("bias", "extractor") for path in (ROOT / "plugins" / name / "src").rglob("*.py")
+    }
+    assert of_packages - {"__init__"} == set[str]().union(*PLUGINS.values()) | OTHERS
     assert {*PARTS.values()} <= QUERIES.keys()
 
 

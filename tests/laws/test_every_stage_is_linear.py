@@ -16,7 +16,6 @@ from tests.laws.worst_cases import ADDRESSES, COVERED, CUSTOM, SHAPES, run_step,
 from exchanged import stages_of
 from gristmill import stages
 from gristmill.stages import READERS, STEPS
-from gristmill.stages.stage_interface import before_of, may_read_of, reads_of
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
@@ -65,7 +64,7 @@ def test_every_stage_has_a_worst_case():
         if name in WITH_MODELS:
             continue
         module = importlib.import_module(path)
-        parts = [one for _, one, _ in before_of(module, module.Config.model_validate(CONFIGS.get(name, {})))]
+        parts = [one for _, one, _ in module.STAGE.before(module.Config.model_validate(CONFIGS.get(name, {})))]
         known |= {one.removeprefix("gristmill.stages.") for one in (path, *parts)}
     readers = {path.removeprefix("gristmill.stages.") for path in READERS.values()}
     assert found - known - readers == set()
@@ -101,7 +100,7 @@ def test_work_grows_no_faster_than_the_tokens_of_a_file(name, tmp_path):
         write_json(Tokenizer.from_merges("gristmill", tokens & 255, tokens >> 8), tmp_path)
         with METERED:
             stage = importlib.import_module(f"gristmill.stages.tokenizer.{name}")
-            config = stage.Config(**{stage.COPIES: str(tmp_path / "tokenizer.json")})
+            config = stage.Config(**{stage.STAGE.copies: str(tmp_path / "tokenizer.json")})
             work.append(work_of(lambda stage=stage, config=config: _taken_in(stage, config, tmp_path / "copy.json")))
     less, more = np.diff(work[1:]).tolist()
     assert more <= MOST_GROWTH * less, f"work {work[1:]}"
@@ -128,7 +127,7 @@ def reads_addresses(name):
         return name in ("takedown", "index", "requests")
     module = importlib.import_module(STEPS[name])
     parts = stages_of(module, module.Config.model_validate(CONFIGS.get(name, {})))
-    return any("url" in (*reads_of(stage, part), *may_read_of(stage, part)) for stage, part, _ in parts)
+    return any("url" in (*stage.STAGE.reads_of(part), *stage.STAGE.may_read_of(part)) for stage, part, _ in parts)
 
 
 def is_steep(work):

@@ -6,37 +6,38 @@ from pathlib import Path
 import pytest
 
 import gristmill
-import gristmill_extractor
 
 SOURCE = Path(gristmill.__file__).parent
 MAY_IMPORT = {
     "kernels": set(),
-    "objects": {"errors"},
+    "objects": {"errors", "log"},
     "shardformat": {"objects", "counted", "errors"},
-    "loader": {"kernels", "shardformat", "counted", "errors", "printable"},
-    "store": {"objects", "errors", "processes", "schema", "places", "thrift"},
+    "loader": {"kernels", "shardformat", "counted", "errors", "log"},
+    "store": {"objects", "errors", "hints", "log", "processes", "schema", "places", "thrift"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
     "stages": {
         *("tokenizer", "shardformat", "kernels"),
-        *("counted", "data_files", "errors", "expression", "schema", "places", "checked", "processes", "thrift"),
+        *("counted", "data_files", "errors", "expression", "hints", "log", "schema", "places", "checked", "processes"),
+        "thrift",
     },
-    "recipe": {"stages", "objects", "counted", "errors", "schema", "places", "printable"},
+    "recipe": {"stages", "installed", "objects", "counted", "errors", "hints", "log", "schema", "places", "printable"},
     "engine": {
-        *("recipe", "stages", "store", "shardformat", "kernels", "objects"),
-        *("counted", "errors", "processes", "schema", "places", "checked", "printable", "stopping"),
+        *("recipe", "stages", "store", "shardformat", "kernels", "objects", "installed", "counted", "errors"),
+        *("hints", "log", "processes", "schema", "places", "checked", "printable", "stopping"),
     },
     "query": {
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat"),
-        *("counted", "errors", "processes", "schema", "places", "printable"),
+        *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
-    "report": {"stages", "tokenizer", "kernels", "counted", "errors", "schema", "places", "printable"},
+    "report": {"stages", "tokenizer", "kernels", "counted", "errors", "hints", "log", "schema", "places", "printable"},
     "api": {
         *("report", "query", "engine", "recipe", "store", "loader", "shardformat"),
-        *("counted", "errors", "schema", "places", "printable", "stopping"),
+        *("installed", "counted", "errors", "log", "schema", "places", "printable", "stopping"),
     },
     "cli": {
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
-        *("counted", "errors", "processes", "expression", "schema", "places", "printable", "stopping"),
+        *("installed", "counted", "errors", "hints", "log", "processes", "expression", "schema", "places"),
+        *("printable", "stopping"),
     },
 }
 
@@ -82,8 +83,8 @@ def test_kernels_import_nothing_else_of_ours():
 
 def test_optional_libraries_are_not_imported_at_start():
     """Heavy things are imported where they are used, so that nobody needs them who does not use them."""
-    plugin = Path(gristmill_extractor.__file__).parent
-    for path in sorted([*SOURCE.rglob("*.py"), *plugin.rglob("*.py")]):
+    plugins = Path(__file__).parents[2] / "plugins"
+    for path in sorted([*SOURCE.rglob("*.py"), *plugins.rglob("*.py")]):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = []
             if isinstance(node, ast.Import):
@@ -92,3 +93,58 @@ def test_optional_libraries_are_not_imported_at_start():
                 names = [node.module or ""]
             for name in names:
                 assert name.split(".")[0] not in OPTIONAL, f"{path.name} imports {name}"
+
+
+def modules():
+    """Every module of ours -> its file."""
+    found = {path.relative_to(SOURCE.parent).with_suffix("").parts: path for path in SOURCE.rglob("*.py")}
+    return {".".join(name).removesuffix(".__init__"): path for name, path in found.items()}
+
+
+def circles(imports):
+    """Those that can be reached from themselves."""
+    left = {one: {*others} - {one} for one, others in imports.items()}
+    while ends := [one for one, others in left.items() if not others & left.keys()]:
+        for one in ends:  # it reaches nothing that is left
+            del left[one]
+    while starts := left.keys() - {other for others in left.values() for other in others}:
+        for one in starts:  # nothing that is left reaches it
+            del left[one]
+    return sorted(left)
+
+
+def test_no_circle_of_imports_is_hidden():
+    """Imports inside of functions and for type checkers count: what two modules share is below both.
+
+    `gristmill` itself does not count: it opens the Python API when somebody asks for it, and has the version for all.
+    """
+    known = modules()
+    imports = {}
+    for name, path in known.items():
+        found = imports[name] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                found.update(one if one in known else node.module for one in inner)
+            elif isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+    del imports["gristmill"]
+    assert circles(imports) == []
+
+
+def test_phases_do_not_need_each_other():
+    """What several phases share is in `shared` and `reading`, below them; a stage may only be used one way."""
+    imports = {}
+    for name, path in modules().items():
+        phase = name.split(".")[2:3]
+        if name.startswith("gristmill.stages.") and path.parent.name != "stages":
+            used = imports.setdefault(phase[0], set())
+            used.update(one.split(".")[2] for one in imports_of(path) if one.startswith("gristmill.stages."))
+    below = {"shared", "reading"}
+    assert imports["reading"] & imports.keys() <= below
+    assert circles({phase: used - below for phase, used in imports.items() if phase not in below}) == []
+
+
+def test_circles_are_found():
+    """Of any length, and with what leads into one or out of it left out."""
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"e", "a"}}) == ["b", "c"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ import stagebox.upper
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.engine.plan import graph
-from gristmill.stages.stage_interface import version_of
+from gristmill.stages.library_versions import version_of
 from gristmill.store.leases import claim, hold
 
 
@@ -69,7 +70,7 @@ def test_a_changed_threshold_runs_the_decision_and_not_the_measurement(project, 
 def test_a_raised_version_runs_the_stage_again(project, monkeypatch):
     """VERSION is in the key."""
     project.run()
-    monkeypatch.setattr(stagebox.upper, "VERSION", 2)
+    monkeypatch.setattr(stagebox.upper, "STAGE", replace(stagebox.upper.STAGE, version=2))
     look = project.look()
     assert look.made["all/upper"].missing
     assert not look.made["all/length"].missing
@@ -169,7 +170,7 @@ def test_a_run_waits_for_a_task_that_another_run_is_at(project):
     with hold(mill.store, "run", "other") as other:
         assert claim(mill.store, key, other) is None
 
-        def note(message):
+        def note(message, *_):
             listener.notes.append(message)
             mill.store.unmark(f"claims/{key}")
 

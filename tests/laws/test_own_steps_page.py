@@ -72,11 +72,12 @@ def test_the_messages_are_those_that_are_printed(typed, edit, monkeypatch):
     monkeypatch.chdir("mine")
     files = {name: Path(name).read_text() for name in ("recipe.yaml", "shape.py", "words.py", "spelling.py")}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert len(MESSAGES) == 4
+    assert len(MESSAGES) == 5
     for (name, old, new), message in zip(
         [
             ("spelling.py", "gpus=0", "gpus=1"),
             ("recipe.yaml", "words.calm:", "words.clam:"),
+            ("shape.py", "apply=apply)", "apply=apply, only_keep=True)"),
             ("shape.py", "capitals.cast(pa.float32())", "capitals.cast(pa.float64())"),
             ("words.py", ">= min_chars", ">= min_chras"),
         ],
@@ -84,7 +85,7 @@ def test_the_messages_are_those_that_are_printed(typed, edit, monkeypatch):
         strict=True,
     ):
         edit(Path(name), old, new)
-        if name == "shape.py":
+        if "cast" in old:
             edit(Path(name), "schema=SCHEMA)", 'names=["shouting"])')
         recipe = "spelled.yaml" if name == "spelling.py" else "recipe.yaml"
         code, _, err = typed(f"gristmill run {recipe} --workers 1")

@@ -16,6 +16,7 @@ READ_MORE = frozenset(
         "lineage",
         "audit",
         "bias",
+        "page",
         "whatif",
         "diff",
         "sql",

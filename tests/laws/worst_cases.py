@@ -105,7 +105,6 @@ def imported(name: str) -> Any:
 def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
     """The same with columns of other steps, which those make of it."""
     steps = imported("gristmill.stages").STEPS
-    interface = imported("gristmill.stages.stage_interface")
     for name in names:
         step = name.rpartition(".")[0]
         if name in table.column_names:
@@ -114,7 +113,7 @@ def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
             table = table.append_column(name, pa.nulls(len(table), pa.string()))
             continue
         module = imported(steps[step])
-        reads = interface.reads_of(module, module.Config())
+        reads = module.STAGE.reads_of(module.Config())
         table = with_layers(table, list(reads))
         batch = pa.RecordBatch.from_arrays([table[one].combine_chunks() for one in reads], names=list(reads))
         made = module.apply(batch, module.Config())
@@ -126,12 +125,12 @@ def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
 def run_step(name: str, config: dict[str, Any], table: pa.Table) -> Callable[[], Any]:
     """A step with the stages that it is made of, ready to be run."""
     module = imported(imported("gristmill.stages").STEPS[name])
-    exchanged, interface = imported("exchanged"), imported("gristmill.stages.stage_interface")
+    exchanged = imported("exchanged")
     made = module.Config.model_validate(config)
     parts = [*exchanged.stages_of(module, made)]
     own = {part for _, _, part in parts}
     for stage, part, _ in parts:
-        reads = (*interface.reads_of(stage, part), *interface.may_read_of(stage, part))
+        reads = (*stage.STAGE.reads_of(part), *stage.STAGE.may_read_of(part))
         table = with_layers(table, [one for one in reads if one.split(".")[0] not in own])
     return lambda: exchanged.run_step(module, made, [table])
 
@@ -155,14 +154,16 @@ def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
     def run() -> None:
         match.rules_of.cache_clear()
         judge.open_sets.cache_clear()
-        named = match.apply(columns(half, match.READS), match.Config(**asked))
-        match.metrics(columns(half, match.READS), named, match.Config(**asked))
+        named = match.apply(columns(half, match.STAGE.reads), match.Config(**asked))
+        match.metrics(columns(half, match.STAGE.reads), named, match.Config(**asked))
         read = pa.RecordBatch.from_arrays(
-            [half["doc_id"].combine_chunks(), named["request"], *named.columns[2:]], names=list(sets.READS)
+            [half["doc_id"].combine_chunks(), named["request"], *named.columns[2:]], names=list(sets.STAGE.reads)
         )
         sets.fit(iter([read]), sets.Config(**asked), folder / "sets")
         nobody = pa.nulls(len(table), pa.string())
-        batch = pa.RecordBatch.from_arrays([table["text"].combine_chunks(), nobody, nobody], names=list(judge.READS))
+        batch = pa.RecordBatch.from_arrays(
+            [table["text"].combine_chunks(), nobody, nobody], names=list(judge.STAGE.reads)
+        )
         answers = judge.apply(batch, judge.Config(), {"takedown_sets": folder / "sets"})
         judge.metrics(batch, answers, judge.Config())
 
@@ -173,7 +174,9 @@ def index(folder: Path, table: pa.Table) -> Callable[[], Any]:
     stage = imported("gristmill.stages.select.index")
     config = stage.Config(source="mill")
     entries = stage.layout({}, config)["mill"]
-    batch = pa.RecordBatch.from_arrays([table[name].combine_chunks() for name in stage.READS], names=list(stage.READS))
+    batch = pa.RecordBatch.from_arrays(
+        [table[name].combine_chunks() for name in stage.STAGE.reads], names=list(stage.STAGE.reads)
+    )
 
     def run() -> None:
         records = stage.emit(batch, config, entries)
@@ -227,7 +230,7 @@ def known_dedup(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
     def run() -> None:
         near.write_index(path, [batch_of(table, ("text", "doc_id"))], candidates.Config())
-        stage.apply(batch_of(table, stage.READS), config)
+        stage.apply(batch_of(table, stage.STAGE.reads), config)
 
     return run
 
@@ -322,7 +325,7 @@ def tokenizer_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
     sampled = layers(table, sampled_for_tokenizer())
     size = sum(map(len, table["text"].to_pylist()))
     config = train.Config(vocab=512 + size // 8, min_count=1, min_pair_count=1)
-    train.fit([batch_of(sampled, train.READS)], config, path)
+    train.fit([batch_of(sampled, train.STAGE.reads)], config, path)
 
     def run() -> None:
         for stage, config in ((of_file, {"file": str(path)}), (pinned, {"pin": str(path)})):
@@ -350,19 +353,19 @@ def tokens(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
     def run() -> None:
         sampled = layers(table, sampled_for_tokenizer())
-        tokenizer.fit([batch_of(sampled, tokenizer.READS)], train, path)
+        tokenizer.fit([batch_of(sampled, tokenizer.STAGE.reads)], train, path)
         tokens.open_tokenizer.cache_clear()
         layers(table, {"count_tokens": (count, count.Config(tokenizer=str(path)))})
         made = layers(table, encoded, models)
         batch = batch_of(made, groups.reads(tiers))
         entries = shards.layout(groups.metrics(batch, groups.apply(batch, tiers), tiers), packed)["mill"]
-        records = pa.Table.from_batches([shards.emit(batch_of(made, shards.READS), packed, entries)])
+        records = pa.Table.from_batches([shards.emit(batch_of(made, shards.STAGE.reads), packed, entries)])
         records = records.sort_by("key")
         keys = records["key"].to_numpy()
         outputs = []
         for number, entry in enumerate(entries):
             low, high = np.searchsorted(keys, [number, number + 1])
-            mine = records.slice(low, high - low).select(shards.RECORD_SCHEMA.names)
+            mine = records.slice(low, high - low).select(shards.STAGE.record_schema.names)
             metrics = shards.build(mine, packed, entry, folder, models)
             files = {name: {"hash": f"{number}"} for name in shards.FILES}
             outputs.append({"entry": entry, "files": files, "metrics": metrics})
@@ -385,7 +388,7 @@ def corpus(folder: Path, table: pa.Table) -> Callable[[], Any]:
         table = table.append_column(f"{name}.text_bytes", sizes)
     table = table.append_column("ingest.text_bytes", sizes).append_column("ingest.html_bytes", sizes)
     table = table.append_column("language.label", pa.array([f"l{row}" for row in range(len(table))]))
-    batch = batch_of(table, (*stage.reads(config), *stage.MAY_READ))
+    batch = batch_of(table, (*stage.reads(config), *stage.STAGE.may_read))
     return lambda: stage.warnings(stage.metrics(batch, stage.apply(batch, config), config), config)
 
 

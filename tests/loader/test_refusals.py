@@ -35,7 +35,7 @@ def all_batches(manifest, **options):
 def test_a_manifest_that_was_edited_is_refused(manifest):
     """One weight changed by hand, the hash left as it was."""
     manifest.write_text(manifest.read_text().replace('"crawl/B": 200', '"crawl/B": 201'))
-    with pytest.raises(UserError, match=r"was changed after it was written.*gristmill run"):
+    with pytest.raises(UserError, match=r"was changed after it was written.*Run the recipe again"):
         Loader(manifest)
 
 

@@ -102,14 +102,14 @@ def test_a_long_wait_is_told_once(through, waits):
     part = store.put_part(b"bytes", "bin")
     told = []
     through(busy=1.0)
-    with patience.waits_told(told.append):
+    with patience.waits_told(lambda message, level: told.append(message)):
         for _ in range(2):
             with pytest.raises(Unreachable):
                 Store(f"{through.uri}/store").get_part(part)
     assert len(told) == 1
     assert told[0].startswith(f"{through.uri} does not do what it is asked (SlowDown")
     through(busy=1.0, only=first_only("GET"))
-    with patience.waits_told(told.append):
+    with patience.waits_told(lambda message, level: told.append(message)):
         assert bytes(Store(f"{through.uri}/store").get_part(part)) == b"bytes"
     assert len(told) == 1
 

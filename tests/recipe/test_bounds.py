@@ -13,7 +13,7 @@ from gristmill.recipe.load import load
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.sections.snapshot import check_snapshot, search
 from gristmill.recipe.settings import all_entries
-from gristmill.stages.contract import MOST_BYTES, SIZE_UNITS, parse_bytes, parse_count
+from gristmill.stages.config_types import MOST_BYTES, SIZE_UNITS, parse_bytes, parse_count
 from gristmill.stages.dedup import line_counts, near_candidates
 from gristmill.stages.extract import extract
 from gristmill.stages.mix import options as asked

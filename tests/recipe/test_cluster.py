@@ -44,7 +44,7 @@ def test_only_a_profile_names_programs_files_and_machines(project, tmp_path, nam
     project.write_recipe(top=f"cluster:\n  {ACTS[name]}\n")
     told = mistakes(lambda: load(project.recipe))
     assert f":5: cluster.{name} may name a program, a file or a machine" in told
-    assert told.endswith("run with --profile FILE.")
+    assert told.endswith("run with profile=FILE.")
     profile = tmp_path / "cluster.yaml"
     profile.write_text(f"{ACTS[name]}\n")
     assert load_profile(str(profile)) != ClusterFields()

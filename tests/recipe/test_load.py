@@ -1,7 +1,6 @@
 """A recipe without mistakes becomes exactly what it says, the same from everywhere."""
 
 import dataclasses
-import importlib
 import os
 import re
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from gristmill.recipe.model import Recipe
 from gristmill.recipe.yaml.environment import substitute
 from gristmill.recipe.yaml.lines import Tree, parse, typed
 from gristmill.schema import DOCUMENTS
-from gristmill.stages.stage_interface import kind_of, reads_of, schema_of, uses_of
+from gristmill.stages.declarations import NotAStage, stage_of
 
 FULL = """\
 recipe: web-2026.11
@@ -350,20 +349,18 @@ def test_columns_are_those_of_the_newest_layer_and_of_named_steps(loaded: Callab
 
 def test_stage_modules_say_what_they_are(own: None) -> None:
     """Kind, columns and models of a stage are found whether it has constants or functions of its config."""
-    modules = {
-        name: importlib.import_module(f"own.{name}") for name in ("clean", "pairs", "trainer", "needs", "writes")
-    }
-    assert [kind_of(module) for module in modules.values()] == ["map", "exchange", "fit", "map", "map"]
-    two = modules["needs"].Config(columns=("a", "b.c"))
-    assert reads_of(modules["needs"], two) == ("a", "b.c")
-    assert schema_of(modules["writes"], modules["writes"].Config(columns=("a", "b"))).names == ["a", "b"]
-    assert schema_of(modules["trainer"], modules["trainer"].Config()).names == []
-    assert reads_of(modules["clean"], modules["clean"].Config()) == ("text",)
-    module = importlib.import_module("own.user_of_model")
-    assert uses_of(module, module.Config()) == ("trainer",)
+    found = {name: stage_of(f"own.{name}") for name in ("clean", "pairs", "trainer", "needs", "writes")}
+    assert [stage.kind for stage in found.values()] == ["map", "exchange", "fit", "map", "map"]
+    two = found["needs"].config(columns=("a", "b.c"))
+    assert found["needs"].reads_of(two) == ("a", "b.c")
+    assert found["writes"].schema_of(found["writes"].config(columns=("a", "b"))).names == ["a", "b"]
+    assert found["trainer"].schema_of(found["trainer"].config()).names == []
+    assert found["clean"].reads_of(found["clean"].config()) == ("text",)
+    stage = stage_of("own.user_of_model")
+    assert stage.uses_of(stage.config()) == ("trainer",)
     for name in ("no_verb", "two_kinds", "half_exchange"):
-        with pytest.raises(TypeError):
-            kind_of(importlib.import_module(f"own.{name}"))
+        with pytest.raises(NotAStage):
+            stage_of(f"own.{name}")
 
 
 def test_reader_of_the_users_own(loaded: Callable[..., Recipe]) -> None:

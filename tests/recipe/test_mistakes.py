@@ -612,7 +612,7 @@ def test_shared_step_is_told_once_with_its_sources(loaded: Callable[..., Recipe]
 )
 def test_store_of_the_command_line_is_checked(store: str, words: str, loaded: Callable[..., Recipe]) -> None:
     """A store given beside the recipe is refused as its own would be, and the message names the option."""
-    with pytest.raises(UserError, match=r"^--store") as raised:
+    with pytest.raises(UserError, match=r"^store=") as raised:
         loaded(TOP + "steps: []\n", store=store)
     assert words in str(raised.value)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from gristmill.recipe.fields import ReadFields
 from gristmill.recipe.load import load
 from gristmill.recipe.starter import STARTER
-from gristmill.stages.contract import parse_bytes
+from gristmill.stages.config_types import parse_bytes
 
 
 def test_starter_loads_as_it_is(tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("chars", pa.int32())])
 
 
@@ -16,3 +14,6 @@ class Config(StageConfig):
 
 def apply(batch, config):
     return pa.RecordBatch.from_arrays([pc.utf8_length(batch.column("text"))], schema=SCHEMA)
+
+
+STAGE = Map(version=1, config=Config, reads=("text",), schema=SCHEMA, apply=apply)

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gristmill.stages.contract import Bytes, Resources, StageConfig
+from gristmill.stages.contract import Bytes, Map, Resources, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("seen", pa.bool_())])
 
 
@@ -35,3 +33,6 @@ def setup(config):
 def apply(batch, config, loaded):
     loaded("use")
     return pa.RecordBatch.from_arrays([pa.array([True] * batch.num_rows)], schema=SCHEMA)
+
+
+STAGE = Map(version=1, config=Config, reads=("text",), schema=SCHEMA, resources=resources, setup=setup, apply=apply)

@@ -3,10 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("length.chars",)
 SCHEMA = pa.schema([("drop", pa.string())])
 
 
@@ -20,3 +18,6 @@ def apply(batch, config):
     return pa.RecordBatch.from_arrays(
         [pc.if_else(over, pa.scalar(None, pa.string()), pa.scalar("not_longer"))], schema=SCHEMA
     )
+
+
+STAGE = Map(version=1, config=Config, reads=("length.chars",), schema=SCHEMA, apply=apply)

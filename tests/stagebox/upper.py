@@ -3,11 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-LIBRARIES = ("pyarrow",)
-READS = ("text",)
 SCHEMA = pa.schema([("text", pa.string()), ("drop", pa.string())])
 
 
@@ -21,3 +18,6 @@ def apply(batch, config):
     short = pc.less(pc.fill_null(pc.utf8_length(text), 0), config.min_chars)
     drop = pc.if_else(short, pa.scalar("too_short"), pa.scalar(None, pa.string()))
     return pa.RecordBatch.from_arrays([pc.utf8_upper(text), drop], schema=SCHEMA)
+
+
+STAGE = Map(version=1, config=Config, libraries=("pyarrow",), reads=("text",), schema=SCHEMA, apply=apply)

@@ -24,11 +24,11 @@ from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.mix import mix
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores
 from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
-from gristmill.stages.stage_interface import libraries_of, may_read_of, part_config, reads_of, version_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.parquet import PartWriter
@@ -94,7 +94,7 @@ ROBOTS = "User-agent: CCBot\nDisallow: /3\n"
 def layer(step):
     """What a measuring step makes of the fixed texts."""
     module = importlib.import_module(STEPS[step])
-    names = reads_of(module, module.Config())
+    names = module.STAGE.reads_of(module.Config())
     return module.apply(
         pa.RecordBatch.from_arrays([column(name) for name in names], names=list(names)), module.Config()
     )
@@ -176,7 +176,7 @@ def quality_output(module, config):
     columns = {
         name: column(name)
         for stage, part, _ in stages_of(module, config)
-        for name in (*reads_of(stage, part), *may_read_of(stage, part))
+        for name in (*stage.STAGE.reads_of(part), *stage.STAGE.may_read_of(part))
         if not name.startswith("quality_")
     }
     columns["source"] = pa.array(["mill"] * len(TEXTS))
@@ -200,7 +200,7 @@ def step_output(module, config):
 
 def fixed_batch(module, config, layers=None):
     """What a stage reads of the fixed texts, and of the layers of the parts of its step."""
-    names = (*reads_of(module, config), *may_read_of(module, config))
+    names = (*module.STAGE.reads_of(config), *module.STAGE.may_read_of(config))
     made = {f"{layer}.{name}": made[name] for layer, made in (layers or {}).items() for name in made.schema.names}
     columns = {name: made.get(name, column(name)) for name in names}
     if module.__name__.endswith("scrub.scrub"):
@@ -220,11 +220,11 @@ def safety_outputs(folder):
     config = safety.Config(**paths, toxicity=str(model), drop_categories=(), min_terms=1, max_toxicity=0.5)
     layers, found = {}, {}
     for name, module in SAFETY.items():
-        own = config if module is safety else part_config(module, config)
+        own = config if module is safety else module.STAGE.config_within(config)
         layers[name] = module.apply(fixed_batch(module, own, layers), own)
-        libraries = {library: version_of(library) for library in module.LIBRARIES}
+        libraries = {library: version_of(library) for library in module.STAGE.libraries}
         made = digest_of(layers[name].to_pylist())
-        found[name] = {"version": module.VERSION, "libraries": libraries, "output": made}
+        found[name] = {"version": module.STAGE.version, "libraries": libraries, "output": made}
     return found
 
 
@@ -264,17 +264,17 @@ def outputs(folder):
         module = importlib.import_module(module_name)
         config = module.Config.model_validate(CONFIGS.get(name, {}))
         made = read_output(module, name, folder) if hasattr(module, "read") else step_output(module, config)
-        libraries = {library: version_of(library) for library in libraries_of(module, config)}
-        found[name] = {"version": module.VERSION, "libraries": libraries, "output": made}
-    found[TOKENIZER] = {"version": tokenizer.VERSION, "libraries": {}, "output": tokenizer_bytes(folder)}
-    found[SAMPLE] = {"version": tokenizer_sample.VERSION, "libraries": {}, "output": sample_output()}
+        libraries = {library: version_of(library) for library in module.STAGE.libraries_of(config)}
+        found[name] = {"version": module.STAGE.version, "libraries": libraries, "output": made}
+    found[TOKENIZER] = {"version": tokenizer.STAGE.version, "libraries": {}, "output": tokenizer_bytes(folder)}
+    found[SAMPLE] = {"version": tokenizer_sample.STAGE.version, "libraries": {}, "output": sample_output()}
     found |= shard_outputs(folder)
     found |= takedown_outputs(folder)
     found |= safety_outputs(folder)
     found |= decontaminate_outputs(folder / "evals", TEXTS, digest_of)
     found[INDEX] = {
-        "version": index.VERSION,
-        "libraries": {library: version_of(library) for library in index.LIBRARIES},
+        "version": index.STAGE.version,
+        "libraries": {library: version_of(library) for library in index.STAGE.libraries},
         "output": index_bytes(folder),
     }
     found[PART] = {"version": ENGINE, "libraries": {"pyarrow": version_of("pyarrow")}, "output": part_bytes(folder)}
@@ -312,7 +312,8 @@ def shard_outputs(folder):
         weight_levels=(1, 2),
     )
     columns = {"text_bytes": sizes, "doc_id": doc_ids, "tokens.tokens": encoded["tokens"]}
-    batch = pa.RecordBatch.from_arrays([columns[name] for name in reads_of(shard_groups, config)], names=[*columns])
+    read = [columns[name] for name in shard_groups.STAGE.reads_of(config)]
+    batch = pa.RecordBatch.from_arrays(read, names=[*columns])
     grouped = shard_groups.apply(batch, config)
     counts = shard_groups.metrics(batch, grouped, config)
     write = shards.Config(seq_len_tokens=64, shard_tokens=200, seed=3, recipe="golden")
@@ -341,8 +342,8 @@ def shard_outputs(folder):
     }
     return {
         name: {
-            "version": SHARDS[name].VERSION,
-            "libraries": {library: version_of(library) for library in libraries_of(SHARDS[name], used)},
+            "version": SHARDS[name].STAGE.version,
+            "libraries": {library: version_of(library) for library in SHARDS[name].STAGE.libraries_of(used)},
             "output": digest_of(output),
         }
         for name, (output, used) in found.items()
@@ -372,8 +373,8 @@ def takedown_outputs(folder):
     }
     return {
         module.__name__.rpartition(".")[2]: {
-            "version": module.VERSION,
-            "libraries": {library: version_of(library) for library in module.LIBRARIES},
+            "version": module.STAGE.version,
+            "libraries": {library: version_of(library) for library in module.STAGE.libraries},
             "output": digest_of(output),
         }
         for module, output in outputs.items()

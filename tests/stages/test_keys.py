@@ -11,7 +11,7 @@ from demo import evals
 from gristmill import stages
 from gristmill.engine.plan.graph import build
 from gristmill.stages import STEPS
-from gristmill.stages.contract import fields_of_output
+from gristmill.stages.config_types import fields_of_output
 
 
 def reported(module):

@@ -1,28 +1,25 @@
 """A function of one line is a step: what it takes, what it returns, what is refused."""
 
 import sys
-from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from gristmill.errors import BrokenPromise
-from gristmill.stages.own_function import faults_of_function, make_stage
+from gristmill.stages.own_function import faults_of_function, function_stage
 
 
 def stage_of(function):
     """The function as a stage, as an import would make it."""
     assert faults_of_function(function) == []
-    module = ModuleType("steps:own")
-    make_stage(module, function)
-    return module
+    return function_stage("steps:own", function)
 
 
 def verdicts(function, *texts, **settings):
     stage = stage_of(function)
-    batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())] * len(stage.READS), names=list(stage.READS))
-    return stage.apply(batch, stage.Config(**settings)).column("drop").to_pylist()
+    batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())] * len(stage.reads), names=list(stage.reads))
+    return stage.apply(batch, stage.config(**settings)).column("drop").to_pylist()
 
 
 def long_enough(text, min_chars=3):
@@ -52,12 +49,12 @@ def test_arguments_with_a_default_are_settings_and_the_others_columns():
         return True
 
     stage = stage_of(both)
-    assert stage.READS == ("url", "text")
-    assert stage.Config(least=1).model_dump() == {"most": 3, "least": 1}
+    assert stage.reads == ("url", "text")
+    assert stage.config(least=1).model_dump() == {"most": 3, "least": 1}
     with pytest.raises(ValueError, match="least"):
-        stage.Config()
+        stage.config()
     with pytest.raises(ValueError, match="most"):
-        stage.Config(least=1, most="many")
+        stage.config(least=1, most="many")
 
 
 @pytest.mark.parametrize(
@@ -111,5 +108,5 @@ def test_another_answer_is_told_with_the_call(function, telling):
 def test_a_filter_that_keeps_everything_says_so():
     """Nothing silently does nothing."""
     stage = stage_of(long_enough)
-    assert stage.warnings({"asked": 5, "dropped": {"not_long_enough": 1}}, stage.Config()) == []
-    assert "kept all 5" in stage.warnings({"asked": 5, "dropped": {}}, stage.Config())[0]
+    assert stage.warnings({"asked": 5, "dropped": {"not_long_enough": 1}}, stage.config()) == []
+    assert "kept all 5" in stage.warnings({"asked": 5, "dropped": {}}, stage.config())[0]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from gristmill.api.documents import Documents
 from gristmill.api.faults import as_python
 from gristmill.api.finished import Finished, Telling
+from gristmill.api.pages import make_page
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
 from gristmill.engine.asked import check_executor, refuse_warnings
@@ -25,8 +26,10 @@ from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import describe, last_finished, see
 from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.task_cache import LOG
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
+from gristmill.log import WARNING
 from gristmill.query import opening
 from gristmill.query.documents.columns import Columns, columns_of
 from gristmill.query.documents.sql import Session
@@ -44,8 +47,8 @@ def open_corpus(
 ) -> "Corpus":
     """A corpus by its recipe's file, or by STORE@NAME.
 
-    `version` is a tag (`run --tag`) or the hash of a run in the recipe's store: then it is what that run made, and not
-    the recipe as it is now. `store` and `sample` stand for --store and --sample.
+    `version` is a tag or the hash of a run in the recipe's store: then it is what that run made, and not
+    the recipe as it is now. `store` and `sample` go before those of the recipe.
     """
     name = os.fspath(path)
     if opening.is_run(name):
@@ -105,7 +108,7 @@ class Corpus:
         retry_crashed: bool = False,
         progress: Callable[[str], object] | None = None,
     ) -> Finished:
-        """Run what is not in the store: `gristmill run`, with its options. `progress` is told how it goes: `print`.
+        """Run what is not in the store. What happens goes to the logger `gristmill.run`, and to `progress`: `print`.
 
         Works in a notebook, in a thread, and in a script without a guard around it.
         """
@@ -119,6 +122,8 @@ class Corpus:
             listener = Telling(progress)
             run = mill.run(workers, listener, retry_crashed, tag)
             warnings = find_warnings(run)
+            for warning in warnings:
+                LOG(warning, WARNING)
             refuse_warnings(mill.recipe, warnings)
             return Finished(run, tag, listener.notes, warnings)
 
@@ -135,22 +140,29 @@ class Corpus:
             return Funnel(self._look())
 
     def documents(
-        self, kept: bool | None = True, columns: Sequence[str] | None = None, sources: Sequence[str] = ()
+        self,
+        kept: bool | None = True,
+        columns: Sequence[str] | None = None,
+        sources: Sequence[str] = (),
+        reasons: Sequence[str] = (),
     ) -> Documents:
-        """Documents of the corpus; with `kept=False` those that were dropped, with None both.
+        """Documents of the corpus; with `kept=False` those that were dropped, with None both. `reasons` picks those
+        that were dropped for one of them, and records that could not be read for one of them.
 
         Columns are those of `columns`: of the documents (`doc_id`, `url`, `title`, ...), `text` as the last step left
         it, the verdict (`kept`, `step`, `reason`), and `STEP.column` of any step.
         """
-        if isinstance(columns, str) or isinstance(sources, str):
-            raise UserError("columns and sources are lists of names, so nothing was read. Write columns=['text'].")
+        if any(isinstance(names, str) for names in (columns, sources, reasons)):
+            raise UserError(
+                "columns, sources and reasons are lists of names, so nothing was read. Write columns=['text']."
+            )
         with as_python(self._told):
             seen = self._look()
             opening.check_finished(seen)
-            return Documents(Columns(seen, columns, kept, sources))
+            return Documents(Columns(seen, columns, kept, sources, reasons))
 
     def sql(self, query: str) -> pa.Table:
-        """The answer to a query in DuckDB's SQL (extra `sql`); its views are those of `gristmill sql`."""
+        """The answer to a query in DuckDB's SQL (extra `sql`)."""
         with as_python(self._told), closing(Session(self._look())) as session:
             schema, batches = session.ask(query)
             return pa.Table.from_batches(batches, schema)
@@ -182,9 +194,14 @@ class Corpus:
         file_bytes: int = FILE_BYTES,
         workers: int | None = None,
     ) -> Exported:
-        """Write the kept documents as a dataset that others can load: `gristmill export`."""
+        """Write the kept documents as a dataset that others can load."""
         with as_python(self._told):
             return export(self._look(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
+
+    def page(self, name: str) -> str:
+        """A report page as HTML: `funnel`, or one that an installed package adds (docs/plugins.md)."""
+        with as_python(self._told):
+            return make_page(name, self)
 
     def _look(self) -> Seen:
         return self._seen if self._seen is not None else opening.look(self._open())
@@ -220,7 +237,7 @@ class Corpus:
 
 class Lives(Table):
     """One line a step of each document: its verdict, and the bytes of its text before and after. Each life as a whole,
-    as `gristmill lineage --json` has it, is in `lives`.
+    with all its facts, is in `lives`.
     """
 
     def __init__(self, seen: Seen, lives: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
@@ -268,7 +285,7 @@ class Funnel(Table):
 
     def __init__(self, seen: Seen) -> None:
         self.sources = funnels(seen)
-        """The same as `gristmill funnel --json` has it, by source."""
+        """The same as nested dictionaries, by source."""
         if not self.sources:
             raise UserError(
                 f"Nothing of {seen.told} has come to its end as it is now, so there is nothing to count. "

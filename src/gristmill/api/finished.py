@@ -8,6 +8,8 @@ from gristmill.counted import counted
 from gristmill.engine.mill import Silent
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.task_cache import LOG
+from gristmill.log import INFO
 from gristmill.query.removal.funnel import funnels
 
 
@@ -35,7 +37,7 @@ class Finished(Table):
 
 
 class Telling(Silent):
-    """A listener that tells a function what is noted, and of every step when nothing more of it is to be done."""
+    """A listener that sends notes, and the end of every step, to the log and to a function."""
 
     def __init__(self, tell: Callable[[str], object] | None) -> None:
         super().__init__()
@@ -55,15 +57,18 @@ class Telling(Silent):
         self._look(node)
 
     def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
-        self._say(f"{node.id}: in the store ({counted(tasks, 'task')})")
+        message = f"{node.id}: in the store ({counted(tasks, 'task')})"
+        LOG(message, step=node.id, tasks=tasks)
+        self._say(message)
 
-    def note(self, message: str) -> None:
-        super().note(message)
+    def note(self, message: str, level: int = INFO, /) -> None:
+        super().note(message, level)
         self._say(message)
 
     def _look(self, node: Node) -> None:
         if node.id in self._settled and self._left.get(node.id) == 0:
             del self._left[node.id]
+            LOG(f"{node.id}: done", step=node.id)
             self._say(f"{node.id}: done")
 
     def _say(self, message: str) -> None:

@@ -7,19 +7,21 @@ import sys
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 
 from gristmill import __version__
+from gristmill.cli.shared.help import ADDED, added_commands
+from gristmill.cli.shared.leaving import stopped
+from gristmill.cli.shared.log_options import with_log
 from gristmill.cli.shared.sample_option import with_sample
-from gristmill.cli.shared.screen import complain, say, speaking
+from gristmill.cli.shared.screen import complain, log_as_it_is, say, speaking
 from gristmill.cli.shared.usage import Commands, told, unknown_command
 from gristmill.errors import UserError
-from gristmill.objects.patience import waits_told
+from gristmill.hints import as_command_line
 from gristmill.printable import CannotPrint
-from gristmill.stopping import Interrupted, stopped
+from gristmill.stopping import Interrupted
 
 COMMANDS = {
     "init": "Write a starter recipe with a comment on every field.",
@@ -33,6 +35,7 @@ COMMANDS = {
     "removed": "Show how many documents each rule removed.",
     "audit": "Draw a sample of what steps matched, to be read by a person.",
     "bias": "Show whom a step keeps and whom it removes.",
+    "page": "Write a report page of a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",
     "sql": "Ask with SQL (DuckDB, extra `sql`).",
@@ -55,15 +58,14 @@ COMMANDS = {
 
 FOLDERS = {
     "run": "init steps plan run status ablate budget",
-    "look": "funnel inspect lineage removed audit bias whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",
 }
-"""The folders of this package -> the commands in them."""
-
-OPTIONAL = {"extractor": "gristmill_extractor"}
-"""Commands of packages that are installed separately, as the extra of the same name -> the package."""
+"""The folders of this package -> the commands in them. A command in none of them is a package of plugins/, which
+registers it by an entry point as any other package does.
+"""
 
 WITH_WORKERS = ("run", "verify")
 
@@ -91,6 +93,9 @@ class _Commands(Commands):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+        if added := added_commands():
+            with formatter.section(ADDED):
+                formatter.write_dl(list(added.items()))
 
 
 def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
@@ -106,28 +111,32 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
         callback=_options,  # without one, an app of a single command would have no name for it
     )
     for name in names:
-        module = _module_of(name)
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=name)
+        command, example = _command(name)
+        if isinstance(command, typer.Typer):
+            for one in command.registered_commands:
+                one.callback = with_log(one.callback)
+            app.add_typer(command, name=name)
         else:
-            app.command(name=name, epilog=module.EXAMPLE)(with_sample(module.command))
+            app.command(name=name, epilog=example)(with_log(with_sample(command)))
     return app
 
 
-def _module_of(name: str) -> ModuleType:
-    package = OPTIONAL.get(name)
-    try:
-        if package:
-            return importlib.import_module(f"{package}.commands")
-        (folder,) = (folder for folder, names in FOLDERS.items() if name in names.split())
-        return importlib.import_module(f"gristmill.cli.{folder}.{name}")
-    except ModuleNotFoundError as error:
-        if package is None or error.name != package:
-            raise
+def _command(name: str) -> tuple[Any, str | None]:
+    """A command, or an app of several, and its example."""
+    folder = next((folder for folder, names in FOLDERS.items() if name in names.split()), None)
+    if folder is not None:
+        module = importlib.import_module(f"gristmill.cli.{folder}.{name}")
+        return (module.app, None) if hasattr(module, "app") else (module.command, module.EXAMPLE)
+    from gristmill import installed
+
+    point = installed.installed(installed.COMMANDS).get(name)
+    if point is None:
         raise UserError(
             f"gristmill {name} is a separate package, which is not installed, so nothing was done. Install it: "
             f"pip install ./plugins/{name} in a clone of Gristmill"
-        ) from None
+        )
+    command = installed.load(point, f"gristmill {name}")
+    return command, vars(sys.modules[point.module]).get("EXAMPLE")
 
 
 def main() -> None:
@@ -137,18 +146,25 @@ def main() -> None:
 
 def run_command() -> int:
     """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
+    with as_command_line():
+        return _run_command()
+
+
+def _run_command() -> int:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
+    known: Collection[str] = COMMANDS
     try:
         if asked is not None and asked not in COMMANDS and not asked.startswith("-"):
-            raise UserError(unknown_command("gristmill", asked, list(COMMANDS)))  # before Typer imports pydantic
+            known = [*COMMANDS, *added_commands()]
+            if asked not in known:
+                raise UserError(unknown_command("gristmill", asked, known))  # before Typer imports pydantic
         with _importing():
-            app = make_app([asked] if asked in COMMANDS else ())
+            app = make_app([asked] if asked is not None and asked in known else ())
         if asked in WITH_WORKERS:
             from gristmill.engine.executors.early_server import fork_early
 
             fork_early()
-        with waits_told(complain):
-            return int(app(prog_name="gristmill", standalone_mode=False) or 0)
+        return int(app(prog_name="gristmill", standalone_mode=False) or 0)
     except SystemExit as end:
         return int(end.code or 0)
     except typer.TyperException as error:
@@ -188,7 +204,7 @@ def _tell(error: Exception) -> int:
         return 2
     own_fault = own_code.told(error)
     if own_fault is None:
-        traceback.print_exception(error)
+        log_as_it_is("".join(traceback.format_exception(error)).rstrip("\n"))
         return 1
     complain(f"{own_fault}\nWhat is finished is kept. Correct the code and run again.")
     return 2

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from gristmill.counted import counted
-from gristmill.engine.executors.registry import BUILT_IN, find
+from gristmill.engine.executors.registry import BUILT_IN, PACKAGES, find
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.recipe.model import Recipe
 
 
@@ -12,12 +13,16 @@ def check_executor(executor: str | None, address: str | None, profile: str | Non
     """Whether there is an executor of that name, and whether the others are for it."""
     if executor is not None:
         find(executor)
-    ours = executor is None or executor in BUILT_IN  # another one may use both
+    ours = executor is None or executor in (*BUILT_IN, *PACKAGES)  # another one may use both
     if address is not None and ours and executor != "ray":
-        raise UserError(f"--address {address} names a Ray cluster, which nothing is to run on. Add --executor ray.")
+        raise UserError(
+            f"{option('address', address)} only applies to {option('executor', 'ray')}. Add that, or leave "
+            f"{option('address')} out."
+        )
     if profile is not None and ours and executor != "slurm":
         raise UserError(
-            f"--profile {profile} says how Slurm is asked for jobs, and this run is not. Add --executor slurm."
+            f"{option('profile', profile)} only applies to {option('executor', 'slurm')}. Add that, or leave "
+            f"{option('profile')} out."
         )
 
 

@@ -1,7 +1,6 @@
 """A recipe from end to end: run it, plan it, and write down what came of it."""
 
 import asyncio
-import importlib
 import re
 import signal
 import threading
@@ -14,7 +13,6 @@ from typing import Any
 
 from gristmill.engine.executors import registry
 from gristmill.engine.executors.executor import Executor, InlineExecutor
-from gristmill.engine.executors.insist import Note
 from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
@@ -27,15 +25,18 @@ from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
 from gristmill.engine.publish.unchanged import note_stamps
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.task_cache import Earlier, Item, Listener
+from gristmill.engine.schedule.task_cache import LOG, Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.hints import option
+from gristmill.log import INFO, WARNING, Note
 from gristmill.objects import requests
 from gristmill.objects.patience import HURRIED, LOOK_S, waits_told
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.sections.cluster import ClusterFields
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, await_collection, hold
@@ -44,7 +45,7 @@ from gristmill.store.store import CorruptPart, Store
 
 @dataclass
 class Silent:
-    """A listener that keeps notes and shows nothing."""
+    """A listener that keeps notes, and sends them to the log."""
 
     notes: list[str] = field(default_factory=list)
 
@@ -54,8 +55,9 @@ class Silent:
     def settled(self, node: Node) -> None: ...
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None: ...
     def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None: ...
-    def note(self, message: str) -> None:
+    def note(self, message: str, level: int = INFO, /) -> None:
         self.notes.append(message)
+        LOG(message, level)
 
     def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
         yield from items
@@ -84,7 +86,7 @@ class Mill:
         self.until = until if self.graph.beyond else None
         """The step that the run ends after, where the recipe goes on behind it."""
 
-    def executor(self, workers: int | None, note: Note = lambda _: None) -> Executor:
+    def executor(self, workers: int | None, note: Note = lambda *_: None) -> Executor:
         return make_executor(
             self.store,
             workers,
@@ -123,7 +125,10 @@ class Mill:
         """
         self._started, self._asked = datetime.now(UTC), requests.counted()
         earlier = Earlier()
-        with waits_told(listener.note), hold(self.store, "run", self.recipe.name) as lease:
+        with (
+            waits_told(listener.note),
+            hold(self.store, "run", self.recipe.name) as lease,
+        ):
             await_collection(self.store, lease, listener.note)
             self._refuse_twin()
             self.store.sweep_temporaries()
@@ -167,13 +172,14 @@ class Mill:
                 run.ended = self._record(run, lease, datasets, "finished")
                 wanted_again(self.store, lease, run.ended)
                 if tag is not None:
-                    give_name(self.store, lease, tag, run.ended, "--tag")
+                    give_name(self.store, lease, tag, run.ended, option("tag"))
                 for line in input_changes(run, last):
                     listener.note(line)
                 keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
                 for fact in self.store.damaged_records.values():
-                    listener.note(f"{fact}. It was not used. To check all records: gristmill verify {self.recipe.path}")
+                    check = f"To check all records: gristmill verify {self.recipe.path}"
+                    listener.note(f"{fact}. It was not used. {check}", WARNING)
                 return run
 
     def _refuse_unmet(self, executor: Executor) -> None:
@@ -190,7 +196,8 @@ class Mill:
                 executor.close()
                 raise UserError(
                     f"{node.where or node.id}: a task of {node.name} needs {lacks}, so nothing was run. Run on a "
-                    "machine that has it, or on a cluster (--executor ray or slurm), or take the step out."
+                    f"machine that has it, or on a cluster ({option('executor', 'ray')} or slurm), or take the step "
+                    "out."
                 )
 
     def _refuse_twin(self) -> None:
@@ -230,17 +237,20 @@ class Mill:
         """Before a run that may take days: whether it can have the name."""
         if self.recipe.sample is not None:
             raise UserError(
-                f"--tag names a version of the whole corpus, and this is a sample of it, kept as {self.recipe.name}. "
-                "Leave out --tag, or the sample."
+                f"{option('tag')} names a version of the whole corpus, and this is a sample of it, kept as "
+                f"{self.recipe.name}. Leave out {option('tag')}, or the sample."
             )
         if not self.store.is_shared:
             raise UserError(
-                f"--tag names a version for later, and the store {self.store.uri} ends with this command, so nothing "
-                "was run. Name a folder (store: in the recipe, or --store), or leave out --tag."
+                f"{option('tag')} names a version for later, and the store {self.store.uri} ends with this command, so "
+                f"nothing was run. Name a folder (store: in the recipe, or {option('store')}), or leave out "
+                f"{option('tag')}."
             )
         if tag == self.recipe.name:
-            raise UserError(f"--tag {tag} is the name of the recipe, which stands for its last run. Use another --tag.")
-        check_name(self.store, tag, "--tag")
+            raise UserError(
+                f"{option('tag', tag)} is the name of the recipe, which stands for its last run. Use another name."
+            )
+        check_name(self.store, tag, option("tag"))
 
     def newest_whole(self) -> dict[str, Any] | None:
         """The record of the newest run of this recipe that is not partial."""
@@ -252,7 +262,7 @@ class Mill:
         return next(run_records(self.store, self.recipe.name), None)
 
     def known_before(self) -> dict[str, Mapping[str, Any]]:
-        """Of each node what its newest run says: the newest run of all may have ended before it (`--until`, a kill)."""
+        """Of each node what its newest run says: the newest run of all may have ended before it (`until`, a kill)."""
         found: dict[str, Mapping[str, Any]] = {}
         for record in run_records(self.store, self.recipe.name):
             for node_id, told in record["nodes"].items():
@@ -268,7 +278,7 @@ def make_executor(
     workers: int | None,
     modules: Sequence[str] = (),
     code: Code | None = None,
-    note: Note = lambda _: None,
+    note: Note = lambda *_: None,
     name: str | None = None,
     address: str | None = None,
     cluster: ClusterFields | None = None,
@@ -280,8 +290,8 @@ def make_executor(
     name = name or ("local" if store.is_shared else "inline")
     if name != "inline" and not store.is_shared:
         raise UserError(
-            f"--executor {name} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
-            "--executor out, or give a folder with --store."
+            f"{option('executor', name)} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
+            f"{option('executor')} out, or give a folder with {option('store')}."
         )
     more = {"modules": modules, "code": code, "note": note, "address": address, "cluster": cluster, "recipe": recipe}
     made: Executor = registry.load(name)(store, workers, **more)
@@ -300,9 +310,9 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
     ]
     found += [*(run.previews.formats if run.previews else ()), *read_twice(run.inputs)]
     for node in run.graph.nodes.values():
-        warn = getattr(importlib.import_module(node.module), "warnings", None)
+        warn = stage_of(node.module).warnings
         metrics = run.made[node.id].metrics
-        if callable(warn) and metrics:  # a step of the user's own may import a module of that name
+        if warn is not None and metrics:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             told = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{told}: {message}" for message in warn(metrics, node.config)]

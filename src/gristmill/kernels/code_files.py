@@ -18,6 +18,8 @@ from typing import Any
 
 from numba.core.caching import IndexDataCacheFile
 
+from gristmill.kernels.shipped import BASELINE, read_shipped
+
 DAMAGED = "This compiled kernel was damaged. It was deleted, and is compiled again."
 NOBODY = 65534
 """Owner of files that belong to root outside of a container whose root is another."""
@@ -81,7 +83,27 @@ class CheckedFiles(IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         found = super().load(key)  # type: ignore[no-untyped-call]
-        return found[1] if found is not None and found[0] == key else None
+        if found is not None and found[0] == key:
+            return found[1]
+        shipped = self._load_shipped(key)
+        if shipped is not None:
+            self.save(key, shipped)
+        return shipped
+
+    def _load_shipped(self, key: Any) -> Any:
+        """The code that a wheel has for it, compiled for every CPU of the architecture; None if there is none."""
+        index = self._unpack(self._index_name)
+        if index is None:
+            return None
+        signature, (triple, *_), sources = key
+        baseline = (signature, (triple, *BASELINE), sources)
+        found = self._unpack(index[baseline]) if baseline in index else None
+        return found[1] if found is not None and found[0] == baseline else None
+
+    def _unpack(self, name: str) -> Any:
+        path = self._data_path(name)  # type: ignore[no-untyped-call]
+        data = read_shipped(path)
+        return pickle.loads(memoryview(data)[32:]) if data is not None and is_whole(path, data) else None
 
     def save(self, key: Any, data: Any) -> None:
         super().save(key, (key, data))  # type: ignore[no-untyped-call]

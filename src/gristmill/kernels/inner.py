@@ -1,18 +1,24 @@
-"""Functions that compiled functions call, compiled for that and nothing else.
+"""Kernels that kernels call, compiled for that and nothing else. Only for the tested series of Numba.
 
 Numba compiles every function as if Python called it: with wrappers for Python and for C, optimised, and as machine
 code; and all of that again in every function that calls it, where it is linked in and inlined. Two thirds of
-the time went there. So a call from a compiled function goes to a second form of the callee that has no wrapper and is
+the time went there. So a call from a kernel goes to a second form of the callee that has no wrapper and is
 left as LLVM made it of the source: it is optimised once, together with the function that Python calls, where all the
 code of its callees is in sight. That one alone becomes machine code.
+
+A second form has no environment (Numba's table of Python objects), so a kernel that kernels call cannot print, nor
+raise an error with values in its message.
 """
 
-from typing import Any
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
-from numba.core import codegen, compiler, cpu, environment
+from numba.core import codegen, compiler
 
-_ENVIRONMENT = "_ZN08NumbaEnv"
+from gristmill.kernels.shortcuts import shorter_ways
 
 
 class _Nowhere:
@@ -49,14 +55,44 @@ class InnerLibrary(codegen.JITCodeLibrary):
         return self
 
 
-class InnerCompiler(compiler.Compiler):
-    """Numba's compiler, whose result is such a library."""
+class KernelCompiler(compiler.Compiler):
+    """Numba's compiler, in shorter ways, while it is at work for a kernel."""
+
+    at_work: ClassVar[bool] = False
+
+    def compile_extra(self, func: Any) -> Any:
+        with _at_work():
+            return super().compile_extra(func)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _at_work() -> Iterator[None]:
+    """Numba's lock of the compiler is held meanwhile, so that no other thread compiles anything. Its Python code makes
+    much and drops little: a tenth of the time went into looking for garbage.
+    """
+    if KernelCompiler.at_work:
+        yield
+        return
+    collects = gc.isenabled()
+    gc.disable()
+    KernelCompiler.at_work = True
+    try:
+        with shorter_ways():
+            yield
+    finally:
+        KernelCompiler.at_work = False
+        if collects:
+            gc.enable()
+
+
+class InnerCompiler(KernelCompiler):
+    """The same, whose result is a library to be linked into others."""
 
     def compile_extra(self, func: Any) -> Any:
         generator = self.state.targetctx.codegen()
         self.state.library = InnerLibrary(generator, func.__qualname__)  # type: ignore[no-untyped-call]
         self.state.library.enable_object_caching()
-        return super().compile_extra(func)  # type: ignore[no-untyped-call]
+        return super().compile_extra(func)
 
 
 class _Generator:
@@ -78,35 +114,3 @@ class _Generator:
 def rebuild(context: Any, payload: Any) -> Any:
     """What was read from disk, as a result of the compiler."""
     return compiler.CompileResult._rebuild(_Generator(context), *payload)  # type: ignore[no-untyped-call]
-
-
-_finalize: Any = codegen.JITCodeLibrary._finalize_specific
-
-
-def _finalize_with_environments(self: Any) -> None:
-    """Machine code holds the environments of all functions that were linked into it; each is told where it lies."""
-    _finalize(self)
-    for variable in self._final_module.global_variables:
-        if variable.name.startswith(_ENVIRONMENT):
-            found = environment.lookup_environment(variable.name)  # type: ignore[no-untyped-call]
-            if found is not None and self._codegen._engine.is_symbol_defined(variable.name):
-                self._codegen.set_env(variable.name, found)
-
-
-_python_wrapper: Any = cpu.CPUContext.create_cpython_wrapper
-_c_wrapper: Any = cpu.CPUContext.create_cfunc_wrapper
-
-
-def _wrapper_where_python_calls(self: Any, library: Any, *rest: Any, **more: Any) -> None:
-    if not isinstance(library, InnerLibrary):
-        _python_wrapper(self, library, *rest, **more)
-
-
-def _wrapper_where_c_calls(self: Any, library: Any, *rest: Any) -> None:
-    if not isinstance(library, InnerLibrary):
-        _c_wrapper(self, library, *rest)
-
-
-codegen.JITCodeLibrary._finalize_specific = _finalize_with_environments  # type: ignore[method-assign]
-cpu.CPUContext.create_cpython_wrapper = _wrapper_where_python_calls  # type: ignore[method-assign]
-cpu.CPUContext.create_cfunc_wrapper = _wrapper_where_c_calls  # type: ignore[method-assign]

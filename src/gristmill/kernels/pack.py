@@ -19,8 +19,8 @@ ones had to begin: then those with the longest tend to come first. By document t
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import trailing_zeros
 
 Array = np.ndarray[Any, Any]

@@ -261,7 +261,7 @@ class Batch:
 
     def to_torch(self, **options: Any) -> Any:
         """As tensors: `gristmill.loader.torch.tensors`."""
-        from gristmill.loader.torch import tensors
+        from gristmill.loader.tensors import tensors
 
         return tensors(self, **options)
 

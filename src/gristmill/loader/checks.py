@@ -12,9 +12,10 @@ import os
 import threading
 
 from gristmill.errors import UserError
-from gristmill.loader.log import warn
+from gristmill.log import Log
 from gristmill.shardformat.open_file import Identity, OpenFile
 
+_LOG = Log("loader")
 CHECKS = ("seal", "hash")
 BLOCK_BYTES = 1 << 20
 # A file that somebody writes to is another one each time that it was hashed.
@@ -74,7 +75,7 @@ class Checks:
             return True
         if not self.seal_broken:
             self.seal_broken = True
-            warn(
+            _LOG.warn(
                 f"{location} does not have the modification time that Gristmill gave it, so it is hashed before it is "
                 "used, and so is every other such file, once in each process. Copy with times (cp -p, rsync -t), or "
                 "renew them: gristmill shards verify"

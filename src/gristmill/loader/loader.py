@@ -20,7 +20,6 @@ from gristmill.errors import UserError
 from gristmill.loader.batch import Batch, Names, Sample
 from gristmill.loader.checks import Checks
 from gristmill.loader.continues import continues as check_continues
-from gristmill.loader.log import warn
 from gristmill.loader.order import Order
 from gristmill.loader.prefetch import Prefetch, Waits
 from gristmill.loader.reader import Reader
@@ -28,8 +27,10 @@ from gristmill.loader.receipts import Mask, Receipts, padding_of, read_receipts
 from gristmill.loader.schedule import Schedule
 from gristmill.loader.shards import Shards
 from gristmill.loader.validate import check_hashes, check_numbers, check_sample, check_step, made_cache
+from gristmill.log import Log
 from gristmill.shardformat.manifest import read_manifest
 
+_LOG = Log("loader")
 CACHE_BYTES = 64 * 2**30
 
 
@@ -150,7 +151,7 @@ class Loader:
         finally:
             run.close()
         if tell and self.left_out:
-            warn(
+            _LOG.warn(
                 f"{self.manifest.location}: the last {self.left_out} of {counted(self.samples, 'sample')} do not fill "
                 f"a step of {self.batch_samples * self.world_size} and were left out. drop_last=False gives them."
             )

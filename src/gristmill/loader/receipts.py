@@ -14,9 +14,9 @@ import numpy as np
 
 from gristmill.errors import UserError
 from gristmill.loader.batch import Spans
-from gristmill.loader.log import warn
 from gristmill.loader.order import Order
 from gristmill.loader.validate import check_sample
+from gristmill.log import Log
 from gristmill.shardformat.index import Index
 from gristmill.shardformat.manifest import Manifest
 from gristmill.shardformat.receipt import Receipt, TakenDown, read_receipt
@@ -26,6 +26,7 @@ Location = str | os.PathLike[str]
 Receipts = Location | Sequence[Location] | None
 
 NOTHING_MASKED: Mapping[int, Spans] = {}
+_LOG = Log("loader")
 MASK_TOKENS = ("keep", "padding")
 
 
@@ -37,7 +38,7 @@ def read_receipts(named: Receipts) -> list[Receipt]:
     found = [read_receipt(location) for location in locations]
     for receipt in found:
         if not receipt.documents:
-            warn(f"{receipt.location} names no document, so nothing is masked by it.")
+            _LOG.warn(f"{receipt.location} names no document, so nothing is masked by it.")
     return found
 
 

@@ -217,5 +217,5 @@ class Shards:
 def _missing(location: str, group: Group) -> UserError:
     return UserError(
         f"{location}: there is no such file, so samples of group {group.name} are missing. "
-        "Copy the whole folder of the manifest, or make the shards again with `gristmill run`."
+        "Copy the whole folder of the manifest, or run the recipe again to make the shards."
     )

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 from gristmill.errors import UserError
+from gristmill.log import DEBUG, WARNING, Log, Note
 from gristmill.objects.requests import count
 
 Answer = TypeVar("Answer")
@@ -43,7 +44,7 @@ HURRIED = threading.Event()
 class _Listener:
     """Who wants to know of long waits in this process."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Note) -> None:
         self._tell = tell
         self._lock = threading.Lock()
         self._told_s = -TOLD_EVERY_S
@@ -55,15 +56,19 @@ class _Listener:
             if now - self._told_s < TOLD_EVERY_S:
                 return
             self._told_s = now
-        self._tell(f"{uri} does not do what it is asked ({fault.text}); waiting and asking again, for a minute at most")
+        self._tell(
+            f"{uri} does not do what it is asked ({fault.text}); waiting and asking again, for a minute at most",
+            WARNING,
+        )
 
 
-_listener: _Listener | None = None
+_LOG = Log("objects")
+_listener = _Listener(_LOG)
 
 
 @contextmanager
-def waits_told(tell: Callable[[str], None]) -> Iterator[None]:
-    """Meanwhile long waits for an object store are told, by any thread."""
+def waits_told(tell: Note) -> Iterator[None]:
+    """Meanwhile `tell` receives the long waits for an object store, of any thread; else the log does."""
     global _listener
     before, _listener = _listener, _Listener(tell)
     try:
@@ -185,6 +190,7 @@ def patiently(
                     raise
                 raise told from None
             count(retries=1)
-            if _listener is not None and (tries >= TOLD_TRIES or time.monotonic() - begun_s > TOLD_S):
+            _LOG(f"{uri}: attempt {tries} failed ({fault.text})", DEBUG, uri=uri, attempt=tries)
+            if tries >= TOLD_TRIES or time.monotonic() - begun_s > TOLD_S:
                 _listener.waits(uri, fault)
             HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

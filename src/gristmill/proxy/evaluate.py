@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.loader.torch import torch
+from gristmill.loader.tensors import torch
 from gristmill.proxy.items import Items
 from gristmill.proxy.model import SIZES, Decoder
 from gristmill.proxy.pool import GRAM, Pool, gram_hashes

@@ -7,7 +7,8 @@ different seeds differ less.
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gristmill.loader.torch import document_mask, torch
+from gristmill.loader.tensors import torch
+from gristmill.loader.torch import document_mask
 
 F, nn = torch.nn.functional, torch.nn
 HEAD = 64

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.loader.torch import torch
+from gristmill.loader.tensors import torch
 from gristmill.proxy.model import SIZES, Decoder, mask_of
 from gristmill.proxy.pool import Pool
 from gristmill.proxy.stream import Stream, Training, rate_at

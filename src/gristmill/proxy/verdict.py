@@ -4,7 +4,7 @@ A task's score is bits per byte of the right answer, or of the text: less is bet
 (same seed) on an item is one observation. Two things could have come out otherwise: the seeds, and the items. The
 standard error counts both: seeds are drawn with replacement, and items within them (a hierarchical bootstrap). With
 few seeds a bootstrap is too sure of itself, so deviations are widened by n / (n - 1) and quantiles are Student's t for
-n - 1 degrees of freedom. Tasks are corrected for their number (Holm), and together weigh by 1 / error^2.
+n - 1 degrees of freedom. Tasks are corrected for their number (Holm). All together, noisy tasks weigh less.
 """
 
 from collections.abc import Sequence
@@ -167,8 +167,9 @@ def _holm(tasks: Sequence[Task], looks: int) -> list[Task]:
 
 def _overall(tasks: Sequence[Task], draws: Sequence[Array], seeds: int, looks: int) -> Task:
     """The mean of the relative differences, each task by how exactly it is known."""
-    errors = np.array([drawn.std() for drawn in draws])
-    weights = 1 / np.maximum(errors, errors[errors > 0].min() if (errors > 0).any() else 1) ** 2
+    squares = np.array([drawn.std() ** 2 for drawn in draws])
+    # With few seeds a small error may be luck, so no task counts more than twice as much as the middle one.
+    weights = 1 / (squares + np.median(squares) if squares.any() else np.ones(len(squares)))
     weights /= weights.sum()
     relative = np.array([one.difference / one.a for one in tasks])
     drawn = np.sum([weight * each for weight, each in zip(weights, draws, strict=True)], 0)

@@ -10,6 +10,7 @@ from gristmill.engine.publish.run_record import finished_runs, last_finished, na
 from gristmill.engine.publish.unchanged import unchanged_run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import NoInput, UserError
+from gristmill.hints import hint, option
 from gristmill.places import is_url
 from gristmill.recipe.checks.locations import locate, locate_store
 from gristmill.recipe.checks.mistakes import listed
@@ -20,10 +21,6 @@ if TYPE_CHECKING:  # a run is opened from its record alone, without the code tha
     from gristmill.engine.mill import Mill
     from gristmill.engine.schedule.run import Run
 
-_FROM_STORE = (
-    "status, funnel, removed, bias, inspect, lineage, sample, shards, tokenizer, sql, export, verify and gc: gristmill "
-    "removed {0}, gristmill inspect {0} --dropped"
-)
 MOST_NAMED = 5
 """Steps that a message names."""
 _PLAIN = re.compile(r" *([\w./-]+) *(?: #.*)?\r?")
@@ -36,17 +33,17 @@ def is_run(name: str) -> bool:
     return _NAME.fullmatch(name.rpartition("@")[2]) is not None and "@" in name and not os.path.exists(name)
 
 
-def open_store(name: str, option: str | None = None, sample: str | None = None) -> Store | None:
+def open_store(name: str, given: str | None = None, sample: str | None = None) -> Store | None:
     """The store that stands in the place of a recipe, with the name of a run behind it or without; None: a recipe."""
     location = name.rpartition("@")[0] if is_run(name) else name
     if location == name and not is_url(name) and not os.path.isdir(name):
         return None
-    if option is not None:
-        raise UserError(f"{name} names a store, and so does --store {option}. Leave --store out.")
+    if given is not None:
+        raise UserError(f"{name} names a store, and so does {option('store', given)}. Leave {option('store')} out.")
     if sample is not None:
         raise UserError(
-            f"{name} names a run, and --sample {sample} is for recipes, so it is not clear what to look at. A "
-            "sample has a name of its own, which `run --sample` shows: write it behind the @, without --sample."
+            f"{name} names a run, and {option('sample', sample)} is for recipes, so it is not clear what to look at. A "
+            f"sample has its own name, which its run shows: write it after the @, without {option('sample')}."
         )
     return Store(locate_store(location, "STORE"))
 
@@ -68,8 +65,8 @@ def open_mill(
         see(where, name.rpartition("@")[2])  # a wrong name lists the right ones
         raise UserError(
             f"{name} names a run, and this needs the recipe with its inputs and the code of its steps, so nothing was "
-            f"done. The recipe as it was run: gristmill status {name} --recipe > recipe.yaml. From the store alone "
-            f"come {_FROM_STORE.format(name)}"
+            f"done. The recipe as it was run: {hint('recipe_of', name=name)}. From the store alone "
+            f"come {hint('from_store', name=name)}"
         )
     from gristmill.engine.mill import Mill
     from gristmill.recipe.load import load
@@ -90,7 +87,7 @@ def open_unchanged(recipe: str, store: str | None = None) -> Seen | None:
         return None
     path = os.path.abspath(recipe)
     written = locate(plain[1][1] if plain[1] else "./store", os.path.dirname(path))
-    where = Store(written if store is None else locate_store(store, "--store"))
+    where = Store(written if store is None else locate_store(store, option("store")))
     if (record := unchanged_run(where, plain[0][1], path, text)) is None:
         return None
     with suppress(UserError):
@@ -116,16 +113,16 @@ def refuse_folder(name: str, store: str | None = None, sample: str | None = None
         )
 
 
-def look_with_inputs(
-    mill: "Mill", instead: str = f"From the store alone come {_FROM_STORE}", previews: bool = False
-) -> "Run":
+def look_with_inputs(mill: "Mill", instead: str | None = None, previews: bool = False) -> "Run":
     """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
     try:
         return mill.look(previews=previews)
     except NoInput as gone:
         if gone.is_slip or next(finished_runs(mill.store, mill.recipe.name), None) is None:
             raise
-        raise UserError(f"{gone} {instead.format(f'{mill.store.uri}@{mill.recipe.name}')}") from None
+        last = f"{mill.store.uri}@{mill.recipe.name}"
+        others = f"From the store alone come {hint('from_store', name=last)}"
+        raise UserError(f"{gone} {others if instead is None else instead.format(last)}") from None
 
 
 def look(mill: "Mill") -> "Run":
@@ -153,5 +150,5 @@ def tell_damage(corrupt: CorruptPart, recipe: str) -> str:
     """What to tell of a part that is not what its name says, and which command mends it."""
     return (
         f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "
-        f"gristmill verify {recipe} --repair makes it again."
+        f"{hint('repair', recipe=recipe)} makes it again."
     )

@@ -115,7 +115,7 @@ class RecipeFields(StageConfig):
     index: bool | None = None
     """whether look-ups by id, URL and text get an index (lineage); by default where there are shards"""
     cluster: dict[str, Any] | None = None
-    """jobs of Slurm for `run --executor slurm`: how many, options of sbatch, setup; changes no byte and no key"""
+    """jobs of Slurm for runs with the executor slurm: how many, options of sbatch, setup; changes no byte and no key"""
     sample: Sample | None = None
     """share of every source's records that is taken, such as 1%, to try a recipe; runs under a name of its own"""
 

@@ -24,6 +24,7 @@ from typing import Any, TypeGuard
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.places import is_url
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.locations import is_no_folder, locate, locate_store
@@ -174,7 +175,7 @@ def _store(draft: Draft, written: str, given: str | None) -> str:
         if draft.check_scheme(("store",), location) and not is_url(location) and is_no_folder(location):
             draft.add(("store",), f"store is the file {location}, and a store is a folder. Name another path.")
         return location
-    return locate_store(given, "--store")
+    return locate_store(given, option("store"))
 
 
 def _sample(written: float | None, given: str | None) -> float | None:
@@ -186,7 +187,9 @@ def _sample(written: float | None, given: str | None) -> float | None:
     try:
         return float(parse_sample(given))
     except ValueError as error:
-        raise UserError(f"--sample: {error}; 100% takes all, where the recipe has a sample of its own.") from None
+        raise UserError(
+            f"{option('sample')}: {error}; 100% takes all, where the recipe has a sample of its own."
+        ) from None
 
 
 def _is_dict(value: Any) -> TypeGuard[dict[str, Any]]:

@@ -4,8 +4,6 @@
 """
 
 import collections.abc
-import importlib
-import inspect
 import os
 import re
 import types
@@ -25,11 +23,13 @@ from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.mix import MixFields
 from gristmill.recipe.sections.shards import ShardsFields
 from gristmill.recipe.sections.tokenizer import TrainFields
-from gristmill.recipe.stage_module import Unfit, find_stage
+from gristmill.recipe.stage_module import Unfit, find_stage, known_formats
 from gristmill.stages import READERS, STEPS
-from gristmill.stages.contract import FileMark, StageConfig, parse_bytes, parse_count
+from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.declarations import NotAStage, about, stage_of
 from gristmill.stages.quality import classifier, language_model
-from gristmill.stages.select.rules.rule import EXCEPTIONS, stated_in
+from gristmill.stages.shared.rule import EXCEPTIONS, stated_in
 
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
@@ -45,7 +45,7 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "shards": ("Under `shards`.", ShardsFields),
     "mix": ("Under `mix`.", MixFields),
     "cluster": (
-        "Under `cluster`, or in a file for `run --profile`; used by `run --executor slurm` alone.",
+        "Under `cluster`, or in a file (the `profile` of a run); used by the executor slurm alone.",
         ClusterFields,
     ),
 }
@@ -84,21 +84,23 @@ class Entry:
 
 def all_entries() -> list[Entry]:
     """Steps in the pipeline's order, then formats, then what is written once in a recipe."""
-    found = [_of_module(name, "step", importlib.import_module(path)) for name, path in STEPS.items()]
-    found += [_of_module(name, "format", importlib.import_module(path)) for name, path in READERS.items()]
+    found = [_of_module(name, "step", path) for name, path in STEPS.items()]
+    found += [_format(name, path) for name, path in known_formats().items()]
     return [*found, *map(_section, SECTIONS)]
 
 
 def entry(name: str) -> Entry:
     """By name; a step of the user's own by that of a module in the working folder, or by its import path."""
-    known: Mapping[str, str] = {**READERS, **STEPS}
     if name in SECTIONS:
         return _section(name)
+    if name in STEPS:
+        return _of_module(name, "step", STEPS[name])
+    if name in (formats := known_formats(name)):
+        return _format(name, formats[name])
+    known: Mapping[str, str] = {**formats, **STEPS}
     try:
-        if name in known:
-            return _of_module(name, "format" if name in READERS else "step", importlib.import_module(known[name]))
         return _of_module(name, "step", find_stage("step", name, known, os.getcwd()).module)
-    except AttributeError:
+    except NotAStage:
         unfit = ""
     except Unfit as error:
         unfit = str(error)
@@ -106,7 +108,7 @@ def entry(name: str) -> Entry:
         raise UserError(unfit)
     names = [*known, *SECTIONS]
     near = nearest(name, names)
-    holders = [one for one in names if name in _fields_of(one, known)]
+    holders = [one for one in (*READERS, *STEPS, *SECTIONS) if name in _fields_of(one, known)]
     hint = f"Did you mean {near}? " if near else ""
     hint = f"It is a setting of {', '.join(holders)}: gristmill steps {holders[0]}. " if holders else hint
     raise UserError(f"{name} is no step, format or section of a recipe. {hint}Known: {', '.join(names)}")
@@ -115,14 +117,24 @@ def entry(name: str) -> Entry:
 def _fields_of(name: str, known: Mapping[str, str]) -> Collection[str]:
     if name in SECTIONS:
         return SECTIONS[name][1].model_fields
-    fields: Mapping[str, Any] = importlib.import_module(known[name]).Config.model_fields
+    fields: Mapping[str, FieldInfo] = stage_of(known[name]).config.model_fields
     return fields
 
 
-def _of_module(name: str, kind: Literal["step", "format"], module: types.ModuleType) -> Entry:
-    about = inspect.cleandoc(module.__doc__ or "")
-    summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(about.split("\n\n")[0].split()), maxsplit=1)[0]
-    return Entry(name, kind, summary, about, tuple(_settings(module.Config)))
+def _format(name: str, path: str) -> Entry:
+    try:
+        return _of_module(name, "format", path)
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            f"The format {name} cannot be imported from {path} ({error}). Install the package that adds it again, or "
+            "uninstall it."
+        ) from None
+
+
+def _of_module(name: str, kind: Literal["step", "format"], module: str) -> Entry:
+    text = about(module)
+    summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(text.split("\n\n")[0].split()), maxsplit=1)[0]
+    return Entry(name, kind, summary, text, tuple(_settings(stage_of(module).config)))
 
 
 def _section(name: str) -> Entry:

@@ -7,36 +7,39 @@ import io
 import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from types import ModuleType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gristmill import stages
 from gristmill.errors import UserError, WrongSetting
+from gristmill.installed import FORMATS, installed
 from gristmill.printable import aside
 from gristmill.recipe.checks.mistakes import Path, dotted, nearest, suggest
 from gristmill.recipe.draft import Draft
 from gristmill.schema import DOCUMENTS, spelt
 from gristmill.stages import own_code
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import AnyStage, LayerStage, Reader, StageConfig
+from gristmill.stages.declarations import NotAStage, left_out, stage_of
+from gristmill.stages.faults import faults_of
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
-from gristmill.stages.stage_interface import libraries_of, may_read_of, reads_of, resources_of, schema_of, version_of
 
-VERBS = {"apply", "emit", "fit", "make", "build", "read"}
-"""Functions that only a stage has."""
+VERBS = {"STAGE", "apply", "emit", "fit", "make", "build", "read"}
+"""Names that only a stage has."""
 MOST_BESIDE = 5
 """Modules beside a recipe that a message names, the nearest first."""
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A stage that was found, and the user's own code that it is made of."""
+class Found:
+    """The module of a stage, and the user's own code that it is made of."""
 
-    module: ModuleType
+    module: str
     code: Code = field(default_factory=dict)
 
 
@@ -50,20 +53,26 @@ class Unfit(Exception):
         self.fault = fault
 
 
+def known_formats(name: str | None = None) -> Mapping[str, str]:
+    """Formats and their modules: ours, then those of installed packages, unless `name` is one of ours."""
+    if name in stages.READERS:
+        return stages.READERS
+    return {**stages.READERS, **{one: at.module for one, at in installed(FORMATS).items() if one not in stages.READERS}}
+
+
 def import_stage(
     draft: Draft,
     noun: str,
     name: str,
     at: Path,
     known: Mapping[str, str],
-    faults_of: Callable[[ModuleType], list[str]],
-) -> Stage | None:
+) -> Found | None:
     """The stage behind `name`, which stands at `at`; None, and a mistake, where there is none that can serve."""
     try:
         found = find_stage(noun, name, known, draft.folder)
-        faults = faults_of(found.module)
-        if faults:
+        if faults := _faults(noun, found.module):
             functions = _functions(found.module) if noun == "step" and found.code else []
+            functions = [] if VERBS.intersection(functions) else functions
             hint = f" A function of it is a step by its own name: {name}.{functions[0]}." if functions else ""
             told = f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}."
             raise Unfit(f"{told} gristmill.stages.contract says what it needs.{hint}", told)
@@ -73,20 +82,22 @@ def import_stage(
     return found
 
 
-def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> Stage:
+def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> Found:
     """The module behind a name: one of ours, one that lies in `folder`, or one that Python finds. Raises Unfit."""
     if name in known:
-        _refuse_twin(noun, name, folder)
+        _refuse_twin(noun, name, folder, known[name])
     path = known.get(name, name)
     if not is_own(path):
-        return Stage(_imported(name, path))
+        _import(name, path)
+        return Found(path)
     if not all(part.isidentifier() for part in path.split(".")):
         raise Unfit(_unknown(noun, name, known, folder))
     try:
         if own_code.find_module(path, folder) is not None:
             code = own_code.find_code(path, folder)
             own_code.use(code)
-            return Stage(_imported(name, path), code)
+            _import(name, path)
+            return Found(path, code)
         home, _, function = path.rpartition(".")
         if noun == "step" and home and own_code.find_module(home, folder) is not None:
             return _function_stage(name, home, function, folder)
@@ -96,15 +107,17 @@ def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> S
         raise Unfit(f"{name} cannot be imported: {error}", str(error)) from None
     if "." not in path or path.partition(".")[0] in sys.stdlib_module_names:  # to import some of Python's own acts
         raise Unfit(_unknown(noun, name, known, folder))
-    return Stage(_imported(name, path))  # without source, such as a compiled module: its VERSION alone tells changes
+    _import(name, path)
+    return Found(path)  # without source, such as a compiled module: its VERSION alone tells changes
 
 
-def _function_stage(name: str, home: str, function: str, folder: str) -> Stage:
+def _function_stage(name: str, home: str, function: str, folder: str) -> Found:
     code = own_code.find_code(home, folder)
     own_code.use(code)
-    module = _imported(name, home)
-    if not hasattr(module, function):
-        names = [*_functions(module), *_modules_in(code[home], folder)]
+    _import(name, home)
+    there = vars(importlib.import_module(home))
+    if function not in there:
+        names = [*_functions(home), *_modules_in(code[home], folder)]
         near = nearest(function, names)
         raise Unfit(
             f"{name} cannot be imported: there is no module {name}, and no function {function} in {code[home].file}. "
@@ -112,17 +125,18 @@ def _function_stage(name: str, home: str, function: str, folder: str) -> Stage:
             + (f"It has: {', '.join(names)}. " if names else "")
             + "Correct the name, or put the folder that holds it on PYTHONPATH."
         )
-    faults = faults_of_function(getattr(module, function))
+    faults = faults_of_function(there[function])
     if faults:
         told = f"{name} is not a step: {'; '.join(faults)}."
         raise Unfit(f"{told} docs/own-steps.md shows what it needs.", told)
-    return Stage(_imported(name, f"{home}{OF}{function}"), code)
+    _import(name, f"{home}{OF}{function}")
+    return Found(f"{home}{OF}{function}", code)
 
 
-def _imported(name: str, path: str) -> ModuleType:
+def _import(name: str, path: str) -> None:
     try:
         with aside():
-            return importlib.import_module(path)
+            importlib.import_module(path)
     except ModuleNotFoundError as error:
         missing = error.name or path
         fact, fault = f"there is no module {missing}.", None
@@ -154,14 +168,14 @@ def _stages_beside(noun: str, near: str, folder: str) -> list[str]:
             functions = own_code.verbs_in(source) if source is not None else set()
         except CannotRead:
             continue
-        verbs = {"read"} if noun == "format" else VERBS - {"read"}
+        verbs = {"STAGE", "read"} if noun == "format" else VERBS - {"read"}
         if functions & verbs or (noun == "step" and functions and nearest(near, [name])):
             found.append(name)
     return found
 
 
-def _refuse_twin(noun: str, name: str, folder: str) -> None:
-    """A stage of the user's own that has the name of one of ours is never the one that is meant, and that is told."""
+def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
+    """Refuses a stage beside the recipe that has the name of one of ours, or of an installed package's."""
     if not os.path.lexists(os.path.join(folder, f"{name}.py")):  # no listing: there are as many calls as sources
         return
     try:
@@ -170,15 +184,14 @@ def _refuse_twin(noun: str, name: str, folder: str) -> None:
     except CannotRead:
         is_stage = False
     if is_stage:
-        raise Unfit(
-            f"{name} is a {noun} of Gristmill's own, and {name}.py beside the recipe has its name. Rename {name}.py."
-        )
+        whose = f"that an installed package adds ({module})" if is_own(module) else "of Gristmill's own"
+        raise Unfit(f"{name} is a {noun} {whose}, and {name}.py beside the recipe has its name. Rename {name}.py.")
 
 
-def _functions(module: ModuleType) -> list[str]:
+def _functions(path: str) -> list[str]:
     """Functions that a module defines itself."""
-    found = inspect.getmembers(module, inspect.isfunction)
-    return [name for name, value in found if value.__module__ == module.__name__ and not name.startswith("_")]
+    found = inspect.getmembers(importlib.import_module(path), inspect.isfunction)
+    return [name for name, value in found if value.__module__ == path and not name.startswith("_")]
 
 
 def _modules_in(source: SourceFile, folder: str) -> list[str]:
@@ -187,47 +200,57 @@ def _modules_in(source: SourceFile, folder: str) -> list[str]:
     return own_code.names_beside(source.path.removesuffix("/__init__.py"))
 
 
+def _faults(noun: str, module: str) -> list[str]:
+    """What keeps a module from being a format or a step."""
+    try:
+        stage = stage_of(module)
+    except NotAStage as error:
+        return error.faults
+    if isinstance(stage, Reader) != (noun == "format"):
+        return ["it has no read(piece, config)" if noun == "format" else "it reads a format, which belongs under read"]
+    return [*left_out(module), *faults_of(stage)] if is_own(module) else []
+
+
 def check_config(
-    draft: Draft, module: ModuleType, name: str, config: StageConfig, at: Path, named: Path | None = None
+    draft: Draft, module: str, name: str, config: StageConfig, at: Path, named: Path | None = None
 ) -> bool:
     """Whether a stage can serve with the config that stands at `at`; a mistake where it cannot. Its name stands there
     too, or at `named`.
     """
-    named = named or at
+    named, stage = named or at, stage_of(module)
     before = len(draft.mistakes)
-    if faults := _faults_of_config(module, config) if is_own(module.__name__) else []:
+    if faults := _faults_of_config(stage, config) if is_own(module) else []:
         draft.add_at_key(named, f"{name} cannot be used: {'; '.join(faults)}.")
         return False
     try:
-        check = getattr(module, "check", None)
-        if callable(check):  # a step of the user's own may import a module of that name
-            check(config)
+        if stage.check is not None:
+            stage.check(config)
     except WrongSetting as error:
         path = (*at, *error.field.split("."))
         draft.add(path, f"{dotted(path)}: {error.fact}")
     except UserError as error:
         draft.add_at_key(named, str(error))
     except (Exception, SystemExit) as error:
-        if not is_own(module.__name__):
+        if not is_own(module):
             raise
         draft.add_at_key(named, f"{name} cannot be used: {own_code.told(error) or own_code.what(error)}.")
     return len(draft.mistakes) == before
 
 
-def _faults_of_config(module: ModuleType, config: StageConfig) -> list[str]:
+def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
     faults = []
     try:
-        for name in _named(module, config):
+        for name in (*stage.reads_of(config), *stage.may_read_of(config)):
             if not isinstance(name, str):
                 faults.append(f"it reads {name!r}, and a column has a name")
-        for library in libraries_of(module, config):
+        for library in stage.libraries_of(config):
             try:
                 version_of(library)
             except importlib.metadata.PackageNotFoundError:
                 faults.append(f"it declares the library {library!r}, which is not installed")
-        if hasattr(module, "apply") or hasattr(module, "reduce"):
-            faults += _faults_of_schema(schema_of(module, config))
-        resources_of(module, config, 1 << 26)
+        if isinstance(stage, LayerStage):
+            faults += _faults_of_schema(stage.schema_of(config))
+        stage.resources_of(config, 1 << 26)
         if pickle.loads(pickle.dumps(config)) != config:
             faults.append("its Config is another one after it was sent to a worker")
     except UserError as error:
@@ -235,13 +258,6 @@ def _faults_of_config(module: ModuleType, config: StageConfig) -> list[str]:
     except Exception as error:  # a user's code may do anything
         faults.append(own_code.told(error) or own_code.what(error))
     return faults
-
-
-def _named(module: ModuleType, config: StageConfig) -> tuple[str, ...]:
-    """The columns that a stage reads; a reader reads none."""
-    if not hasattr(module, "READS") and not hasattr(module, "reads"):
-        return ()
-    return (*reads_of(module, config), *may_read_of(module, config))
 
 
 def _faults_of_schema(schema: object) -> list[str]:

@@ -4,19 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.report.markup import escaped
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-table { border-collapse: collapse; font-size: .9rem } td.n, th.n { text-align: right }
-th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line) }
-article { border-top: 1px solid var(--line); padding: .6rem 0; overflow-wrap: anywhere }
-article p { margin: .2rem 0 } p.soft { opacity: .7; font-size: .85rem }
-blockquote { white-space: pre-wrap; background: var(--soft); margin: .5rem 0; padding: .5rem .8rem }
-mark { background: #f5b70080; color: inherit; border-radius: 3px } mark small { opacity: .7; margin-left: .3em }
-"""
+from gristmill.report import markup
+from gristmill.report.markup import escaped, table
 
 
 def page(
@@ -24,10 +13,6 @@ def page(
 ) -> str:
     """What the steps of a corpus counted, and the documents that were drawn (query/removal/audit.py), by type."""
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>Audit of {escaped(name)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>Audit of {escaped(name)}</h1>",
         f"<p>{counted(len(examples), 'document')}, drawn by the hash of their ids.</p>",
         *(f"<p>{escaped(note)}</p>" for note in notes),
@@ -36,18 +21,13 @@ def page(
     for kind in dict.fromkeys((one["step"], one["type"]) for one in examples):
         parts.append(f"<h2>{escaped(kind[1])} <small>{escaped(kind[0])}</small></h2>")
         parts += [_article(one) for one in examples if (one["step"], one["type"]) == kind]
-    return "\n".join([*parts, "</body></html>\n"])
+    return markup.page(f"Audit of {name}", parts)
 
 
 def _counts(counts: Sequence[Mapping[str, Any]]) -> str:
     names = ("step", "type", "source", "language", "documents")
-    head = "".join(f'<th class="n">{name}</th>' if name == names[-1] else f"<th>{name}</th>" for name in names)
-    rows = [
-        "".join(f"<td>{escaped(str(row[name]))}</td>" for name in names[:-1])
-        + f'<td class="n">{row["documents"]:,}</td>'
-        for row in counts
-    ]
-    return f"<table><tr>{head}</tr>\n" + "\n".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+    rows = [(*(str(row[name]) for name in names[:-1]), f"{row['documents']:,}") for row in counts]
+    return table(names, rows, left=4)
 
 
 def _article(one: Mapping[str, Any]) -> str:

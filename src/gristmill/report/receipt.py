@@ -1,51 +1,43 @@
 """The receipt of a takedown as a page for people: it needs nothing from elsewhere and runs no script."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.report.markup import escaped
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-table { border-collapse: collapse; width: 100%; font-size: 13px }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top }
-td { overflow-wrap: anywhere } code { font-size: 12px }
-"""
+from gristmill.report import markup
+from gristmill.report.markup import escaped, table
 
 
 def page(content: Mapping[str, Any]) -> str:
     """What was asked, found and removed, and the hashes before and after."""
     before, after = content["before"], content["after"]
     shards = content["shards"]
-    return "\n".join(
+    return markup.page(
+        f"Takedown {after['version']}",
         [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-            f"<title>Takedown {escaped(after['version'])}</title><style>{_STYLE}</style></head><body>",
             "<h1>Receipt of a takedown</h1>",
             f"<p>{counted(len(content['documents']), 'document was', 'documents were')} taken out of "
             f"{escaped(before['recipe'])}. {_named(before)} had them, {_named(after)} has none: "
             f"{counted(len(shards['changed']), 'shard was', 'shards were')} written anew, {shards['unchanged']} are "
             "the same to the byte.</p>",
             "<h2>Requests</h2>",
-            _table(("request", "date", "reason", "asked", "found", "removed"), map(_request, content["requests"])),
+            table(
+                ("request", "date", "reason", "asked", "found", "removed"), map(_request, content["requests"]), left=6
+            ),
             "<h2>Documents that were removed</h2>",
-            _table(
+            table(
                 ("document", "request", "named by", "URL or source", "sha256 of its text", "shard", "samples"),
                 map(_document, content["documents"]),
+                left=7,
             ),
             *_more("Named, and not in the shards before either", content["elsewhere"]),
             *_more("Copies that stay until somebody decides", content["listed"]),
             *_more("Named, and still in the new version", content["left"]),
             "<h2>Shards</h2>",
-            _table(("shard", "before", "after"), map(_shard, shards["changed"])),
+            table(("shard", "before", "after"), map(_shard, shards["changed"]), left=3),
             f"<p>Manifest before: <code>{escaped(before['manifest'])}</code><br>",
             f"Manifest after: <code>{escaped(after['manifest'])}</code></p>",
-            "</body></html>\n",
-        ]
+        ],
     )
 
 
@@ -77,7 +69,7 @@ def _more(title: str, documents: Sequence[Mapping[str, Any]]) -> list[str]:
     if not documents:
         return []
     rows = ((one["doc_id"], one["request"], one["url"] or one["source"], _by(one)) for one in documents)
-    return [f"<h2>{title}</h2>", _table(("document", "request", "URL or source", "named by"), rows)]
+    return [f"<h2>{title}</h2>", table(("document", "request", "URL or source", "named by"), rows, left=4)]
 
 
 def _by(one: Mapping[str, Any]) -> str:
@@ -88,9 +80,3 @@ def _by(one: Mapping[str, Any]) -> str:
 def _shard(one: Mapping[str, Any]) -> Sequence[str]:
     before, after = (one[side]["bin"] if one[side] else "none" for side in ("before", "after"))
     return (f"{one['group']} {one['shard']}", before, after)
-
-
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escaped(name)}</th>" for name in names)
-    body = "\n".join("<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>\n{body}</table>"

@@ -1,6 +1,4 @@
-"""Plots as inline SVG: bars in groups, lines over a logarithmic axis, shares with intervals. Text and axes take the
-colour of the page.
-"""
+"""Plots as inline SVG: bars in groups, lines over a logarithmic axis. Text and axes take the colour of the page."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,14 +9,14 @@ COLOURS = ("#4269d0", "#e8833a", "#3ca951", "#d0457b", "#8a63c9", "#1a9aa8", "#9
 """One a series, again from the start after the last."""
 
 WIDTH, HEIGHT = 860, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 30
+_LEFT, _RIGHT, TOP, BOTTOM = 52, 12, 12, 30
 _LEGEND = 22
 
 
 def bars(groups: Mapping[str, Mapping[str, float]], unit: str) -> str:
     """A group for each key, in it a bar for each series (the keys of the first group)."""
     series = list(next(iter(groups.values()))) if groups else []
-    top = _ceiling(max((value for values in groups.values() for value in values.values()), default=1.0))
+    top = ceiling(max((value for values in groups.values() for value in values.values()), default=1.0))
     parts = _frame(top, unit)
     step = (WIDTH - _LEFT - _RIGHT) / max(1, len(groups))
     wide = step * 0.8 / max(1, len(series))
@@ -29,13 +27,13 @@ def bars(groups: Mapping[str, Mapping[str, float]], unit: str) -> str:
             at, high = begin + number * wide, _height(value, top)
             parts.append(
                 f'<rect x="{at:.1f}" y="{high:.1f}" width="{max(1.0, wide - 1):.1f}" '
-                f'height="{HEIGHT - _BOTTOM - high:.1f}" fill="{COLOURS[number % len(COLOURS)]}">'
+                f'height="{HEIGHT - BOTTOM - high:.1f}" fill="{COLOURS[number % len(COLOURS)]}">'
                 f"<title>{escaped(name)}, {escaped(one)}: {value:,.3g}</title></rect>"
             )
             if wide > 24:
-                parts.append(_text(at + wide / 2, high - 3, f"{value:.2f}", 10))
-        parts.append(_text(begin + step * 0.4, HEIGHT - _BOTTOM + 15, name))
-    return _svg(parts, series if len(series) > 1 else [])
+                parts.append(text(at + wide / 2, high - 3, f"{value:.2f}", 10))
+        parts.append(text(begin + step * 0.4, HEIGHT - BOTTOM + 15, name))
+    return image(parts, series if len(series) > 1 else [])
 
 
 def lines(series: Mapping[str, Sequence[tuple[float, float]]], unit: str, x_unit: str) -> str:
@@ -51,8 +49,8 @@ def lines(series: Mapping[str, Sequence[tuple[float, float]]], unit: str, x_unit
         return _LEFT + 40 + share * (WIDTH - _LEFT - _RIGHT - 80)
 
     for x in sorted({x for x, _ in points}):
-        parts.append(_text(across(x), HEIGHT - _BOTTOM + 15, f"{x:,.0f}"))
-    parts.append(_text(WIDTH - _RIGHT, HEIGHT - 4, x_unit, anchor="end"))
+        parts.append(text(across(x), HEIGHT - BOTTOM + 15, f"{x:,.0f}"))
+    parts.append(text(WIDTH - _RIGHT, HEIGHT - 4, x_unit, anchor="end"))
     for number, (name, line) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
         placed = [(across(x), _height(y, top, bottom)) for x, y in line]
@@ -61,56 +59,7 @@ def lines(series: Mapping[str, Sequence[tuple[float, float]]], unit: str, x_unit
         for (x, y), (_, value) in zip(placed, line, strict=True):
             title = f"<title>{escaped(name)}: {value:.3f}</title>"
             parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}">{title}</circle>')
-    return _svg(parts, list(series))
-
-
-def intervals(
-    rows: Mapping[str, Mapping[str, tuple[float, float, float]]],
-    marks: Mapping[str, tuple[float, int]],
-    series: Sequence[str],
-) -> str:
-    """A line for each key, on it a point and an interval (value, low, high) for each series that it has; `marks` are
-    upright lines: value and the number of the series whose colour they have, dashed.
-    """
-    left, line = 250, 13 * len(series) + 10
-    top = min(
-        1.0,
-        _ceiling(
-            max([value for value, _ in marks.values()] + [one[2] for row in rows.values() for one in row.values()])
-        ),
-    )
-    high = _TOP + line * len(rows)
-    parts = []
-
-    def across(value: float) -> float:
-        return left + value / top * (WIDTH - left - 30)
-
-    for fifth in range(6):
-        x = across(top * fifth / 5)
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{high}" stroke="currentColor" opacity="0.15"/>')
-        parts.append(_text(x, high + 15, f"{top * fifth / 5:.3g}"))
-    for name, (value, number) in marks.items():
-        x, colour = across(value), COLOURS[number % len(COLOURS)]
-        parts.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{high}" stroke="{colour}" stroke-dasharray="4 3">'
-            f"<title>{escaped(name)}: {value:.3g}</title></line>"
-        )
-    for place, (name, values) in enumerate(rows.items()):
-        y = _TOP + line * place
-        shown = name if len(name) <= 36 else f"{name[:35]}\u2026"
-        parts.append(_text(left - 10, y + line / 2 + 4, shown, anchor="end"))
-        for number, one in enumerate(series):
-            if one not in values:
-                continue
-            value, low, up = values[one]
-            colour, at = COLOURS[number % len(COLOURS)], y + 11 + 13 * number
-            title = f"<title>{escaped(name)}, {escaped(one)}: {value:.3g} ({low:.3g} to {up:.3g})</title>"
-            parts.append(
-                f'<g>{title}<line x1="{across(low):.1f}" x2="{across(up):.1f}" y1="{at}" y2="{at}" stroke="{colour}" '
-                f'stroke-width="2.5" opacity="0.55"/>'
-                f'<circle cx="{across(value):.1f}" cy="{at}" r="4" fill="{colour}"/></g>'
-            )
-    return _svg(parts, series, high + _BOTTOM)
+    return image(parts, list(series))
 
 
 def _frame(top: float, unit: str, bottom: float = 0.0) -> list[str]:
@@ -122,18 +71,18 @@ def _frame(top: float, unit: str, bottom: float = 0.0) -> list[str]:
         parts.append(
             f'<line x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" opacity="0.15"/>'
         )
-        parts.append(_text(_LEFT - 6, y + 4, f"{value:,.4g}", anchor="end"))
-    middle = (HEIGHT - _BOTTOM + _TOP) / 2
+        parts.append(text(_LEFT - 6, y + 4, f"{value:,.4g}", anchor="end"))
+    middle = (HEIGHT - BOTTOM + TOP) / 2
     turned = f'transform="rotate(-90 11 {middle:.0f})"'
     parts.append(f'<text x="11" y="{middle:.0f}" text-anchor="middle" font-size="11" {turned}>{escaped(unit)}</text>')
     return parts
 
 
 def _height(value: float, top: float, bottom: float = 0.0) -> float:
-    return HEIGHT - _BOTTOM - (value - bottom) / max(1e-9, top - bottom) * (HEIGHT - _BOTTOM - _TOP)
+    return HEIGHT - BOTTOM - (value - bottom) / max(1e-9, top - bottom) * (HEIGHT - BOTTOM - TOP)
 
 
-def _ceiling(value: float) -> float:
+def ceiling(value: float) -> float:
     """The next of 1, 2, 2.5, 5 times a power of ten, with a little room."""
     if value <= 0:
         return 1.0
@@ -141,11 +90,13 @@ def _ceiling(value: float) -> float:
     return next(step * power for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 20) if step * power >= value * 1.05)
 
 
-def _text(x: float, y: float, text: str, size: int = 11, anchor: str = "middle") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(text)}</text>'
+def text(x: float, y: float, words: str, size: int = 11, anchor: str = "middle") -> str:
+    """A piece of text at a point."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(words)}</text>'
 
 
-def _svg(parts: Sequence[str], legend: Sequence[str], height: int = HEIGHT) -> str:
+def image(parts: Sequence[str], legend: Sequence[str], height: int = HEIGHT) -> str:
+    """The elements of a plot with its legend below."""
     listed = []
     x = float(_LEFT)
     row = 0
@@ -156,7 +107,7 @@ def _svg(parts: Sequence[str], legend: Sequence[str], height: int = HEIGHT) -> s
         y = height + 12 + row * _LEGEND
         colour = COLOURS[number % len(COLOURS)]
         listed.append(f'<rect x="{x:.1f}" y="{y - 9}" width="11" height="11" fill="{colour}"/>')
-        listed.append(_text(x + 16, y + 1, name, anchor="start"))
+        listed.append(text(x + 16, y + 1, name, anchor="start"))
         x += wide
     high = height + ((row + 1) * _LEGEND if legend else 0)
     return (

@@ -117,7 +117,7 @@ def read_manifest(location: str | os.PathLike[str]) -> Manifest:
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"{found} is not JSON ({error}), so it is no manifest, or a damaged one. Name the manifest.json that "
-            "`gristmill run` wrote, or its folder; if that is the one, run the recipe again."
+            "a run wrote, or its folder; if that is the one, run the recipe again."
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(f"{found} is not a manifest of Gristmill, so there is nothing to load. Name another file.")
@@ -129,7 +129,7 @@ def read_manifest(location: str | os.PathLike[str]) -> Manifest:
     if content.get("hash") != manifest_hash(content):
         raise UserError(
             f"{found} was changed after it was written: its content does not have the hash that it names. "
-            "Samples could be lost or repeated. Make the manifest again with `gristmill run`."
+            "Samples could be lost or repeated. Run the recipe again to make another manifest."
         )
     try:
         made = _made(found, content)

@@ -1,140 +1,64 @@
-"""What a stage is: a module. The functions that it defines say which kind it is.
+"""What a stage is: one of six kinds, which its module declares as `STAGE`.
 
-    VERSION: int                    raised by one with every change of the stage's output; the code of a step of a
-                                    user's own is in its key besides (own_code.py)
-    LIBRARIES: tuple[str, ...]      distributions whose version changes the output; part of the task key
-                                    (`unicode`: the character database of the running Python)
-    class Config(StageConfig)       what a recipe may set: frozen, a line and a unit under every field
+    STAGE = Map(version=1, config=Config, reads=("text",), schema=SCHEMA, apply=apply)
 
-  reader    read(piece, config) -> Iterator[Record]; it opens its files with `piece.open()`, which gives out nothing but
-            what was hashed, and in no other way
-            SPLITTABLE(name) -> bool: whether reading can start in the middle of a file of that name
-            optional: POSITIONS, what the positions of its records count: bytes of the file, rows, ...
-            optional: BESIDE, reasons of records that stand beside documents by the nature of the format, and USED, of
-            records that later steps use all the same: no losses, when a first part with nothing else stops a run
-            optional: MARKUP = True: its documents are pages, so their route must have a step that extracts text
-            optional: WANTED(name, config) -> bool: whether a file of a folder is read at all
-            optional: OTHER_SUFFIX(name, config) -> str | None: the suffix for which an unwanted file is not read, where
-            nobody said so; a run tells how many there are
-            optional: SKIPPED_FOLDER(name, config) -> str | None: the folder in whose name an unwanted file is not read
-            optional: companions(names) -> {name: names}: files that are looked at beside a file (license texts);
-            `read` then takes `companions=`, and their content enters the task key
-  map       READS: columns that it needs; SCHEMA: columns that it writes
-            apply(batch, config) -> RecordBatch with one row for each row of `batch`
-  exchange  READS; RECORD_SCHEMA: what travels; SCHEMA: what comes back to each row
-            emit(batch, config) -> RecordBatch with RECORD_SCHEMA, `key` (uint64: where the record goes; a hash, so that
-            keys are spread) and `row` (index in the batch, any integer type); any number of records a row
-            reduce(records, config) -> Table with `part` and `row` as they came and the columns of SCHEMA; records come
-            sorted, all of a key at once; how many keys a call sees says nothing
-            optional: ROUNDS, names of functions like reduce that run one after the other; all but the last return
-            records with a new `key`. A round may return (records, counts): counts are summed over all its calls
-            optional: tally(batch, records, config) -> counts, summed over all documents, and totals(counts, config) ->
-            a JSON object, which every round gets as `totals=`. It is in the keys of their tasks: let it say what
-            changes an answer, and not more
-            optional: SUMMARIES, {round: name of a function}. A key with more records than fit into memory is given in
-            pieces; the function says of a piece in few rows what the other pieces need to know (records, config and
-            `totals=` where there are some), and the round gets these rows of all other pieces as `others=`. Without
-            one a key is given whole, however large
-  fit       READS
-            fit(batches, config, path) -> metrics; writes the model file to `path`
-  asset     make(config, path) -> metrics; writes to `path` a file that is made of files: those that config fields of
-            type `File` name, and models that it USES. It reads no documents, so it waits for none, is keyed by its
-            files alone, and runs before any source is read
-            optional: COPIES, the config field (a File) that the model is a copy of, byte for byte: a plan knows it then
-  sink      READS; RECORD_SCHEMA; COUNTS: an earlier map step whose metrics say how much there is
-            layout(counts, config) -> {source: entries}: one entry (a JSON object) for each set of files to be written
-            emit(batch, config, layout) -> RecordBatch with RECORD_SCHEMA and `key`: the entry that a record is for
-            optional: CARRIES_ROWS = True: emit also gives `row`, as in an exchange, and records come to `build` with
-            `part` and `row`; the catalogue then has `parts`, the names of all document parts in their order
-            build(records, config, entry, folder) -> metrics; writes the files of `files`
-            files(config) -> their names; facts(config) -> a JSON object about all of them
-            Its model, for later steps that use it, is a catalogue of the files: entries, hashes, metrics, facts
+`Reader` reads a format, `Map` adds columns to each row, `Exchange` compares rows, `Fit` trains a model file on
+documents, `Asset` makes a file of files, `Sink` writes sets of files. A field of type `Given` is a value, or a function
+of the config that returns it. The arguments of each function are in calls.py.
 
-What a stage answers is checked where it enters the engine: exactly the promised columns, by name, of the promised
-types, and nothing is cast. A column that documents have (`text`, `url`, `drop`, ...) has their type in every step. A
-stage that answers otherwise, raises or exits stops the run; no document is blamed for it. A filter may also be a plain
-function (own_function.py).
+A column is named `text` (the newest that an earlier step wrote) or `signals.words` (of a certain step). `*.text` means
+that of every earlier step that writes it; the stage sees them as `*.text.0` (as it was read), `*.text.1`, ... Every
+layer has `drop` (the reason to drop a document, or null) and `detail`, and `text_bytes` where it has `text`. A column
+`withheld` names the list for which nothing of a document may be shown (query/takedown/withheld.py).
 
-A map stage sees every row, dropped or not, and must treat each by itself: the engine may call it with any slice of a
-part. `ONLY_KEPT = True` makes the engine hand over only the rows that no earlier step dropped. Every stage may write
-`drop` (a reason or null) and `detail`; one with `JUDGES = False` has no say in what belongs to the corpus, and nobody
-who reads survivors depends on it. A column is named `text` (the newest that an earlier step wrote) or `signals.words`
-(of a certain step). `*.text` stands for that of every earlier step that writes it; the stage sees them as `*.text.0`
-(as it was read), `*.text.1`, ... Every layer has `drop` and `detail`, and `text_bytes` where it has `text`. A stage
-with `USES = ("name",)` gets `models={"name": path}`, the model files of earlier steps (fit, asset, sink): a map stage
-those of the route of the documents that it sees, any other the same for all of its sources. A config field named `seed`
-is filled from the recipe, and so is `source_domains`, with the domain of each source; a field of type `File` is a path
-whose content, not name, enters the task key; a task sees the path of the copy that the store keeps of that content. A
-field that only reports read (`ReportMark`) is in no key.
+A stage must treat each row alone: the engine may call it with any slice of a part. Its answers are checked: exactly the
+promised columns, of the promised types; nothing is cast. A stage that breaks its promise or raises stops the run.
 
-A step that needs its documents twice is several stages: `PREREQUISITES = ("package.module",)` names those that run just
-before it, each a layer of its own called by the module's last name. Their configs are cut out of the step's: it has
-the same fields and more, so that a change of those others does not run the earlier stages again. Where they depend on
-the config, `prerequisites(config)` gives them in order, each a Prerequisite: its layer's name, its module, its config.
-
-Where they depend on the config, `reads(config)`, `schema(config)`, `libraries(config)` and `uses(config)` take the
-place of READS, SCHEMA, LIBRARIES and USES (`models=` is given where there are some). Optional:
-`MAY_READ = ("language.label",)` (or `may_read(config)`) names columns that a map stage gets, behind those of READS, on
-routes where an earlier step writes them, and does without elsewhere;
-`check(config)` raises UserError when a recipe is loaded (a library that is not installed), or WrongSetting, which names
-the field and so has its line; `metrics(batch, answers, config)` gives counts that are summed over all batches;
-`warnings(metrics, config)` tells what silently did nothing (the metrics of an exchange have `sources`: per source, rows
-sent and dropped); `explain(config)` gives lines that a plan shows, and `explain_fully(config)` those that
-`plan --explain` shows in their place;
-`MEMORY_FIELD`, the config field that says how much a reducer or a builder holds, is named where memory runs out;
-`highlights(batch, config)` finds again what a stage acted on, for `gristmill audit`: (row, start, stop, label) of every
-match, in bytes of the text before the step. `batch` has that `text`, `language.label` where it is known, and what
-the stage wrote besides; its rows are those that it dropped, or for which a column of MATCHED holds something. A stage
-that has it counts under `found` in its metrics: {type: {source: {language: documents}}};
-`RESOURCES = Resources(memory="2GB", cores=1, gpus=0)` says what one task needs, or `resources(config, part_bytes)`,
-which gets the bytes of text of a part: executors schedule by it, a plan shows it, and it is in no key;
-`setup(config)` (with `models=` where it USES some) is called once in each worker of a map or an exchange. What it
-returns, or yields, is given to `apply` or `emit` as `loaded=`; what comes after a `yield` runs when the worker ends;
-`withheld`, a column of that name: the list for which nothing of a document may be shown (query/takedown/withheld.py);
-`exceptions(config, path)` names those for whom another setting decides in place of the one at `path`, with that one.
+Three fields of a config are special: `seed` and `source_domains` are filled from the recipe, and a field of type `File`
+is a path whose content is in the task key. A field with a `ReportMark` is in no key.
 """
 
-import re
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import IO, Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+import pyarrow as pa
+from pydantic import Field
 
-from gristmill.checked import Content, open_checked
 from gristmill.counted import counted, size
-from gristmill.places import Place, place_of
+from gristmill.errors import BrokenPromise
+from gristmill.stages.calls import (
+    BatchCall,
+    BuildCall,
+    Counts,
+    Entry,
+    FactsCall,
+    FitCall,
+    Given,
+    LayoutCall,
+    MakeCall,
+    Match,
+    ReadCall,
+    RoundCall,
+    SetupCall,
+    SummaryCall,
+)
+from gristmill.stages.config_types import AsCount as AsCount
+from gristmill.stages.config_types import Bytes as Bytes
+from gristmill.stages.config_types import CodeLanguageName as CodeLanguageName
+from gristmill.stages.config_types import Count as Count
+from gristmill.stages.config_types import File as File
+from gristmill.stages.config_types import LanguageName as LanguageName
+from gristmill.stages.config_types import LicenseName as LicenseName
+from gristmill.stages.config_types import ReportMark as ReportMark
+from gristmill.stages.config_types import SourceName as SourceName
+from gristmill.stages.config_types import StageConfig as StageConfig
+from gristmill.stages.piece import Piece as Piece
 
-
-class StageConfig(BaseModel):
-    """A frozen config that refuses fields it does not know. What a field means stands in a string below it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*+([A-Za-z]*)")
-SIZE_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-SIZE_UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-"""What may stand behind the number of a size, written so: `Mb` are megabits to some."""
-
-
-def parse_bytes(value: Any) -> Any:
-    """`64MB`, `1.5 GiB` or a plain number, as a number of bytes."""
-    if not isinstance(value, str):
-        return value
-    found = _SIZE.fullmatch(value.strip())
-    unit = SIZE_UNITS.get(found[2] or "B") if found else None
-    if found is None or unit is None:
-        told = f"{value!r} is not a size; write a number of bytes, or a number with {', '.join(SIZE_UNITS)}"
-        near = [name for name in SIZE_UNITS if found and name.lower().startswith(found[2].lower())]
-        raise ValueError(f"{told}. Did you mean {found[1]}{near[0]}?" if found and near else told)
-    number = float(found[1]) * unit
-    return int(number) if number <= MOST_BYTES else MOST_BYTES + 1  # refused by the bound, infinity too
-
-
-MOST_BYTES = 2**60
-Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=MOST_BYTES)]
-"""A size in a config: a number of bytes, or a number with a unit."""
+C = TypeVar("C", bound=StageConfig)
+T = TypeVar("T")
+Kind = Literal["read", "map", "exchange", "fit", "asset", "sink"]
 
 
 class Resources(StageConfig):
@@ -143,7 +67,7 @@ class Resources(StageConfig):
     memory: Bytes = 0
     """Bytes that its worker holds in all: the model, the batch, and 250 MB for Python. 0: the engine estimates it."""
     cores: int = Field(default=1, ge=1)
-    """A task gets at most those of one machine, or `--workers`."""
+    """A task gets at most those of one machine, or the `workers` of the run."""
     gpus: int = Field(default=0, ge=0)
     """Whole GPUs, which no other task sees meanwhile."""
 
@@ -153,113 +77,298 @@ class Resources(StageConfig):
         return ", ".join([*shown, *([counted(self.gpus, "GPU")] if self.gpus else [])]) or "1 core"
 
 
-MOST_COUNT = 10**18
-_SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
-_SCALE_OF_SIZE = {"KB": "k", "MB": "M", "GB": "B", "TB": "T", "KIB": "k", "MIB": "M", "GIB": "B", "TIB": "T"}
-"""What stands behind a size, and what who writes it behind a count means."""
-_COUNT = re.compile(r"([0-9][0-9_]{0,99}(?:\.[0-9]{1,99})?(?:[eE]\+?[0-9]{1,3})?)\s*+([A-Za-z]?)")
-
-
-def parse_count(value: Any) -> Any:
-    """`100B`, `1.5T`, `2e9` or a plain number, as a whole number; what is neither text nor number is left alone."""
-    if isinstance(value, bool) or not isinstance(value, str | float):
-        return value
-    text = repr(value) if isinstance(value, float) else value
-    found = _COUNT.fullmatch(text.strip())
-    scale = _SCALES.get(found[2].upper()) if found else None
-    if found is None or scale is None:
-        told = f"{value!r} is not a count; write a number, such as 2000000, 2e9, 100B or 1.5T (k, M, B, T)"
-        size = _SIZE.fullmatch(text.strip())
-        near = _SCALE_OF_SIZE.get(size[2].upper()) if size else None
-        raise ValueError(f"{told}. Did you mean {size[1]}{near}?" if size and near else told)
-    number = Fraction(found[1].replace("_", "")) * scale
-    if number > MOST_COUNT:
-        raise ValueError(f"{value!r} is out of all range: a count goes to {MOST_COUNT:.0e}")
-    if number.denominator != 1:
-        raise ValueError(f"{value!r} is {float(number):g}, and a count is a whole number")
-    return int(number)
-
-
-AsCount = BeforeValidator(parse_count)
-"""For numbers with bounds of their own that people may write large."""
-Count = Annotated[int, AsCount, Field(ge=1, le=MOST_COUNT)]
-"""A number of tokens, documents or the like in a config: plain, or with k, M, B or T."""
-
-
 class OtherSetting(NamedTuple):
-    """A setting that decides in the place of another."""
+    """A setting that decides in place of another."""
 
     path: str
     is_built_in: bool = False
-    """Whether it comes with the step, and the recipe does not say it."""
+    """Whether it comes with the step, and the recipe does not set it."""
 
 
 class Prerequisite(NamedTuple):
     """A stage that runs just before a step, as a part of it."""
 
     name: str
-    """That of its layer."""
+    """The name of its layer."""
     module: str
     config: StageConfig | None = None
-    """None: cut out of the step's."""
+    """None: the fields that it has in common with the step's config."""
 
 
-class FileMark:
-    """Marks a config field as the path of a file or folder that the stage reads."""
+def value_for(given: Given[T, C], config: C) -> T:
+    """The value of a field that may depend on the config."""
+    return given(config) if callable(given) else given
 
 
-File = Annotated[str, FileMark()]
-"""A path in a config: relative to the recipe, any location that fsspec opens."""
+@dataclass(frozen=True, kw_only=True)
+class Stage(Generic[C]):
+    """What every kind declares."""
+
+    kind: ClassVar[Kind]
+    verb: ClassVar[str]
+    """The function that only this kind has."""
+
+    version: int
+    """Raised by one with every change of the output. Steps of your own need not: their code is in the task key."""
+    config: type[C]
+    """What a recipe may set: a frozen model with a line and a unit under every field."""
+    libraries: Given[tuple[str, ...], C] = ()
+    """Distributions whose version changes the output; in the task key. `unicode` is the character database."""
+    resources: Resources | Callable[[C, int], Resources] | None = None
+    """What one task needs; as a function it gets the bytes of text of a part. Executors schedule by it."""
+    check: Callable[[C], None] | None = None
+    """Called when a recipe is loaded. Raises WrongSetting, which names a field, or another UserError."""
+    warnings: Callable[[dict[str, Any], C], Sequence[str]] | None = None
+    """Called at the end of a run with the summed metrics: what silently did nothing."""
+    explain: Callable[[C], Sequence[str]] | None = None
+    """Lines that `gristmill plan` shows under the step."""
+    explain_fully: Callable[[C], Sequence[str]] | None = None
+    """Lines that `gristmill plan --explain` shows in their place."""
+
+    def __new__(cls, *_: Any, **declared: Any) -> "Stage[C]":
+        known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(cls)}
+        for name in declared.keys() - known.keys():
+            near = get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]}?" if near else f"Fields: {', '.join(known)}"
+            raise TypeError(f"{cls.__name__} has no field {name}. {hint}")
+        if missing := [name for name, is_needed in known.items() if is_needed and declared and name not in declared]:
+            raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}")
+        return super().__new__(cls)
+
+    def libraries_of(self, config: C) -> tuple[str, ...]:
+        return tuple(value_for(self.libraries, config))
+
+    def resources_of(self, config: C, part_bytes: int) -> Resources | None:
+        """What one task needs, for a part with so many bytes of text; None: it declares nothing."""
+        declared = self.resources(config, part_bytes) if callable(self.resources) else self.resources
+        if declared is not None and not isinstance(declared, Resources):
+            raise BrokenPromise(
+                f"its resources are of type {type(declared).__name__}, not Resources (gristmill.stages.contract)"
+            )
+        return declared
+
+    def config_within(self, config: StageConfig) -> C:
+        """The config of a stage that runs before its step: those fields of the step's that it has."""
+        values = dict(config)
+        return self.config(**{name: values[name] for name in self.config.model_fields})
+
+    # What only some kinds declare; of the others, nothing.
+
+    def reads_of(self, config: C) -> tuple[str, ...]:
+        return ()
+
+    def may_read_of(self, config: C) -> tuple[str, ...]:
+        return ()
+
+    def uses_of(self, config: C) -> tuple[str, ...]:
+        return ()
+
+    def before(self, config: C) -> list[Prerequisite]:
+        return []
+
+    def schema_of(self, config: C) -> pa.Schema:
+        return pa.schema([])
 
 
-@dataclass(frozen=True, slots=True)
-class NameMark:
-    """Marks text in a config as the name of something that must exist; a recipe with another name is refused."""
+@dataclass(frozen=True, kw_only=True)
+class Reader(Stage[C]):
+    """Reads a format: records of files."""
 
-    kind: Literal["language", "code language", "source", "license"]
+    kind = "read"
+    verb = "read"
+
+    read: ReadCall[C]
+    """Opens its files with `piece.open()`, which returns only bytes that were hashed, and in no other way."""
+    splittable: Callable[[str], bool]
+    """Whether reading can start in the middle of a file of that name."""
+    positions: str = "positions of the reader"
+    """What the positions of its records count (bytes of the file, rows), for `gristmill inspect`."""
+    beside: tuple[str, ...] = ()
+    """Reasons of records that are no documents by the nature of the format: not a loss, even of a whole first part."""
+    used: tuple[str, ...] = ()
+    """Reasons of records that later steps use all the same."""
+    markup: bool = False
+    """Whether its documents are pages: their route must then have a step that extracts text."""
+    wanted: Callable[[str, C], bool] | None = None
+    """Whether a file of a folder is read at all, by its name."""
+    other_suffix: Callable[[str, C], str | None] | None = None
+    """The suffix for which an unwanted file is not read, unless the recipe excludes it; a run counts such files."""
+    skipped_folder: Callable[[str, C], str | None] | None = None
+    """The folder whose name keeps an unwanted file from being read."""
+    companions: Callable[[Sequence[str]], Mapping[str, tuple[str, ...]]] | None = None
+    """{name: names of files to look at beside it}; `read` gets them as `companions=`, and they are in the task key."""
 
 
-LanguageName = Annotated[str, NameMark("language")]
-"""A label of the model of the step `language`, in any case."""
-CodeLanguageName = Annotated[str, NameMark("code language")]
-"""A programming language as the reader `code` names it, in any case."""
-SourceName = Annotated[str, NameMark("source")]
-"""A source of the recipe."""
-LicenseName = Annotated[str, NameMark("license")]
-"""An SPDX identifier, or LicenseRef- and a name of one's own."""
+@dataclass(frozen=True, kw_only=True)
+class StepStage(Stage[C]):
+    """What all kinds but a reader declare."""
+
+    uses: Given[tuple[str, ...], C] = ()
+    """Names of earlier steps (fit, asset, sink) whose files the stage gets as `models=`. A map gets those of the route
+    of the documents that it sees, any other kind the same for all of its sources."""
+    prerequisites: Given[Iterable[str | Prerequisite], C] = ()
+    """Modules of stages that run just before this one, each a layer with the module's last name. Their configs have
+    fields of the step's config, so that a change of its other fields does not run them again."""
+
+    def uses_of(self, config: C) -> tuple[str, ...]:
+        return tuple(value_for(self.uses, config))
+
+    def before(self, config: C) -> list[Prerequisite]:
+        """The stages that run just before this one, as parts of it."""
+        found = value_for(self.prerequisites, config)
+        return [Prerequisite(one.rpartition(".")[2], one) if isinstance(one, str) else one for one in found]
 
 
-class ReportMark:
-    """Marks a config field that `warnings` and `explain` read and nothing else: no output depends on it, so it is in no
-    key, and another value runs nothing again.
+@dataclass(frozen=True, kw_only=True)
+class DocumentStage(StepStage[C]):
+    """What kinds declare that read documents."""
+
+    reads: Given[tuple[str, ...], C]
+    """Columns that it needs."""
+    may_read: Given[tuple[str, ...], C] = ()
+    """Columns that it gets, after those of `reads`, on routes where an earlier step writes them."""
+    only_kept: bool = False
+    """Whether it sees only rows that no earlier step dropped."""
+
+    def reads_of(self, config: C) -> tuple[str, ...]:
+        return tuple(value_for(self.reads, config))
+
+    def may_read_of(self, config: C) -> tuple[str, ...]:
+        needed = self.reads_of(config)
+        return tuple(name for name in value_for(self.may_read, config) if name not in needed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerStage(DocumentStage[C]):
+    """What kinds declare that write columns, aligned with the documents."""
+
+    schema: Given[pa.Schema, C]
+    """The columns that it writes. Those that documents have (`text`, `url`, `drop`) have their type."""
+    judges: bool = True
+    """Whether its `drop` takes documents out of the corpus."""
+    setup: SetupCall[C] | None = None
+    """Called once in each worker. What it returns or yields is given to `apply` or `emit` as `loaded=`; what comes
+    after a `yield` runs when the worker ends."""
+    highlights: Callable[[pa.RecordBatch, C], Sequence[Match]] | None = None
+    """Finds again what the stage acted on, for `gristmill audit`, in bytes of the text before the step. The batch has
+    that `text`, `language.label` where it is known, and what the stage wrote. Such a stage counts under `found` in its
+    metrics: {type: {source: {language: documents}}}."""
+    matched: tuple[str, ...] = ()
+    """Columns that hold something where the stage acted on a row without dropping it, for `gristmill audit`."""
+    exceptions: Callable[[C, str], Mapping[str, OtherSetting]] | None = None
+    """Those for whom another setting decides in place of the one at a path; `gristmill whatif` says so."""
+    for_all_languages: Callable[[C], Sequence[str]] | None = None
+    """Settings that replace built-in ones for other languages; `gristmill whatif` says so."""
+    trained: Literal["classifiers", "language_models"] | None = None
+    """The field of a recipe's `quality` whose models it can use."""
+
+    def schema_of(self, config: C) -> pa.Schema:
+        return value_for(self.schema, config)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map(LayerStage[C]):
+    """Adds columns to each row."""
+
+    kind = "map"
+    verb = "apply"
+
+    apply: BatchCall[C]
+    """One row of `schema` for each row of the batch."""
+    metrics: Callable[[pa.RecordBatch, pa.RecordBatch, C], Counts] | None = None
+    """Counts of a batch and its answers, for `warnings` and reports."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange(LayerStage[C]):
+    """Compares rows: sends records to keys, sees all records of a key, answers to rows. Its metrics have `sources`: the
+    rows that each source sent and lost.
     """
 
+    kind = "exchange"
+    verb = "reduce"
 
-def fields_of_output(config: StageConfig) -> set[str]:
-    """The fields of a config that an output may depend on."""
-    kind = type(config)
-    return {
-        name for name, field in kind.model_fields.items() if not any(isinstance(m, ReportMark) for m in field.metadata)
-    }
+    record_schema: pa.Schema
+    """What travels, without `key`, `row` and `part`, which every record has."""
+    emit: BatchCall[C]
+    """Records with `key` (uint64, a hash: where it goes) and `row` (index in the batch); any number for a row."""
+    reduce: RoundCall[C]
+    """The last round: sorted records, all of a key at once, to a table with `part` and `row` as they came, and with
+    `schema`. Any round may return counts as well, which are summed over all calls."""
+    rounds: Mapping[str, RoundCall[C]] = field(default_factory=dict)
+    """Rounds that run before `reduce`, in order: they return records with a new `key`. The name is in the task key."""
+    summaries: Mapping[str, SummaryCall[C]] = field(default_factory=dict)
+    """By the name of a round: describes a piece of a key that is too large for memory in a few rows. The round gets the
+    rows of all other pieces as `others=`. Without one a key is given whole."""
+    tally: Callable[[pa.RecordBatch, pa.RecordBatch, C], Counts] | None = None
+    """Counts of a batch and its records, summed over all documents for `totals`."""
+    totals: Callable[[dict[str, Any], C], Mapping[str, Any]] | None = None
+    """A JSON object made of these counts, for every round as `totals=`. It is in their task keys: say what changes an
+    answer, and no more."""
+    memory_field: str | None = None
+    """The setting that makes a task need less memory, named when it runs out."""
+
+    @property
+    def all_rounds(self) -> dict[str, RoundCall[C]]:
+        return {**self.rounds, "reduce": self.reduce}
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of one input file: the records whose position lies in [start, stop)."""
+@dataclass(frozen=True, kw_only=True)
+class Fit(DocumentStage[C]):
+    """Trains a model file on documents."""
 
-    uri: str
-    """Where the file is, for people; without `place` also for whoever opens it."""
-    name: str
-    """The file's path below its source's root: survives a move of the data; the reader uses it for suffixes."""
-    start: int = 0
-    stop: int | None = None
-    """None: to the end of the file."""
-    place: Place | None = None
-    """The file as it was found."""
-    content: Content | None = None
-    """What the file held when it was hashed; None: take it as it is."""
+    kind = "fit"
+    verb = "fit"
 
-    def open(self) -> IO[bytes]:
-        """The file, from its start. What is read of it is what was hashed, or InputChanged is raised."""
-        place = self.place or place_of(self.uri)
-        return place.open() if self.content is None else open_checked(place, self.content, self.uri)
+    fit: FitCall[C]
+    """Writes the file at the path and returns counts."""
+    suffix: str = "model"
+    """The suffix of its file in the store."""
+    memory_field: str | None = None
+    """As of an exchange."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asset(StepStage[C]):
+    """Makes a file of the files that its config names, before any source is read."""
+
+    kind = "asset"
+    verb = "make"
+
+    make: MakeCall[C]
+    """Writes the file at the path and returns counts."""
+    suffix: str = "model"
+    """The suffix of its file in the store."""
+    copies: str | None = None
+    """The field of the config (a File) that the file is a copy of: a plan then knows it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink(DocumentStage[C]):
+    """Writes sets of files. Later steps can use their catalogue: entries, hashes, metrics, facts."""
+
+    kind = "sink"
+    verb = "build"
+
+    counts: str
+    """An earlier map step whose metrics say how much there is."""
+    record_schema: pa.Schema
+    """What travels, without `key`."""
+    layout: LayoutCall[C]
+    """{source: entries}, an entry (a JSON object) for each set of files to be written."""
+    emit: Callable[[pa.RecordBatch, C, Sequence[Entry]], pa.RecordBatch]
+    """Records with `key`: the index of the entry that a record is for."""
+    build: BuildCall[C]
+    """Writes the files of an entry into the folder."""
+    files: Callable[[C], tuple[str, ...]]
+    """Their names."""
+    facts: FactsCall[C]
+    """A JSON object about all sets."""
+    carries_rows: bool = False
+    """Whether `emit` gives `row` too, as in an exchange: records then come to `build` with `part` and `row`."""
+    memory_field: str | None = None
+    """As of an exchange."""
+
+
+AnyStage = Stage[Any]
+KINDS: tuple[type[AnyStage], ...] = (Reader, Map, Exchange, Fit, Asset, Sink)

@@ -18,10 +18,10 @@ from gristmill.errors import UserError
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import jaccard, shingle_sets
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.url_parts import Config as UrlConfig
 from gristmill.stages.dedup.url_parts import hosts_of, normal_forms, plain_urls
 from gristmill.stages.select.index import NGRAM
+from gristmill.stages.shared.keep_order import fixed_bytes
 
 Array = np.ndarray[Any, Any]
 Hit = tuple[int, str, float | None]
@@ -46,10 +46,7 @@ def match_ids(asked: Sequence[str]) -> Match:
     """Ids in hexadecimal, or how they begin."""
     for text in asked:
         if not re.fullmatch("[0-9a-f]{1,32}", text):
-            raise UserError(
-                f"{text} is not an id, so no document has it. Give up to 32 hexadecimal digits, as gristmill inspect "
-                "shows them."
-            )
+            raise UserError(f"{text} is not an id, so no document has it. Give up to 32 hexadecimal digits.")
 
     whole = {bytes.fromhex(one): one for one in asked if len(one) == 32}
     short = [one for one in asked if len(one) < 32]

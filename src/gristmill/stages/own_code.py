@@ -15,6 +15,7 @@ import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -27,7 +28,7 @@ from typing import Any
 
 from gristmill.errors import UserError
 from gristmill.places import open_path, shown
-from gristmill.stages.own_function import make_stage
+from gristmill.stages.own_function import function_stage
 
 OF = ":"
 """Between a module and the function of it that is a step: `words:long_enough` is the name of that step's module."""
@@ -112,13 +113,10 @@ def _without_resources(code: Code) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for source in code.values():
         tree, lines = _parse(source), [b"", *source.text.splitlines(keepends=True)]
-        for node in reversed(tree.body):
-            name = getattr(node, "name", "") or getattr(getattr(node, "targets", [None])[0], "id", "")
-            if name in ("RESOURCES", "resources"):
-                tree.body.remove(node)
-                end = lines[node.end_lineno or 0][node.end_col_offset or 0 :]
-                lines[node.lineno : (node.end_lineno or 0) + 1] = [lines[node.lineno][: node.col_offset] + end]
-                found[source.file] = b"".join(lines)
+        for node in _taken_out(tree):
+            end = lines[node.end_lineno or 0][node.end_col_offset or 0 :]
+            lines[node.lineno : (node.end_lineno or 0) + 1] = [lines[node.lineno][: node.col_offset] + end]
+            found[source.file] = b"".join(lines)
         if any(
             name in ("RESOURCES", "resources")
             for node in ast.walk(tree)
@@ -128,14 +126,33 @@ def _without_resources(code: Code) -> dict[str, bytes]:
     return found
 
 
+def _taken_out(tree: ast.Module) -> list[ast.stmt | ast.keyword]:
+    """Takes the declarations of resources out of a module: its own names, and `STAGE = Map(resources=...)`. The last
+    comes first.
+    """
+    taken: list[ast.stmt | ast.keyword] = []
+    for node in reversed(tree.body):
+        match node:
+            case ast.FunctionDef(name="resources") | ast.Assign(targets=[ast.Name(id="RESOURCES" | "resources")]):
+                tree.body.remove(node)
+                taken.append(node)
+            case ast.Assign(targets=[ast.Name(id="STAGE")], value=ast.Call() as call):
+                taken += [one for one in call.keywords if one.arg == "resources"]
+                call.keywords = [one for one in call.keywords if one.arg != "resources"]
+    return taken
+
+
 def names_beside(folder: str) -> list[str]:
     """Modules that lie beside a recipe."""
     return sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{glob.escape(folder)}/*.py"))
 
 
 def verbs_in(source: SourceFile) -> set[str]:
-    """The functions that a module defines, told without running it."""
-    return {node.name for node in _parse(source).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    """The functions that a module defines, and STAGE where it declares one, told without running it."""
+    body = _parse(source).body
+    found = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    return found | {one.id for one in targets if isinstance(one, ast.Name) and one.id == "STAGE"}
 
 
 def _root_of(top: str, folder: str, among_libraries: bool) -> str | None:
@@ -235,7 +252,10 @@ class _FunctionLoader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         home, _, name = module.__name__.rpartition(OF)
-        make_stage(module, getattr(importlib.import_module(home), name))
+        function = vars(importlib.import_module(home))[name]
+        stage = function_stage(module.__name__, function)
+        module.__doc__ = inspect.getdoc(function) or f"A filter: {name} of {home}."
+        vars(module).update(STAGE=stage, Config=stage.config)  # a worker finds the class of a config by its module
 
 
 class _Finder(importlib.abc.MetaPathFinder):

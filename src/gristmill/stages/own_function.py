@@ -12,7 +12,6 @@ called for documents that no earlier step dropped, for each by itself.
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -21,7 +20,7 @@ from pydantic import create_model
 
 from gristmill.counted import counted
 from gristmill.errors import BrokenPromise
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
 Function = Callable[..., Any]
 
@@ -53,13 +52,12 @@ def faults_of_function(function: Any) -> list[str]:
     return faults
 
 
-def make_stage(module: ModuleType, function: Function) -> None:
-    """Give a module what the contract asks for."""
+def function_stage(module: str, function: Function) -> Map[StageConfig]:
+    """A function as a stage; `module` is the name of the one that shall hold its config."""
     columns, returns = _columns(function), _returns(function)
-    config_class = _config_of(function, module.__name__)
 
     def apply(batch: pa.RecordBatch, config: StageConfig) -> pa.RecordBatch:
-        settings = {name: getattr(config, name) for name in config_class.model_fields}
+        settings = dict(config)
         rows = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
         reasons = [_reason(function, dict(zip(columns, row, strict=True)), settings, returns) for row in rows]
         return pa.RecordBatch.from_arrays([pa.array(reasons, pa.string())], schema=SCHEMA)
@@ -75,13 +73,12 @@ def make_stage(module: ModuleType, function: Function) -> None:
             "should"
         ]
 
-    module.__doc__ = inspect.getdoc(function) or f"A filter: {function.__name__} of {function.__module__}."
-    vars(module).update(
-        VERSION=1,  # its code is in the key
-        READS=columns,
-        SCHEMA=SCHEMA,
-        ONLY_KEPT=True,
-        Config=config_class,
+    return Map(
+        version=1,  # its code is in the key
+        config=_config_of(function, module),
+        reads=columns,
+        schema=SCHEMA,
+        only_kept=True,
         apply=apply,
         metrics=metrics,
         warnings=warnings,

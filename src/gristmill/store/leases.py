@@ -14,12 +14,14 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from gristmill.errors import UserError
+from gristmill.hints import hint, option
+from gristmill.log import WARNING, Note
 from gristmill.objects.patience import Unreachable
 from gristmill.processes import name_of_self, runs
 from gristmill.store.faults import Unwritable
@@ -66,8 +68,8 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
         why = error.why if isinstance(error, Unwritable | Unreachable) else error
         raise Unwritable(
             f"The store {store.uri} cannot be written ({why}). Nothing was run, and nothing removed. Looking needs no "
-            "writing: gristmill status, funnel, inspect. To run, give a folder that you may write with `store:` in the "
-            "recipe or --store.",
+            f"writing: {hint('look')}. To run, give a folder that you may write with `store:` in the "
+            f"recipe or {option('store')}.",
             str(why),
             isinstance(error, Unwritable) and error.is_full,
         ) from None
@@ -100,12 +102,12 @@ def holders(store: Store, but: Lease | None = None) -> list[Lease]:
     return found
 
 
-def await_collection(store: Store, lease: Lease, note: Callable[[str], None]) -> None:
+def await_collection(store: Store, lease: Lease, note: Note) -> None:
     """Garbage collection decides what nothing needs while nobody else uses the store, so others let it end first."""
     told = False
     while any(other.purpose == "gc" for other in holders(store, but=lease)):
         if not told:
-            note(f"the store {store.uri} is being cleaned by `gristmill gc`; waiting for its end")
+            note(f"the store {store.uri} is being cleaned by `gristmill gc`; waiting for its end", WARNING)
         told = True
         time.sleep(TURN_SECONDS)
 

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.places import local_path, system_of
 from gristmill.processes import name_of_self
 from gristmill.store.disk import DiskFiles
@@ -240,7 +241,7 @@ class Store:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             return UserError(
                 f"Part {part.hash[:12]} of {self.uri} cannot be read now: {error}. What is finished is kept. "
-                "Allow more open files (ulimit -n) or memory, or use fewer --workers, and run again to go on."
+                "Allow more open files (ulimit -n) or memory, or use fewer workers, and run again to go on."
             )
         return CorruptPart(part.hash, f"cannot be read ({error})")
 
@@ -313,7 +314,7 @@ class Store:
         except OSError as error:
             raise UserError(
                 f"The store {self.uri} cannot be read: {error}. Nothing was run. "
-                "Give a folder that you may read and write with `store:` in the recipe or --store."
+                f"Give a folder that you may read and write with `store:` in the recipe or {option('store')}."
             ) from None
 
     def read_json(self, name: str) -> Any | None:

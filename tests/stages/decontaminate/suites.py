@@ -11,7 +11,6 @@ from gristmill.stages.decontaminate import decontaminate
 from gristmill.stages.decontaminate.decontaminate import Config
 from gristmill.stages.decontaminate.matching import findings
 from gristmill.stages.decontaminate.matching.index import open_index
-from gristmill.stages.stage_interface import kind_of
 
 SYLLABLES = ["ka", "lo", "mi", "ren", "tu", "sa", "vel", "no", "pri", "dan"]
 
@@ -51,7 +50,7 @@ class Step:
         parts = [_part(texts[low:high]) for low, high in itertools.pairwise(bounds) if high > low]
         found = {}
         for stage, config, name in stages_of(decontaminate, self.config):
-            if kind_of(stage) == "asset":
+            if stage.STAGE.kind == "asset":
                 continue
             layers, counts = run_stage(stage, config, parts, self.models, **ways)
             found |= counts

@@ -13,10 +13,10 @@ import pytest
 import zstandard
 
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite import archive as suite_archive
 from gristmill.stages.decontaminate.suite import files as suite_files
 from gristmill.stages.decontaminate.suite.files import matcher
 from gristmill.stages.decontaminate.suite.suite import Protection, digest_of, pin_suite, read_suite, read_with_counts
+from gristmill.stages.reading import archive as suite_archive
 
 ITEMS = [{"q": f"How many sacks are {n} sacks and one more?", "a": str(n + 1)} for n in range(12)]
 

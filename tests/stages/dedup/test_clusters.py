@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gristmill.engine.work.shuffle import cut
 from gristmill.stages.dedup import clusters
-from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, RANK_BYTES
+from gristmill.stages.shared.keep_order import ID_BYTES, RANK, RANK_BYTES
 
 
 def rank(number):

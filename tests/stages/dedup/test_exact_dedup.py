@@ -14,7 +14,7 @@ from exchanged import carry_out
 from gristmill.kernels.dedup.keepers import keepers
 from gristmill.stages.dedup import exact_dedup
 from gristmill.stages.dedup.exact_dedup import Config
-from gristmill.stages.dedup.keep_order import KeepOrder, ranks
+from gristmill.stages.shared.keep_order import KeepOrder, ranks
 
 documents = st.lists(
     st.fixed_dictionaries(

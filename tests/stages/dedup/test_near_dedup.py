@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from exchanged import one_round, run_step
 from gristmill.stages.dedup import near_candidates, near_dedup
-from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.dedup.near_dedup import Config
-from gristmill.stages.dedup.s_curve import curve_in_short, curve_lines, halfway, probability
+from gristmill.stages.shared.keep_order import KeepOrder
+from gristmill.stages.shared.s_curve import curve_in_short, curve_lines, halfway, probability
 
 WORDS = [f"{a}{b}" for a in ("mill", "corn", "stone", "sieve", "wheel", "sack", "dust") for b in "abcdefghijklmnop"]
 

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from exchanged import run_stage
 from gristmill.query.documents.documents import rows
 from gristmill.stages.dedup import substring_blocks, substring_dedup, substring_spans
-from gristmill.stages.dedup.keep_order import KeepOrder
-from gristmill.stages.stage_interface import part_config
+from gristmill.stages.shared.keep_order import KeepOrder
 
 LETTERS = random.Random(1)
 
@@ -53,7 +52,7 @@ def batch_of(documents: list[dict]) -> pa.RecordBatch:
 def find(batches: list[list[dict]], config: substring_spans.Config, **ways) -> tuple[dict, dict]:
     """The spans of each document that has some, by doc_id, and the counts: an exchange in one process."""
     parts = [pa.Table.from_batches([batch_of(documents)]) for documents in batches]
-    blocks, _ = run_stage(substring_blocks, part_config(substring_blocks, config), parts, **ways)
+    blocks, _ = run_stage(substring_blocks, substring_blocks.STAGE.config_within(config), parts, **ways)
     parts = [
         part.append_column("substring_blocks.block", layer["block"]) for part, layer in zip(parts, blocks, strict=True)
     ]
@@ -151,7 +150,7 @@ def test_pages_of_a_host_meet_in_one_block_and_documents_are_spread(block):
     pages = [document(text, str(n), url=f"http://{'WWW' if n % 2 else 'www'}.site.example/{n}") for n in range(40)]
     others = [document(text, f"other {n}") for n in range(40)]
     config = substring_spans.Config(block=block, block_bytes=24_000 if block == "host" else 800)
-    blocks, _ = blocks_of(pages + others, part_config(substring_blocks, config))
+    blocks, _ = blocks_of(pages + others, substring_blocks.STAGE.config_within(config))
     assert (len(set(blocks[:40])) == 1) == (block == "host")
     assert len(set(blocks[40:])) == 2 if block == "host" else len(set(blocks[40:])) > 20
     assert len(find([pages + others], config, bits=6)[0]) == 80 - len(set(blocks)), "one stays in each block"

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from exchanged import carry_out
 from gristmill.stages.dedup import url_dedup, url_parts
-from gristmill.stages.dedup.keep_order import KeepOrder
 from gristmill.stages.dedup.url_dedup import Config
+from gristmill.stages.shared.keep_order import KeepOrder
 
 
 def parts_of(urls, **fields):

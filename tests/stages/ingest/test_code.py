@@ -148,23 +148,23 @@ def test_prose_translations_and_unknown_languages_are_not_code(tmp_path):
 def test_binary_files_are_left_out_by_their_names():
     """They are counted by suffix and are no warning: every project has pictures."""
     names = ["logo.PNG", "locale/de.mo", "lib.so"]
-    assert not any(code.WANTED(name, code.Config()) for name in names)
-    assert {code.OTHER_SUFFIX(name, code.Config()) for name in names} == {None}
-    assert code.OTHER_SUFFIX("rows.csv.gz", code.Config()) == ".csv"
+    assert not any(code.wanted(name, code.Config()) for name in names)
+    assert {code.other_suffix(name, code.Config()) for name in names} == {None}
+    assert code.other_suffix("rows.csv.gz", code.Config()) == ".csv"
 
 
 def test_dependencies_and_version_control_are_left_out():
     """Folders of dependencies are not wanted unless the recipe says so; those of version control never are."""
     unwanted = ["node_modules/a.js", "x/vendor/b.go", "dist/c.js"]
     config = code.Config()
-    assert not any(code.WANTED(name, config) for name in [*unwanted, ".git/config", "x/.hg/y"])
+    assert not any(code.wanted(name, config) for name in [*unwanted, ".git/config", "x/.hg/y"])
     assert all(
-        code.WANTED(name, config) for name in ["a.js", "build/make.py", "x/vendor.go", ".github/ci.yml", "bin/x"]
+        code.wanted(name, config) for name in ["a.js", "build/make.py", "x/vendor.go", ".github/ci.yml", "bin/x"]
     )
     everything = code.Config(skip_dirs=())
-    assert all(code.WANTED(name, everything) for name in unwanted)
-    assert not code.WANTED("x/.git/config", everything)
-    assert not code.SPLITTABLE("a.py")
+    assert all(code.wanted(name, everything) for name in unwanted)
+    assert not code.wanted("x/.git/config", everything)
+    assert not code.splittable("a.py")
 
 
 def test_python_library_reads_as_python(tmp_path):

@@ -64,7 +64,7 @@ def test_the_suffix_says_which_files_are_pages():
     """In any case, packed or not; version control and other files are left."""
     wanted = ["a.html", "b/A.HTM", "c.xhtml.gz"]
     names = [*wanted, "a.txt", "html", ".git/a.html", "a.xml"]
-    assert [name for name in names if html_files.WANTED(name, html_files.Config())] == wanted
+    assert [name for name in names if html_files.STAGE.wanted(name, html_files.Config())] == wanted
 
 
 def test_the_text_reader_refuses_the_suffixes_of_pages():

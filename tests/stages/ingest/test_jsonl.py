@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl
-from gristmill.stages.ingest.timestamps import microseconds
 from gristmill.stages.reading import decompress
+from gristmill.stages.reading.timestamps import microseconds
 
 
 def zstd(data, **options):
@@ -394,8 +394,8 @@ def test_files_are_opened_through_fsspec():
 
 def test_only_plain_names_are_splittable():
     """The planner may cut plain files, not compressed ones."""
-    assert jsonl.SPLITTABLE("a/b.jsonl")
-    assert not any(map(jsonl.SPLITTABLE, ["a.jsonl.gz", "a.jsonl.ZST", "a.bz2", "a.json.xz"]))
+    assert jsonl.splittable("a/b.jsonl")
+    assert not any(map(jsonl.splittable, ["a.jsonl.gz", "a.jsonl.ZST", "a.bz2", "a.json.xz"]))
 
 
 MOMENT = int(datetime(2013, 5, 18, 5, 54, 0, tzinfo=UTC).timestamp()) * 1_000_000

@@ -161,7 +161,7 @@ def test_damaged_utf8_is_not_taken_for_latin1(data):
 def test_wanted_files_are_chosen_by_ending():
     """Endings count in any case, below a compression's own; folders of version control never count."""
     config = text.Config()
-    assert all(text.WANTED(name, config) for name in ("a.txt", "b/C.MD", "d.rst.gz", ".hidden/e.txt"))
-    assert not any(text.WANTED(name, config) for name in ("a.py", "txt", "b.gz", ".git/a.txt", "x/.svn/b/c.md"))
-    assert text.WANTED("b/README", text.Config(suffixes=("",)))
-    assert not text.SPLITTABLE("a.txt")
+    assert all(text.wanted(name, config) for name in ("a.txt", "b/C.MD", "d.rst.gz", ".hidden/e.txt"))
+    assert not any(text.wanted(name, config) for name in ("a.py", "txt", "b.gz", ".git/a.txt", "x/.svn/b/c.md"))
+    assert text.wanted("b/README", text.Config(suffixes=("",)))
+    assert not text.splittable("a.txt")

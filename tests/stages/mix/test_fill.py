@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from gristmill.stages.contract import Count, parse_count
+from gristmill.stages.config_types import parse_count
+from gristmill.stages.contract import Count
 from gristmill.stages.mix.fill import apportion, fill
 from gristmill.stages.mix.numbers import exact, root
 

@@ -111,9 +111,9 @@ def test_nothing_is_told_where_all_is_as_asked(tmp_path):
             ["nothing of wiki/A", "less than a sample", "Ask for more"],
         ),
         ({"tokens": 1}, ["mix.tokens is 1, less than a sample for each of 2 phases", "are drawn"]),
-        ({"sources": {**SOURCES, "wiki": "web"}}, ["the domain reference has nothing to draw", "gristmill funnel"]),
+        ({"sources": {**SOURCES, "wiki": "web"}}, ["the domain reference has nothing to draw", "corpus.funnel()"]),
         ({"max_epochs": {"wiki/B": 2}}, ["no document is in the group wiki/B", "Groups: crawl/A"]),
-        ({"sources": {**SOURCES, "zine": "web"}}, ["no document of the source zine", "gristmill funnel"]),
+        ({"sources": {**SOURCES, "zine": "web"}}, ["no document of the source zine", "corpus.funnel()"]),
         ({"upsample": {"wiki": 2}}, ["upsample.wiki changes nothing", "only source of the domain reference"]),
     ],
 )

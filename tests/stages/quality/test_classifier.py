@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from gristmill.errors import UserError
 from gristmill.stages.quality import classifier, classifier_of_files
-from gristmill.stages.quality.classifier import Config, Options, Side, counts_of, warnings
+from gristmill.stages.quality.classifier import Config, counts_of, warnings
+from gristmill.stages.quality.classifier_config import Options, Side
 from gristmill.stages.quality.classifier_examples import SCHEMA, clean, hold_out
 from gristmill.stages.quality.classifier_file import read_report
 from gristmill.stages.quality.classifier_report import area

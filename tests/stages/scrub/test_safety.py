@@ -15,7 +15,6 @@ from tests.stages.select.test_gate import SPELLINGS
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores, term_lists
 from gristmill.stages.shared import fasttext_model
-from gristmill.stages.stage_interface import may_read_of, part_config, reads_of
 
 HERE = Path(__file__).parent
 MODEL = str(HERE / "toxic.bin")
@@ -51,8 +50,8 @@ def run(documents: list[dict], with_language: bool = True, **settings):
     layers: dict = {}
     batches = {}
     for module in (safety_hashes, safety_scores, safety):
-        own = config if module is safety else part_config(module, config)
-        names = [*reads_of(module, own), *(may_read_of(module, own) if with_language else ())]
+        own = config if module is safety else module.STAGE.config_within(config)
+        names = [*module.STAGE.reads_of(own), *(module.STAGE.may_read_of(own) if with_language else ())]
         batch = pa.RecordBatch.from_arrays([column(name, documents, layers) for name in names], names=names)
         name = module.__name__.rpartition(".")[2]
         layers[name], batches[name] = module.apply(batch, own), batch
@@ -242,7 +241,7 @@ def test_any_slice_gives_the_same_rows(folder):
     lists = folder(en="damn\nbad word", all="calm")
     documents = [{"label": ["en", "de", None][n % 3], "text": "damn calm bad word " * n} for n in range(9)]
     _, batches, config = run(documents, terms=lists, toxicity=MODEL)
-    batch, own = batches["safety_scores"], part_config(safety_scores, config)
+    batch, own = batches["safety_scores"], safety_scores.STAGE.config_within(config)
     whole = safety_scores.apply(batch, own)
     for start, size in [(0, 1), (3, 5), (8, 1), (4, 0)]:
         assert safety_scores.apply(batch.slice(start, size), own).equals(whole.slice(start, size))

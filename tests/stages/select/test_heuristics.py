@@ -15,7 +15,8 @@ from gristmill.stages.measure import code_signals, signals
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.select import heuristics
 from gristmill.stages.select.heuristics import SETS, Config, apply, groups, may_read, metrics, reads, warnings
-from gristmill.stages.select.verdicts import reasons_of
+from gristmill.stages.select.rules import gopher_quality
+from gristmill.stages.shared.verdicts import reasons_of
 
 ALL = ("gopher_repetition", "gopher_quality", "c4", "fineweb", "code")
 NAMES = ("en", "de", "ZH", None)
@@ -65,12 +66,12 @@ def failures(config: Config, row: dict[str, Any]) -> list[str]:
     found = []
     for name in config.rules:
         own = getattr(config, name)
-        language = row[SETS[name].LANGUAGE]
+        language = row[SETS[name].language]
         for rule in SETS[name].rules(own):
             threshold = getattr(own, rule.threshold)
             if threshold == type(own).model_fields[rule.threshold].default and (language or "en").lower() != "en":
                 for key in ("*", str(language).lower()):
-                    threshold = SETS[name].LANGUAGES.get(key, {}).get(rule.threshold, threshold)
+                    threshold = SETS[name].languages.get(key, {}).get(rule.threshold, threshold)
             said = [
                 (own.by_language, language and language.lower()),
                 (getattr(own, "by_extension", {}), row["code_signals.extension"]),
@@ -168,7 +169,7 @@ def test_detail_names_value_and_threshold() -> None:
         one.update(row, **{"signals.words": 12 + number, "signals.stop_words": 1, "signals.xml_header": True})
         one.update({"language.label": ("en", "zh", "en")[number], "source": "cc"})
     made = pa.RecordBatch.from_pylist(batch, documents(1).schema)
-    only = dict.fromkeys(SETS["gopher_quality"].Thresholds.model_fields)
+    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
     quality = {**only, "min_words": 50, "by_language": {"zh": {"min_words": 20}}}
     assert apply(made, Config.model_validate({"gopher_quality": quality}))["detail"].to_pylist() == [
         "words = 12 < 50",
@@ -197,7 +198,7 @@ def test_detail_names_value_and_threshold() -> None:
 @pytest.mark.parametrize("threshold", [1e15, 1e300, 1.7976931348623157e308])
 def test_a_threshold_too_large_to_be_rounded_is_shown_as_it_is(threshold: float) -> None:
     """The task ended with an overflow, over the words of a verdict."""
-    only = dict.fromkeys(SETS["gopher_quality"].Thresholds.model_fields)
+    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
     config = Config.model_validate({"gopher_quality": {**only, "min_mean_word_chars": threshold}})
     details = apply(documents(20, missing=0), config)["detail"].drop_null().to_pylist()
     assert details
@@ -232,7 +233,7 @@ def test_a_config_survives_its_dump() -> None:
 
 def test_reads_are_those_of_the_rules_that_are_on() -> None:
     """A threshold that is off asks for no column; languages are read only where a rule has exceptions by language."""
-    only = dict.fromkeys(SETS["gopher_quality"].Thresholds.model_fields)
+    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
     one = Config.model_validate({"gopher_quality": {**only, "min_stop_words": 1}})
     assert reads(one) == ("signals.stop_words", "source", "snapshot", "text_bytes")
     idle = {**only, "min_stop_words": 1, "by_language": {"de": {"min_words": None}}}

@@ -118,7 +118,7 @@ def test_a_rule_that_takes_a_language_is_told_with_its_share():
     for words in (
         "web/heuristics took 83 of 85 documents in de (98%) for too_few_stop_words",
         "by_language",
-        "inspect",
+        "corpus.documents(reasons=",
     ):
         assert words in told[0]
     assert found["languages"]["de"] == {
@@ -140,7 +140,7 @@ def test_rules_that_take_a_source_together_are_told():
     taken = ["too_few_words"] * 30 + ["too_few_stop_words"] * 40 + ["too_many_bullets"] * 20 + [None] * 10
     [told] = ended([(None, (None, None, reason)) for reason in taken])[1]
     assert "took 90 of 100 documents of this source (90%) for too_few_stop_words and other reasons" in told
-    assert "gristmill inspect RECIPE --reason too_few_stop_words)" in told
+    assert "corpus.documents(reasons=['too_few_stop_words']))" in told
 
 
 def test_nearly_all_is_not_told_as_all():

@@ -8,7 +8,6 @@ import pytest
 
 from gristmill.stages.shards import shard_groups
 from gristmill.stages.shards.shard_groups import Config, group_name, parts_of
-from gristmill.stages.stage_interface import reads_of
 
 
 def batch_of(config, **columns):
@@ -18,7 +17,7 @@ def batch_of(config, **columns):
         "tokens.tokens": pa.array([10] * rows, pa.int64()),
         **{name.replace("__", "."): pa.array(values) for name, values in columns.items()},
     }
-    names = reads_of(shard_groups, config)
+    names = shard_groups.STAGE.reads_of(config)
     return pa.RecordBatch.from_arrays([known[name] for name in names], names=list(names))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
-from gristmill.stages.contract import fields_of_output
+from gristmill.stages.config_types import fields_of_output
 from gristmill.stages.matches import content_hash, shingles_of
 from gristmill.stages.select.index import sketches
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets

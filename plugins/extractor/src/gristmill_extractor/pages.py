@@ -279,7 +279,7 @@ def _config_of(seen: Seen, source: str) -> tuple[extract.Config, tuple[str, ...]
     if not steps:
         return extract.Config(), (f"{source} has no step {STEP}; this is what it would do without settings",)
     step = steps[0]
-    config = step.config if isinstance(step, Node) else recorded_config(seen, step, extract)
+    config = step.config if isinstance(step, Node) else recorded_config(seen, step, extract.STAGE)
     if not isinstance(config, extract.Config):
         raise UserError(f"The settings of {step.id} are not kept with the run, so nothing is shown. Give the recipe.")
     if config.tool == "gristmill":

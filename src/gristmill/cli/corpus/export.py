@@ -12,7 +12,7 @@ from gristmill.counted import counted
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query.export.export import FILE_BYTES, FORMATS, export
-from gristmill.stages.contract import parse_bytes
+from gristmill.stages.config_types import parse_bytes
 
 EXAMPLE = "Example: gristmill export recipes/demo.yaml --out demo-dataset"
 

@@ -76,6 +76,6 @@ def open_version(typed: Sequence[str], store: str | None) -> tuple[Place, Versio
     return place, find_version(place.store, name, place.recipe), name
 
 
-def tell(message: str) -> None:
+def tell(message: str, _level: int = 0, /) -> None:
     """Beside the answer."""
     console(stderr=True).print(words((message, "dim")))

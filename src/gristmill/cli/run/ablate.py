@@ -16,7 +16,7 @@ from gristmill.errors import UserError
 from gristmill.proxy.verdict import OVERALL, Task
 from gristmill.query.ablation.ablation import MOST_SEEDS, SETUPS, Ablation, Result, Side, looks_of
 from gristmill.recipe.checks.locations import locate_store
-from gristmill.stages.contract import parse_count
+from gristmill.stages.config_types import parse_count
 from gristmill.store.store import Store
 
 EXAMPLE = "Example: gristmill ablate old.yaml new.yaml --suite evals --gate"

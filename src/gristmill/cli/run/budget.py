@@ -11,7 +11,7 @@ from gristmill.counted import counted
 from gristmill.engine.publish.folder import FOLDER, LATEST
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
-from gristmill.stages.contract import parse_count
+from gristmill.stages.config_types import parse_count
 from gristmill.stages.mix.continued import read_manifest
 from gristmill.stages.mix.options import MAX_EPOCHS
 

@@ -15,7 +15,7 @@ from gristmill.query.sizing.disk import free_bytes
 from gristmill.query.sizing.limits import Prices, bill, busy_share, duration, faults
 from gristmill.query.sizing.measured import Measured, last_measured
 from gristmill.query.sizing.sizing import Cluster, Sizing, size_up
-from gristmill.stages.contract import parse_bytes, parse_count
+from gristmill.stages.config_types import parse_bytes, parse_count
 
 MOST_NODES, MOST_CORES = 1_000_000, 4096
 

@@ -11,7 +11,7 @@ from gristmill.cli.look.funnel import show_funnel
 from gristmill.cli.run.language_table import languages
 from gristmill.cli.run.mix_table import mix_table, mix_totals
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
-from gristmill.cli.shared.screen import print_paragraph
+from gristmill.cli.shared.screen import print_paragraph, warn
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
 from gristmill.counted import counted, percent
 from gristmill.engine.asked import check_executor, refuse_warnings
@@ -55,7 +55,7 @@ def command(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Also show the funnel, languages, unread records and the mixture."),
+        typer.Option("--verbose", "-v", help="Show more: the funnel, languages, unread records, the mixture, tasks."),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -71,16 +71,16 @@ def command(
         for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)
         run = mill.run(workers, bars, retry_crashed, tag)
-    shown = len(bars.notes)
     record = run.ended
     named = as_typed(mill.recipe, store)
     warnings = find_warnings(run, named)
     if json:
-        bars.notes.extend(f"WARNING: {warning}" for warning in warnings)
-        if not mill.store.is_shared:
-            bars.notes.append(_store_is_gone(mill.store.uri))
-        for note in bars.notes[shown:]:
+        for warning in warnings:
+            warn(warning)
+        gone = [] if mill.store.is_shared else [_store_is_gone(mill.store.uri)]
+        for note in gone:
             print_paragraph(note, stderr=True)
+        bars.notes += [*(f"WARNING: {warning}" for warning in warnings), *gone]
         print_json(
             {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
         )
@@ -97,7 +97,7 @@ def command(
         if not verbose and mill.store.is_shared and funnels(run):
             print_paragraph(f"What was dropped, and why: gristmill funnel {named}")
         for warning in warnings:
-            print_paragraph(f"WARNING: {warning}", stderr=True)
+            warn(warning)
     refuse_warnings(mill.recipe, warnings)
 
 

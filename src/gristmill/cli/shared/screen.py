@@ -1,4 +1,4 @@
-"""The one way from the commands to a terminal or a pipe. Nothing else in the project prints.
+"""The one way from the commands and the log to a terminal or a pipe. Nothing else in the project prints.
 
 Nothing here reads markup: a `[red]` or `:smile:` in a text is those characters. Styles are given beside the words
 that they are for (`words`). Whatever is laid out is made printable first, so that widths are right, and again when it
@@ -7,13 +7,15 @@ later. The exception is `write_bytes`, for a command whose purpose is the bytes.
 """
 
 import json
+import logging
 import numbers
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import IO, Any, cast
 
 from rich.cells import cell_len
@@ -21,6 +23,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from gristmill.log import INFO, ROOT, WARNING
 from gristmill.printable import (
     STEERING,
     CannotPrint,
@@ -33,6 +36,8 @@ from gristmill.printable import (
     printing,
 )
 
+LOG_JSON = "--log-json"
+"""The option of every command that makes standard error JSON lines."""
 PIPE_WIDTH = 160
 """Columns where there is no terminal, and COLUMNS says nothing: a table cut to 80 is of no use in a log."""
 
@@ -42,9 +47,10 @@ class Screen(Console):
 
     def __init__(self, stderr: bool = False) -> None:
         stream = sys.stderr if stderr else sys.stdout
-        plain = stream.stream if isinstance(stream, Guarded) else stream  # our own colours have to pass
+        is_plain = isinstance(stream, JsonLines) or not isinstance(stream, Guarded)
+        plain = stream if is_plain else cast(Guarded, stream).stream  # our own colours have to pass
         super().__init__(file=cast(IO[str], Outlet(plain)), markup=False, emoji=False, highlight=False, soft_wrap=False)
-        self.is_fitted = self.is_terminal or "COLUMNS" in os.environ
+        self.is_fitted = (self.is_terminal or "COLUMNS" in os.environ) and not isinstance(stream, JsonLines)
         """Whether paragraphs are broken between words; a pipe gets each in one line, which `grep` finds."""
         if not self.is_fitted:
             self.width = PIPE_WIDTH
@@ -111,18 +117,96 @@ def say(message: str) -> None:
 
 
 def complain(message: object) -> None:
-    """A message on standard error."""
-    log(f"gristmill: {message}")
+    """A message on standard error about what went wrong."""
+    if isinstance(sys.stderr, JsonLines):
+        sys.stderr.add("error", str(message))
+    else:
+        log(f"gristmill: {message}")
+
+
+def warn(message: str) -> None:
+    """A warning of a run, at its end."""
+    if isinstance(sys.stderr, JsonLines):
+        sys.stderr.add("warning", message)
+    else:
+        print_paragraph(f"WARNING: {message}", stderr=True)
+
+
+class LogHandler(logging.Handler):
+    """Shows the log on standard error."""
+
+    show: Callable[[str], None] | None = None
+    """Where it goes while there is progress to show."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if isinstance(sys.stderr, JsonLines):
+            sys.stderr.add(record.levelname.lower(), text, record.name, getattr(record, "fields", {}))
+        elif self.show is not None:
+            self.show(text)
+        elif record.levelno >= WARNING:
+            complain(text)
+        else:
+            log(text)
+
+
+HANDLER = LogHandler()
+
+
+@contextmanager
+def log_shown() -> Iterator[None]:
+    """Meanwhile what the library logs is shown, from INFO on."""
+    if HANDLER in ROOT.handlers:
+        yield
+        return
+    before = ROOT.level
+    ROOT.addHandler(HANDLER)
+    ROOT.setLevel(INFO)
+    try:
+        yield
+    finally:
+        ROOT.setLevel(before)
+        ROOT.removeHandler(HANDLER)
+
+
+class JsonLines(Guarded):
+    """Standard error for a program: each message, and each line that something else writes, is a JSON object."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._begun = ""
+
+    def add(self, level: str, message: str, logger: str = "gristmill.cli", fields: Any = None) -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"time": now, "level": level, "logger": logger, "message": message, "fields": fields or {}}
+        super().write(json_text(line) + "\n")
+        self.flush()
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            if line.strip():
+                self.add("info", line.rstrip())
+        return len(text)
+
+    def isatty(self) -> bool:
+        return False
 
 
 def log(message: str) -> None:
     """A message on standard error, at once. Where a line is too long for a terminal, the rest of it is indented."""
+    if isinstance(sys.stderr, JsonLines):
+        sys.stderr.add("info", message)
+        return
     text, screen = indented(message), Screen(stderr=True)
     log_as_it_is(fitted(Text(text), screen.width, "  ").plain if screen.is_fitted else text)
 
 
 def log_as_it_is(text: str) -> None:
     """Lines on standard error that are laid out already."""
+    if isinstance(sys.stderr, JsonLines):
+        sys.stderr.add("error", text)
+        return
     sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
 
@@ -177,8 +261,11 @@ def speaking(command: Callable[[], int | None]) -> int:
     A reader that is gone (`| head`) ends the command in silence, with the code of a process that SIGPIPE ended.
     """
     before = guard_streams()
+    if LOG_JSON in sys.argv[1:]:  # before the command line is read, which may be wrong
+        sys.stderr = cast(Any, JsonLines(cast(Guarded, sys.stderr).stream))
     try:
-        code = command()
+        with log_shown():
+            code = command()
         sys.stdout.flush()
         return code or 0
     except CannotPrint as failure:

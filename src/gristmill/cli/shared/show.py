@@ -11,9 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from gristmill.cli.shared.fitted_table import FittedTable
-from gristmill.cli.shared.screen import Screen, log, words
+from gristmill.cli.shared.screen import HANDLER, Screen, log, log_shown, words
 from gristmill.counted import counted
 from gristmill.counted import size as size
+from gristmill.log import INFO, Log
 from gristmill.printable import one_line
 from gristmill.recipe.checks.mistakes import listed
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gristmill.engine.work.task import Result, Task
 
 T = TypeVar("T")
+_LOG = Log("run")
 
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
@@ -173,6 +175,9 @@ class Bars:
         """Of all workers, with compiling."""
 
     def __enter__(self) -> "Bars":
+        self._log = log_shown()
+        self._log.__enter__()
+        HANDLER.show = self._show
         if self._live:
             self._progress.start()
         elif not self._quiet:
@@ -183,6 +188,8 @@ class Bars:
         self._over.set()
         if self._live:
             self._progress.stop()
+        HANDLER.show = None
+        self._log.__exit__(None, None, None)
 
     def _break_silence(self) -> None:
         """One long task, or many waiting for one, must not look like a program that hangs."""
@@ -298,9 +305,9 @@ class Bars:
             self._said = time.monotonic()
             self._say(self.line())
 
-    def note(self, message: str) -> None:
+    def note(self, message: str, level: int = INFO, /) -> None:
         self.notes.append(message)
-        self._say(message)
+        _LOG(message, level)
 
     def summary(self) -> str:
         """`12 of 30 stages done, about 1:20 left`. No time is shown while a stage has no estimate."""
@@ -351,6 +358,10 @@ class Bars:
         )
 
     def _say(self, message: str) -> None:
+        done, total = self._counts()
+        _LOG(message, tasks_done=done, tasks=total, seconds=round(time.monotonic() - self._started, 1))
+
+    def _show(self, message: str) -> None:
         if self._live:
             self._progress.console.print(message)
         else:

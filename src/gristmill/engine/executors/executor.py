@@ -18,6 +18,7 @@ from gristmill.engine.work.perform import perform
 from gristmill.engine.work.setup import release
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.printable import aside
 from gristmill.stages.contract import Resources
 from gristmill.store.store import Store
@@ -150,8 +151,8 @@ class InlineExecutor:
     def __init__(self, store: Store, workers: int | None = None, **_: Any) -> None:
         if workers not in (None, 1):
             raise UserError(
-                f"--workers {workers} asks for processes, and this run has one: a store in memory, or --executor "
-                "inline, is for this process alone. Leave --workers out."
+                f"{option('workers', workers)} asks for processes, and this run has one: a store in memory, or "
+                f"{option('executor', 'inline')}, is for this process alone. Leave {option('workers')} out."
             )
         self._store = store
 

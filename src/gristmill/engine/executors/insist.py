@@ -7,8 +7,6 @@ end on any of them (`dies_on_anything`), which stops the run. A record is given 
 task whose workers keep dying without one to blame stops the run, and nothing of it is stored.
 """
 
-import importlib
-from collections.abc import Callable
 from typing import Any
 
 from gristmill.counted import counted
@@ -18,7 +16,9 @@ from gristmill.engine.executors.trial import Patience, Storm, ask_new
 from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import Build, Collect, Fit, Map, Read, Reduce, Result, Scatter, Task, Work
 from gristmill.errors import UserError
-from gristmill.stages import own_code
+from gristmill.log import WARNING, Note
+from gristmill.stages import contract, own_code
+from gristmill.stages.declarations import stage_of
 
 ATTEMPTS = 2
 """Workers that a task may lose beside others before it gets the machine to itself."""
@@ -28,8 +28,6 @@ ROUNDS = 3
 """Rounds (the task alone, the search for a record) of crashes from inside after which the fault is the stage's."""
 MOST_POISONED = 16
 """Records of one task that may be given up before the fault is taken to be the stage's or the machine's."""
-
-Note = Callable[[str], None]
 
 
 async def insist(task: Task, executor: Executor, note: Note) -> Result:
@@ -47,7 +45,7 @@ async def insist(task: Task, executor: Executor, note: Note) -> Result:
             return found
         if len(evidence) == MOST_POISONED:
             raise _stop(task, patience, f"{MOST_POISONED} of its documents die alone, and there are more")
-        note(f"{task.node}, {task.label}: found it; it becomes a row with the reason worker_crashed")
+        note(f"{task.node}, {task.label}: found it; it becomes a row with the reason worker_crashed", WARNING)
         task = found[0]
         evidence.append(found[1])
 
@@ -59,7 +57,7 @@ async def _in_company(task: Task, executor: Executor, patience: Patience, note: 
             return await executor.run(task)
         except WorkerDied as death:
             patience.saw(death)
-            note(f"{task.node}, {task.label}: the worker {death}; trying again")
+            note(f"{task.node}, {task.label}: the worker {death}; trying again", WARNING)
             if death.machine_lost:
                 await patience.lost_machine()
             else:
@@ -89,7 +87,7 @@ async def _round(
     try:
         return await ask_new(task, start, patience)
     except WorkerDied as death:
-        note(f"{task.node}, {task.label}: the worker {death}, alone")
+        note(f"{task.node}, {task.label}: the worker {death}, alone", WARNING)
         if await dies_on_anything(task, death, start, patience):
             raise _stop(task, patience, "any single document is enough, so the step is to blame") from None
         if not death.inside and rounds + 1 < KILLS:
@@ -105,11 +103,11 @@ def _poisoned(task: Task) -> list[list[Any]]:
 
 def _knob(work: Work) -> str:
     """What makes a task of this kind need less memory, or leaves it more."""
-    module = importlib.import_module(work.module) if isinstance(work, Reduce | Build | Fit) else None
-    field = getattr(module, "MEMORY_FIELD", None)
+    stage = stage_of(work.module) if isinstance(work, Reduce | Build | Fit) else None
+    field = stage.memory_field if isinstance(stage, contract.Exchange | contract.Sink | contract.Fit) else None
     if isinstance(work, Read | Map | Scatter | Collect):
-        return "fewer --workers, smaller part_bytes of the source"
-    return "fewer --workers" if field is None else f"fewer --workers, smaller {field} of the step"
+        return "fewer workers, smaller part_bytes of the source"
+    return "fewer workers" if field is None else f"fewer workers, smaller {field} of the step"
 
 
 def _stop(task: Task, patience: Patience, blame: str) -> UserError:

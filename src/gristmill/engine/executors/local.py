@@ -186,7 +186,7 @@ class LocalExecutor:
         raise UserError(
             f"No worker could be started, {STARTS} times in a row ({reason}), so nothing can be run; what is finished "
             "is kept. Something ends the fork server that workers come from, or this machine is out of processes, "
-            "memory or open files (`ulimit -u`, `ulimit -n`). Mend that, or use fewer --workers, and run again."
+            "memory or open files (`ulimit -u`, `ulimit -n`). Fix that, or use fewer workers, and run again."
         )
 
     def _make(self, gpus: Sequence[str]) -> "_Process":

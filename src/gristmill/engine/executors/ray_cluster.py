@@ -15,7 +15,6 @@ workers end with them.
 import asyncio
 import os
 import pickle
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -26,11 +25,13 @@ from gristmill.engine.executors.ray_connection import connect, imported
 from gristmill.engine.executors.ray_host import About
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import HOST_BYTES, kept_for, needs_of, rounded
-from gristmill.engine.work.task import Result, Task
+from gristmill.engine.work.task import Hash, Merge, Result, Task
 from gristmill.errors import UserError
+from gristmill.log import WARNING, Note
 from gristmill.stages.contract import Resources
+from gristmill.stages.declarations import stage_of
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code
-from gristmill.stages.stage_interface import libraries_of, version_of
 from gristmill.store.store import Store
 
 AHEAD = 2
@@ -58,7 +59,7 @@ class RayExecutor:
         workers: int | None,
         modules: Sequence[str] = (),
         code: Code | None = None,
-        note: Callable[[str], None] = lambda _: None,
+        note: Note = lambda *_: None,
         address: str | None = None,
         **_: Any,
     ) -> None:
@@ -92,7 +93,7 @@ class RayExecutor:
         """Fails when the cluster does not answer any more."""
         self._see(self._ray.nodes())
         if not self._nodes:
-            note("the Ray cluster has no core yet; tasks wait for it to grow")
+            note("the Ray cluster has no core yet; tasks wait for it to grow", WARNING)
 
     async def run(self, task: Task) -> Result:
         async with self._turns.turn(task.order):
@@ -342,8 +343,8 @@ def _work(about: bytes, is_last: bool = False) -> Callable[[Mapping[str, str], b
 
 def _versions(task: Task) -> dict[str, str]:
     """What a node must have in common with this machine to do a task."""
-    module, config = getattr(task.work, "module", None), getattr(task.work, "config", None)
-    libraries = libraries_of(sys.modules[module], config) if module in sys.modules and config is not None else ()
+    work = task.work
+    libraries = () if isinstance(work, Hash | Merge) else stage_of(work.module).libraries_of(work.config)
     return {"gristmill": ray_host.sources(), **{library: version_of(library) for library in libraries}}
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 
 CONNECT_S = 10.0
 """Seconds in which the head of a cluster must take a connection, and answer."""
@@ -22,8 +23,8 @@ def imported() -> Any:
         import ray
     except ImportError as error:
         raise UserError(
-            f"--executor ray needs Ray, which cannot be imported here ({error}). Nothing was run. Install it: "
-            "pip install 'gristmill[ray]'"
+            f"{option('executor', 'ray')} needs Ray, which cannot be imported here ({error}). Nothing was run. Install "
+            "it: pip install 'gristmill[ray]'"
         ) from None
     return ray
 
@@ -91,6 +92,7 @@ def _no_cluster(address: str, why: str) -> UserError:
     where = "of this machine" if address == "auto" else f"at {address}"
     return UserError(
         f"The Ray cluster {where} cannot be joined: {why.rstrip('.')}. Nothing was run. Start one with `ray start "
-        "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another --address. "
-        "If it asks for a token (RAY_AUTH_MODE=token), this machine needs the same one: docs/ray.md."
+        "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another "
+        f"{option('address')}. If it asks for a token (RAY_AUTH_MODE=token), this machine needs the same one: "
+        "docs/ray.md."
     )

@@ -26,8 +26,8 @@ from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.kernels.ahead import to_compile
 from gristmill.stages.contract import Resources
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code
-from gristmill.stages.stage_interface import version_of
 from gristmill.store.store import CorruptPart, Store
 
 ONE_BYTE = Resources(memory=1)
@@ -196,7 +196,7 @@ def _see(about: About) -> None:
             raise UserError(
                 f"{_node()} of the Ray cluster does not see the store {about.store.uri}: that is a folder of another "
                 "machine. What is finished is kept. Use a folder that all nodes share, or an object store: "
-                "--store s3://bucket/prefix"
+                "store: s3://bucket/prefix"
             )
         time.sleep(0.5)
 

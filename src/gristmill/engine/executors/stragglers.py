@@ -17,8 +17,8 @@ from functools import partial
 from statistics import median
 
 from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDied
-from gristmill.engine.executors.insist import Note
 from gristmill.engine.work.task import Result, Task
+from gristmill.log import Note
 from gristmill.stages.contract import Resources
 
 TIMES = 3.0

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from types import ModuleType
 from typing import Any
 
 from gristmill.counted import counted
@@ -39,7 +38,7 @@ from gristmill.recipe.checks.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.sections.snapshot import is_regex
 from gristmill.stages import READERS
-from gristmill.stages.contract import Piece
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
 
@@ -125,7 +124,7 @@ class _Found:
         return uri[len(root) :] if uri.startswith(root) else uri.lstrip("/")
 
 
-def list_files(source: Source, module: ModuleType, recipe: Recipe, folders: Folders) -> Listing:
+def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Folders) -> Listing:
     """Every file of a source, and every one that lies there and is not read. A pattern that matches nothing is an error
     before any work. `folders` are the listings that the sources of a recipe share.
     """
@@ -145,12 +144,12 @@ def list_files(source: Source, module: ModuleType, recipe: Recipe, folders: Fold
         wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
         unread |= dict.fromkeys(expanded.files.keys() & excluded, EXCLUDED)
         there = wanted
-        if hasattr(module, "WANTED"):
-            wanted = {uri: name for uri, name in wanted.items() if module.WANTED(name, source.config)}
-            unread |= {uri: _why_unwanted(there[uri], source, module) for uri in there.keys() - wanted.keys()}
-        if hasattr(module, "OTHER_SUFFIX"):
+        if reader.wanted is not None:
+            wanted = {uri: name for uri, name in wanted.items() if reader.wanted(name, source.config)}
+            unread |= {uri: _why_unwanted(there[uri], source, reader) for uri in there.keys() - wanted.keys()}
+        if reader.other_suffix is not None:
             for uri in there.keys() - wanted.keys():
-                if (suffix := module.OTHER_SUFFIX(there[uri], source.config)) is not None:
+                if (suffix := reader.other_suffix(there[uri], source.config)) is not None:
                     others[uri] = suffix
         if there and not wanted:
             raise UserError(
@@ -196,8 +195,8 @@ def list_files(source: Source, module: ModuleType, recipe: Recipe, folders: Fold
     )
 
 
-def _why_unwanted(name: str, source: Source, module: ModuleType) -> str:
-    folder = module.SKIPPED_FOLDER(name, source.config) if hasattr(module, "SKIPPED_FOLDER") else None
+def _why_unwanted(name: str, source: Source, reader: Reader[Any]) -> str:
+    folder = reader.skipped_folder(name, source.config) if reader.skipped_folder else None
     if folder is not None:
         return f"in {shown(folder)}"
     suffix = os.path.splitext(without_compression_suffix(name))[1].lower()
@@ -342,7 +341,7 @@ def _describe(uri: str, name: str, snapshot: str | None, place: Place, about: An
     return InputFile(uri, name, about.stat.st_size, snapshot, stamp_of_path(about.stat), place)
 
 
-def group_files(files: Sequence[InputFile], part_bytes: int, module: ModuleType) -> Iterator[Group]:
+def group_files(files: Sequence[InputFile], part_bytes: int, reader: Reader[Any]) -> Iterator[Group]:
     """Cut and group files for read tasks of about one part each; a group never spans two snapshots."""
     by_snapshot: dict[str | None, list[InputFile]] = {}
     for file in files:
@@ -355,7 +354,7 @@ def group_files(files: Sequence[InputFile], part_bytes: int, module: ModuleType)
                 yield _group_of(group)
                 group, filled = [], 0
             if file.payload_guess > part_bytes:
-                yield from _stretches(file, part_bytes, module)
+                yield from _stretches(file, part_bytes, reader)
             else:
                 group.append(file)
                 filled += file.payload_guess
@@ -379,8 +378,8 @@ def _group_of(files: Sequence[InputFile]) -> Group:
     return Group(files[0].snapshot, pieces, label, sum(file.size for file in files))
 
 
-def _stretches(file: InputFile, part_bytes: int, module: ModuleType) -> Iterator[Group]:
-    if not module.SPLITTABLE(file.name):
+def _stretches(file: InputFile, part_bytes: int, reader: Reader[Any]) -> Iterator[Group]:
+    if not reader.splittable(file.name):
         yield _group_of([file])
         return
     step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_STRETCHES))

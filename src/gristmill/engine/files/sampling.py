@@ -8,13 +8,12 @@ with the share, and which records they are depends on names and positions alone.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gristmill.engine.files.listing import Group, InputFile, group_files
 from gristmill.places import exact
 from gristmill.schema import Record
-from gristmill.stages.contract import Piece
+from gristmill.stages.contract import Piece, Reader
 
 LEAST_PIECES = 10
 """Fewer would be a few pages of one site, or one author."""
@@ -30,13 +29,13 @@ class Sampled(NamedTuple):
     share: float
 
 
-def sampled(files: Sequence[InputFile], part_bytes: int, module: ModuleType, share: float) -> Sampled:
-    pieces = [piece for group in group_files(files, part_bytes, module) for piece in group.pieces]
+def sampled(files: Sequence[InputFile], part_bytes: int, reader: Reader[Any], share: float) -> Sampled:
+    pieces = [piece for group in group_files(files, part_bytes, reader) for piece in group.pieces]
     wanted = min(len(pieces), max(LEAST_PIECES, round(share * len(pieces))))
     taken = set(sorted(pieces, key=_chance_of_piece)[:wanted])
     names = {piece.name for piece in taken}
     # Grouped anew, so that a task has as much to read as any; what a large file is cut into is the same again.
-    groups = group_files([file for file in files if file.name in names], part_bytes, module)
+    groups = group_files([file for file in files if file.name in names], part_bytes, reader)
     kept = tuple(group for group in groups if taken.issuperset(group.pieces))
     return Sampled(kept, min(1.0, share * len(pieces) / wanted))
 

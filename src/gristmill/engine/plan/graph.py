@@ -4,18 +4,17 @@ Each map or exchange step adds one layer of columns to every document part of th
 of earlier layers and models, on the route of each source, is bound before any work (`recipe/checks/columns.py`).
 """
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
-from types import ModuleType
 from typing import Any
 
 from gristmill.engine.files.config_files import ConfigFile, find_config_file
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.facts import NodeFacts as NodeFacts
 from gristmill.errors import UserError
-from gristmill.recipe.checks.columns import INGEST, View, bind_route, columns_of, extracts, judges
+from gristmill.hints import option
+from gristmill.recipe.checks.columns import INGEST, View, adds_layer, bind_route, columns_of, extracts, judges
 from gristmill.recipe.checks.files import place_files
 from gristmill.recipe.checks.mistakes import listed, nearest
 from gristmill.recipe.model import Recipe, Step
@@ -23,20 +22,15 @@ from gristmill.schema import DOCUMENTS
 from gristmill.stages import COPIES as COPIES
 from gristmill.stages import CORPUS as CORPUS
 from gristmill.stages import INDEX as INDEX
-from gristmill.stages.contract import Resources, StageConfig, fields_of_output
+from gristmill.stages.config_types import fields_of_output
+from gristmill.stages.contract import LayerStage, Resources, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.dedup import copies_left
 from gristmill.stages.dedup.scope import scope_reads
 from gristmill.stages.dedup.scope_words import SCOPE_WORDS, Scope
+from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code, content_of, is_own
 from gristmill.stages.select import corpus, index
-from gristmill.stages.stage_interface import (
-    adds_layer,
-    kind_of,
-    libraries_of,
-    resources_of,
-    schema_of,
-    version_of,
-)
 
 Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
 
@@ -90,7 +84,7 @@ class Graph:
     def declared(self, node: Node) -> Resources | None:
         """What a stage declares that a task needs, for the largest part that its sources are cut into."""
         part_bytes = max((self.recipe.sources[source].part_bytes for source in node.sources), default=0)
-        return resources_of(importlib.import_module(node.module), node.config, part_bytes)
+        return stage_of(node.module).resources_of(node.config, part_bytes)
 
     @property
     def modules(self) -> list[str]:
@@ -99,7 +93,7 @@ class Graph:
 
     @property
     def beyond(self) -> list[str]:
-        """Steps of the recipe that come after the end of this graph (`--until`)."""
+        """Steps of the recipe that come after the end of this graph (`until`)."""
         passed = {step.id for steps in self.recipe.routes.values() for step in steps}
         return [step.id for step in self.recipe.steps if step.id in passed and step.id not in self.nodes]
 
@@ -111,8 +105,8 @@ class Graph:
 
 def drops(node: Node) -> bool:
     """Whether a step can take a document out of the corpus."""
-    module = importlib.import_module(node.module)
-    return getattr(module, "JUDGES", True) and "drop" in schema_of(module, node.config).names
+    stage = stage_of(node.module)
+    return isinstance(stage, LayerStage) and stage.judges and "drop" in stage.schema_of(node.config).names
 
 
 def reads_from(node: Node) -> set[str]:
@@ -126,7 +120,7 @@ def reads_from(node: Node) -> set[str]:
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
     """The graph of a recipe, whole or up to and including the step `until`."""
 
-    def identity_of(module: ModuleType, config: StageConfig, code: Code, line: int) -> Identity:
+    def identity_of(module: str, config: StageConfig, code: Code, line: int) -> Identity:
         try:
             return _stage_identity(module, config, code, contents)
         except UserError as error:
@@ -140,14 +134,13 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
         if until not in known:
             near = nearest(until, known)
             raise UserError(
-                f"--until {until}: {recipe.path} has no such step. "
+                f"{option('until', until)}: {recipe.path} has no such step. "
                 + (f"Did you mean {near}? " if near else "")
                 + f"Steps: {', '.join([INGEST, *known])}"
             )
     nodes: dict[str, Node] = {}
     for source in recipe.sources.values():
-        module = importlib.import_module(source.module)
-        identity, files = identity_of(module, source.config, source.code, source.line)
+        identity, files = identity_of(source.module, source.config, source.code, source.line)
         node_id = f"{source.name}/{INGEST}"
         facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names), identity)
         nodes[node_id] = Node(*facts, source.module, source.config, {}, 0, files=files, code=source.code)
@@ -183,7 +176,7 @@ def bind_steps(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None =
     return views
 
 
-def _stage_identity(module: ModuleType, config: StageConfig, code: Code, contents: ContentHashes) -> Identity:
+def _stage_identity(module: str, config: StageConfig, code: Code, contents: ContentHashes) -> Identity:
     """What a stage is: anything different here, and its tasks run again. Files count by content, not by name."""
     files: dict[str, ConfigFile] = {}
 
@@ -193,11 +186,12 @@ def _stage_identity(module: ModuleType, config: StageConfig, code: Code, content
 
     values = config.model_dump(mode="json", include=fields_of_output(config))
     named = place_files(type(config), values, (), content)
+    stage = stage_of(module)
     identity = {
-        "stage": module.__name__.removeprefix("gristmill.stages."),
-        "version": module.VERSION,
+        "stage": module.removeprefix("gristmill.stages."),
+        "version": stage.version,
         "config": named,
-        "libraries": {name: version_of(name) for name in libraries_of(module, config)},
+        "libraries": {name: version_of(name) for name in stage.libraries_of(config)},
     }
     if code:
         identity["code"] = content_of(code)
@@ -208,13 +202,13 @@ def _node(
     step: Step,
     views: Mapping[str, View],
     depth: int,
-    identity_of: Callable[[ModuleType, StageConfig, Code, int], Identity],
+    identity_of: Callable[[str, StageConfig, Code, int], Identity],
 ) -> Node:
-    module = importlib.import_module(step.module)
-    identity, files = identity_of(module, step.config, step.code, step.line)
-    if kind_of(module) == "asset":  # whatever route it stands in
+    kind = stage_of(step.module).kind
+    identity, files = identity_of(step.module, step.config, step.code, step.line)
+    if kind == "asset":  # whatever route it stands in
         views = {"": next(iter(views.values()))}
-    facts = (step.id, step.name, kind_of(module), tuple(filter(None, views)), columns_of(step), identity)
+    facts = (step.id, step.name, kind, tuple(filter(None, views)), columns_of(step), identity)
     return Node(*facts, step.module, step.config, views, depth, files, step.code)
 
 
@@ -224,9 +218,8 @@ def make_asset_node(
     """A node of a graph without documents: it makes a file of the files that its config names and of models (name ->
     id of the node that makes it).
     """
-    loaded = importlib.import_module(module)
-    identity, files = _stage_identity(loaded, config, {}, contents)
-    facts = (node_id, node_id.rpartition("/")[2], kind_of(loaded), (), (), identity)
+    identity, files = _stage_identity(module, config, {}, contents)
+    facts = (node_id, node_id.rpartition("/")[2], "asset", (), (), identity)
     return Node(*facts, module, config, {"": View((), (), (), models)}, 0, files)
 
 
@@ -247,7 +240,7 @@ def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, t
 
 def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> Step:
     """The last step of a route that may be cut short; whether its inputs are to be extracted, the whole one tells."""
-    layers = [step for step in steps if adds_layer(importlib.import_module(step.module)) and judges(step)]
+    layers = [step for step in steps if adds_layer(step) and judges(step)]
     extract = next((step.id for step in whole if extracts(step)), None)
     texts = [step.id for step in layers if "text_bytes" in columns_of(step)]
     if extract is None:

@@ -1,7 +1,6 @@
 """What a source reads: its files, their content hashes, their groups, and files that readers look at beside them."""
 
 import asyncio
-import importlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,23 +9,26 @@ from typing import Any
 from gristmill.checked import Content
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
-from gristmill.engine.executors.insist import Note, insist
+from gristmill.engine.executors.insist import insist
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import Group, InputFile, Unread, group_files, list_files
 from gristmill.engine.files.sampling import sampled
 from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folders, Skipped
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Hash, Read, Task
+from gristmill.hints import hint
+from gristmill.log import Note
 from gristmill.places import exact, place_of, shown
-from gristmill.recipe.checks.columns import INGEST, columns_of, extracts
+from gristmill.recipe.checks.columns import columns_of, extracts
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
-from gristmill.stages.contract import Piece, StageConfig
-from gristmill.stages.ingest.json_repair import MENDED
-from gristmill.stages.ingest.markup import markup_warnings
+from gristmill.stages.contract import Piece, Reader, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.own_code import is_own
+from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.markup import markup_warnings
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
@@ -137,20 +139,20 @@ class SourceInputs:
             reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
             told.append(
                 f"files, or the rest of them, could not be read ({reasons}), and how many documents they held is not "
-                f"known. gristmill inspect RECIPE --stage {INGEST} --reason {min(lost)} shows which; replace them, or "
+                f"known. {hint('unread', reason=min(lost))} shows which; replace them, or "
                 "leave them out with `exclude`"
             )
         bad, rows = unread(metrics.get("dropped", {})), metrics.get("rows", 0)
         if sum(bad.values()) >= MIN_UNREAD_SHARE * rows > 0:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in bad.items())
             told.append(
-                f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). gristmill inspect "
-                f"RECIPE --stage {INGEST} --reason {next(iter(bad))} shows them; is the format or the encoding another?"
+                f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). "
+                f"{hint('unread', reason=next(iter(bad)))} shows them; is the format or the encoding another?"
             )
         if mended := metrics.get("mended"):
             told.append(
                 f"{counted(mended, 'record')} had a fault that was mended in reading; {MENDED} in meta says which "
-                f"(gristmill inspect RECIPE --stage {INGEST} --json shows it)"
+                f"({hint('repaired')} shows it)"
             )
         told += field_warnings(self.config, metrics.get("fields", {}), metrics.get("rows", 0), "its")
         if not self.expects_markup:
@@ -270,20 +272,20 @@ async def find_inputs(
     is hashed, which may take hours.
     """
     source = recipe.sources[name]
-    module = importlib.import_module(source.module)
+    reader = stage_of(source.module, Reader)
     try:
         # In a thread: a signal must reach a run that lists millions of files.
-        found = await asyncio.to_thread(list_files, source, module, recipe, folders)
+        found = await asyncio.to_thread(list_files, source, reader, recipe, folders)
     except asyncio.CancelledError:
         folders.stopped.set()
         raise
     files = found.files
     pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
-    beside = module.companions(list(pieces)) if hasattr(module, "companions") else {}
+    beside = reader.companions(list(pieces)) if reader.companions else {}
     companions = {name: tuple(pieces[other] for other in others) for name, others in beside.items()}
-    groups, share = tuple(group_files(files, source.part_bytes, module)), None
+    groups, share = tuple(group_files(files, source.part_bytes, reader)), None
     if recipe.sample is not None:
-        groups, share = sampled(files, source.part_bytes, module, recipe.sample)
+        groups, share = sampled(files, source.part_bytes, reader, recipe.sample)
     inputs = SourceInputs(
         name,
         {file.uri: file for file in files},

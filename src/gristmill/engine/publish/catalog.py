@@ -6,13 +6,13 @@
     dropped/<recipe>/<hash>.json       nobody wants it any more, though it be the newest, until a run makes it again
 
 Runs of one recipe that made the same are one version. Its parent is the newest whole run before it; a partial run
-(`--until`) is never that. Changes of the catalog wait until garbage collection is over, and for each other.
+(`until`) is never that. Changes of the catalog wait until garbage collection is over, and for each other.
 """
 
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from gristmill.engine.publish.run_record import (
     read_run,
 )
 from gristmill.errors import UserError
+from gristmill.log import Note
 from gristmill.recipe.checks.mistakes import listed, nearest
 from gristmill.store.leases import Lease, await_collection, claim, hold
 from gristmill.store.records import DamagedRecord
@@ -221,7 +222,7 @@ def check_name(store: Store, name: str, told: str) -> None:
 
 
 @contextmanager
-def changing(store: Store, note: Callable[[str], None]) -> Iterator[Lease]:
+def changing(store: Store, note: Note) -> Iterator[Lease]:
     """Be known as one who changes the catalog, when no collection is under way."""
     with hold(store, "catalog", "") as lease:
         await_collection(store, lease, note)

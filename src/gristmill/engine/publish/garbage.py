@@ -1,7 +1,7 @@
 """Garbage collection: what no recipe and no version needs any more.
 
 Needed is what these name: every version that has a name or a pin; of every recipe that the store has seen the newest
-whole run and the last partial one (`--until`), but for versions that were dropped (`catalog.py`); the given recipe as
+whole run and the last partial one (`until`), but for versions that were dropped (`catalog.py`); the given recipe as
 it is now; and every folder of shards that was published. No clock decides which run is the newest (`run_record.py`).
 A trainer may be reading such a folder on another machine, so it goes only when it is named. Everything else among
 parts, tasks and datasets may go, and so may kernels that were compiled from other sources than these. Where a record
@@ -25,6 +25,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
@@ -238,13 +239,13 @@ def _find_named(name: str, published: set[str], store: Store) -> str:
         return wanted
     if wanted in published_in(store):
         raise UserError(
-            f"--published {name}: a version, or the last run of a recipe, needs that folder. Nothing was removed. "
-            "Name another, or drop the version first."
+            f"{option('published', name)}: a version, or the last run of a recipe, needs that folder. Nothing was "
+            "removed. Name another, or drop the version first."
         )
     known = listed(sorted(published), 10) or "none that could go"
     raise UserError(
-        f"--published {name}: {store.uri} has no such folder. Nothing was removed. Folders: {known}. If a gc that was "
-        "stopped had removed it, gristmill gc without --published removes what is left of it."
+        f"{option('published', name)}: {store.uri} has no such folder. Nothing was removed. Folders: {known}. If a gc "
+        f"that was stopped had removed it, gc without {option('published')} removes what is left of it."
     )
 
 

@@ -1,7 +1,7 @@
 """The record of a run: written at its end, and enough to look at what it made.
 
 It names every step with its columns and datasets, so whoever looks needs neither the recipe nor the inputs nor the code
-of the steps. A run is named by its version (`run --tag NAME`), by its recipe's name (the newest whole run), or by the
+of the steps. A run is named by its version (a tag), by its recipe's name (the newest whole run), or by the
 hash that `run` shows.
 
 Runs are ordered by the names of their records, `runs/<recipe>/run-<number>-<writer>.json`, and never by a clock. The
@@ -21,6 +21,7 @@ from gristmill.engine.schedule.node_state import NodeState
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
 from gristmill.errors import Gone, UserError
+from gristmill.hints import hint, option
 from gristmill.places import exact
 from gristmill.recipe.checks.mistakes import listed, nearest
 from gristmill.stages import CORPUS, GROUPS, INGEST
@@ -44,7 +45,7 @@ def next_name(store: Store, writer: str) -> str:
 
 
 def is_partial(record: Mapping[str, Any]) -> bool:
-    """Whether the run ended before the end of its recipe (`--until`, `quality train`, `tokenizer train`)."""
+    """Whether the run ended before the end of its recipe (`until`, `quality train`, `tokenizer train`)."""
     return record.get("until") is not None
 
 
@@ -187,7 +188,7 @@ def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
 
 
 def version_names(store: Store) -> dict[str, tuple[str, ...]]:
-    """Hash of a version -> the names that `run --tag` gave it."""
+    """Hash of a version -> the names that tags gave it."""
     found: dict[str, tuple[str, ...]] = {}
     for path, _ in store.list_files("versions"):
         if (record := store.read_json(path)) is not None and isinstance(record.get("version"), str):
@@ -232,7 +233,7 @@ def end_of(record: Mapping[str, Any]) -> str:
 
 
 def outcome(record: Mapping[str, Any]) -> str:
-    """How a run ended: `finished`, `finished up to extract` (`--until`), `stopped: Interrupted`."""
+    """How a run ended: `finished`, `finished up to extract` (`until`), `stopped: Interrupted`."""
     is_part = record["status"] == "finished" and record["until"]
     return f"{record['status']} up to {record['until']}" if is_part else str(record["status"])
 
@@ -242,9 +243,10 @@ def last_finished(seen: Seen, command: str = "") -> str:
     last = None if seen.record is not None else newest_run(seen.store, seen.name)
     if last is None:
         return ""
-    end = f", as far as {last['until']} (--until)" if last.get("until") else ""
+    end = f", as far as {last['until']} ({option('until')})" if last.get("until") else ""
     name = f"{seen.store.uri}@{seen.name}"
-    return f"; its last finished run, of {end_of(last)}{end}: {f'gristmill {command} {name}' if command else name}"
+    look = hint("open", command=command, name=name) if command else name
+    return f"; its last finished run, of {end_of(last)}{end}: {look}"
 
 
 def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> dict[str, Any] | None:

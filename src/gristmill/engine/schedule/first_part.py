@@ -7,7 +7,6 @@ neither workers nor their order do, and it decides the same when it was read by 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 from gristmill.counted import counted
@@ -19,7 +18,7 @@ from gristmill.places import shown
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import READERS
-from gristmill.stages.contract import Piece
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import UNREADABLE, format_by_name, format_of
 from gristmill.stages.reading.fields import Fields, names_there
 from gristmill.store.parquet import PartReader
@@ -33,10 +32,12 @@ _USUAL = ("text", "content", "raw_content", "body", "page_content", "document", 
 """What the text of a record is called."""
 
 
-def refuse_lost(source: Source, module: ModuleType, first: Piece, result: Result, store: Store, recipe: Recipe) -> None:
+def refuse_lost(
+    source: Source, reader: Reader[Any], first: Piece, result: Result, store: Store, recipe: Recipe
+) -> None:
     """Raises UserError if the first part of a source, whose first file that is, is lost as a whole."""
     seen: Mapping[str, Any] = result.metrics.get("seen", result.metrics)
-    reasons = reasons_for_all(seen["rows"], seen["dropped"], module)
+    reasons = reasons_for_all(seen["rows"], seen["dropped"], reader)
     if reasons:
         example = _first_row(result, store, reasons[0])
         raise UserError(lost_source(source, recipe, seen["rows"], reasons, example, first.name, format_of(first)))
@@ -69,12 +70,12 @@ def _found(rows: int, reasons: Sequence[str]) -> str:
     return f"found {counted(rows, 'record')} there and dropped every one as {told}"
 
 
-def reasons_for_all(rows: int, dropped: Mapping[str, int], module: ModuleType) -> list[str]:
+def reasons_for_all(rows: int, dropped: Mapping[str, int], reader: Reader[Any]) -> list[str]:
     """The one reason for which all is lost, or those of records that are never documents; else none."""
-    beside, used = getattr(module, "BESIDE", ()), (*getattr(module, "USED", ()), CRASHED)
+    used = (*reader.used, CRASHED)
     if not rows or sum(dropped.values()) < rows or any(reason in used for reason in dropped):
         return []
-    counted = {reason: count for reason, count in dropped.items() if reason not in beside}
+    counted = {reason: count for reason, count in dropped.items() if reason not in reader.beside}
     if not counted:
         return [] if DESCRIBING.issuperset(dropped) else sorted(dropped)
     most = max(counted, key=lambda reason: (counted[reason], reason))

@@ -5,7 +5,6 @@ little doubt: the reader refuses the files as such, or drops MIN_RECORDS records
 Anything less is a warning of the plan.
 """
 
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -22,7 +21,9 @@ from gristmill.places import shown
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
-from gristmill.stages.ingest.markup import markup_warnings
+from gristmill.stages.contract import Reader
+from gristmill.stages.declarations import stage_of
+from gristmill.stages.reading.markup import markup_warnings
 
 MOST_FILES = 8
 """Of the first part of a source, and again of all later ones; evenly spread."""
@@ -91,7 +92,7 @@ def _fault(recipe: Recipe, source: Source, inputs: SourceInputs, found: Sequence
     names = {piece.name for piece in inputs.groups[0].pieces}
     first = [one for one in found if one.name in names]
     rows, dropped = _summed(first)
-    reasons = reasons_for_all(rows, dropped, importlib.import_module(source.module))
+    reasons = reasons_for_all(rows, dropped, stage_of(source.module, Reader))
     is_whole = len(first) == len(names) and all(one.is_whole for one in first)
     if not reasons or not (is_whole or _is_sure(reasons[0], rows)):
         return None

@@ -7,10 +7,9 @@ stopped at is the plan.
 """
 
 import asyncio
-import importlib
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from gristmill.checked import InputChanged
 from gristmill.engine.executors.executor import Executor
@@ -23,27 +22,23 @@ from gristmill.engine.schedule.find_sources import SourceFinder
 from gristmill.engine.schedule.first_part import refuse_lost
 from gristmill.engine.schedule.frontier import READING, Frontier, Item, items_of
 from gristmill.engine.schedule.preview import Previews
+from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.schedule.run_exchange import Exchange
 from gristmill.engine.schedule.run_model import fit_model, make_asset
 from gristmill.engine.schedule.run_sink import write_files
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.stage_record import StageRecords, label
 from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
-from gristmill.engine.work.task import Map, Result, Task, layer_hashes
+from gristmill.engine.work.task import Map, Result, Task
 from gristmill.errors import UserError, first_cause
 from gristmill.recipe.checks.columns import INGEST
+from gristmill.stages.contract import Asset, Reader
+from gristmill.stages.declarations import stage_of
 from gristmill.store.leases import Lease
-from gristmill.store.store import Part, Store
-
-Answer = TypeVar("Answer")
-
-WINDOW = 32
-"""Document parts that are worked on at once, at least: while some are computed, others are looked up."""
-PER_SLOT = 4
-"""The same for each task that the executor runs at once."""
+from gristmill.store.store import Store
 
 
-class Run(Seen):
+class Run(RunContext):
     """One pass over a graph."""
 
     def __init__(
@@ -63,16 +58,13 @@ class Run(Seen):
         """`keep` chooses tasks that are kept in `tasks.kept`; all of them are looked at then, and not whole stages.
         With `previews`, the beginning of every source that was never read is checked before anything else.
         """
-        self.tasks = Tasks(
+        tasks = Tasks(
             graph.nodes, store, executor, listener, dry, lease, retry_crashed, keep or (lambda *_: False), earlier
         )
+        super().__init__(graph, store, executor, tasks, listener)
         recipe = graph.recipe
-        sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
-        super().__init__(recipe.name, f"{recipe.path}{sample}", store, graph.nodes, graph.chains, self.tasks.made)
-        self.graph = graph
         self.domains = {name: source.domain for name, source in recipe.sources.items()}
         self.inputs: dict[str, SourceInputs] = {}
-        self.listener = listener
         self.ended: dict[str, Any] = {}
         """The record of the run, when it has come to its end."""
         self.cost: dict[str, int] = {}
@@ -80,8 +72,6 @@ class Run(Seen):
         self.shards: str | None = None
         """Where its shards are published, of a recipe that has them."""
         self.stages = StageRecords(graph, store, self.tasks, self.documents)
-        self.store = store
-        self._executor = executor
         self._contents = contents
         self._by_task = keep is not None
         self.previews = Previews() if previews else None
@@ -92,7 +82,6 @@ class Run(Seen):
         """Sources of each node that are still to be read."""
         self._exchanges = {node.id: Exchange(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
         self._frontier = self._make_frontier()
-        self._group: asyncio.TaskGroup
 
     def _make_frontier(self) -> Frontier:
         chains = {source: items_of(self.graph, source) for source in self.chains}
@@ -113,10 +102,6 @@ class Run(Seen):
                     masks[source] = sum(bits[source, layer, False] for layer in layers)
                 frontier.add_gate(_before(node), masks)
         return frontier
-
-    def _room(self) -> int:
-        """How much is begun at once; a cluster may grow meanwhile."""
-        return max(WINDOW, PER_SLOT * self._executor.slots)
 
     async def go(self) -> None:
         """Do everything, or find out what there is to do."""
@@ -282,8 +267,8 @@ class Run(Seen):
             self._contents.forget(changed.uri)
             raise
         if number == 0 and result is not None and not self.tasks.dry:
-            module, first = importlib.import_module(node.module), inputs.pieces(group)[0]
-            refuse_lost(source, module, first, result, self.store, self.graph.recipe)
+            reader, first = stage_of(node.module, Reader), inputs.pieces(group)[0]
+            refuse_lost(source, reader, first, result, self.store, self.graph.recipe)
         if result is None:
             for node_id in self.chains[source.name]:
                 self.made[node_id].waiting += source.name in self.graph.nodes[node_id].views
@@ -312,10 +297,6 @@ class Run(Seen):
             if node.kind == "map" and not self._unread[node.id]:
                 self.listener.settled(node)
 
-    def all_documents(self, node: Node) -> list[Document]:
-        """Of all sources of a stage; when they are read."""
-        return [document for source in node.sources for document in self.documents[source]]
-
     # Layers
 
     async def _perform(self, document: Document, item: Item) -> bool:
@@ -328,62 +309,12 @@ class Run(Seen):
     def _count_waiting(self, item: Item) -> None:
         self.made[item.node.id].waiting += 1
 
-    def view(self, document: Document, node: Node) -> tuple[Part, ...]:
-        at = (document.source, document.order)
-        layers = node.views[document.source].layers
-        return tuple(document.part if layer == INGEST else self.made[layer].layers[at][0] for layer in layers)
-
-    def models(self, node: Node, source: str | None = None) -> dict[str, Part]:
-        """Those of a step that has the same for all of its sources; of a map step, those for one of them."""
-        uses = node.models if source is None else node.views[source].models
-        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in uses.items()}
-        return {name: part for name, part in found.items() if part is not None}
-
     async def _map(self, document: Document, node: Node) -> bool:
         view = node.views[document.source]
         layers = self.view(document, node)
         work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node, document.source))
         task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
         return self.keep(document, node, task, result)
-
-    def keep(self, document: Document, node: Node, task: Task, result: Result | None) -> bool:
-        if result is not None:
-            self.made[node.id].layers[document.source, document.order] = (result.parts[0], task.key)
-        return result is not None
-
-    @staticmethod
-    def map_inputs(work: Map) -> dict[str, Any]:
-        """What of the work enters the key of its task."""
-        return {
-            "layers": layer_hashes(work.layers, work.columns),
-            "columns": work.columns,
-            "gates": work.gates,
-            "models": {name: part.hash for name, part in work.models.items()},
-        }
-
-    @property
-    def slots(self) -> int:
-        """Tasks that run at once."""
-        return self._executor.slots
-
-    async def each(self, works: Iterable[Coroutine[Any, Any, Answer]], at_once: int | None = None) -> list[Answer]:
-        """What all of them answer, in order; no more of them have begun than `at_once` says, or the window has room
-        for.
-        """
-        begun = at_once or self._room()
-        room = asyncio.Semaphore(begun)
-        answers: dict[int, Answer] = {}
-
-        async def one(number: int, work: Coroutine[Any, Any, Answer]) -> None:
-            answers[number] = await work
-            room.release()
-
-        for number, work in enumerate(works):
-            await room.acquire()
-            self._group.create_task(one(number, work))
-        for _ in range(begun):
-            await room.acquire()
-        return [answers[number] for number in sorted(answers)]
 
     # Models
 
@@ -401,9 +332,9 @@ class Run(Seen):
 
     def _foresee(self, node: Node) -> None:
         """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
-        field = getattr(importlib.import_module(node.module), "COPIES", None)
-        if field is not None:
-            ((_, _, part),) = node.files[getattr(node.config, field)].files
+        stage = stage_of(node.module)
+        if isinstance(stage, Asset) and stage.copies is not None:
+            ((_, _, part),) = node.files[dict(node.config)[stage.copies]].files
             self.made[node.id].foreseen = part
 
 

@@ -1,22 +1,21 @@
 """The order of work in an exchange: what every part sends, rounds of reducers, and the answers for every part."""
 
-import importlib
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination, by_range, packed, weigh
 from gristmill.engine.work.borders import check_destinations, check_totals
 from gristmill.engine.work.exchange import COARSE, part_id
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts
 from gristmill.errors import UserError
+from gristmill.stages import contract
+from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import SegmentFile, SegmentList, SegmentTable
-
-if TYPE_CHECKING:
-    from gristmill.engine.schedule.run import Run
 
 BITS = 64
 _BY_KEY = Route("key", COARSE)
@@ -25,7 +24,7 @@ _BY_KEY = Route("key", COARSE)
 class Exchange:
     """One exchange of a run: what was sent, until it is answered; the answers, until the last part has its own."""
 
-    def __init__(self, run: "Run", node: Node) -> None:
+    def __init__(self, run: RunContext, node: Node) -> None:
         self._run = run
         self._node = node
         self._places = {source: place for place, source in enumerate(node.sources)}
@@ -59,11 +58,11 @@ class Exchange:
         documents = run.all_documents(node)
         _refuse_equal_numbers(documents)
         files, self._sent = self._sent.files(), Sent()
-        module = importlib.import_module(node.module)
+        stage = stage_of(node.module, contract.Exchange)
         totals = None
-        if hasattr(module, "tally"):
-            totals = check_totals(module.totals(self._tally, node.config), node.module)
-        functions: Sequence[str] = getattr(module, "ROUNDS", ("reduce",))
+        if stage.totals is not None:
+            totals = check_totals(stage.totals(self._tally, node.config), node.module)
+        functions = stage.all_rounds
         for number, function in enumerate(functions):
             last = number == len(functions) - 1
             found = await self._round(function, number, files, totals, len(documents) if last else None)

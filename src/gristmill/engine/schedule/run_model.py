@@ -1,15 +1,13 @@
 """Stages of one task that makes a file: a fit of all documents, an asset of files."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.work.task import Fit, Make, Result, Task, layer_hashes
 
-if TYPE_CHECKING:
-    from gristmill.engine.schedule.run import Run
 
-
-async def fit_model(run: "Run", node: Node) -> tuple[Task, Result] | None:
+async def fit_model(run: RunContext, node: Node) -> tuple[Task, Result] | None:
     """The model of all documents, which have come to it; None where a dry run stops before it."""
     documents, models = run.all_documents(node), run.models(node)
     work = Fit(
@@ -29,14 +27,14 @@ async def fit_model(run: "Run", node: Node) -> tuple[Task, Result] | None:
     return await _obtain(run, node, work, inputs)
 
 
-async def make_asset(run: "Run", node: Node) -> tuple[Task, Result] | None:
+async def make_asset(run: RunContext, node: Node) -> tuple[Task, Result] | None:
     """The file that is made of others. Those that the config names are in the node's own part of the key."""
     models = run.models(node)
     inputs = {"models": {name: part.hash for name, part in models.items()}}
     return await _obtain(run, node, Make(node.module, node.config, models), inputs)
 
 
-async def _obtain(run: "Run", node: Node, work: Fit | Make, inputs: dict[str, Any]) -> tuple[Task, Result] | None:
+async def _obtain(run: RunContext, node: Node, work: Fit | Make, inputs: dict[str, Any]) -> tuple[Task, Result] | None:
     run.listener.expect(node, 1)
     run.listener.settled(node)
     task, result = await run.tasks.obtain(node, work, inputs, "model", (0,))

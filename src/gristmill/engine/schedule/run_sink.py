@@ -1,32 +1,31 @@
 """The order of work in a sink: count, send every part's records, build every set of files, name them all."""
 
-import importlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run_context import RunContext
+from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts, layer_hashes
+from gristmill.stages.contract import Sink
+from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import SegmentList, SegmentTable
 from gristmill.store.store import Part
-
-if TYPE_CHECKING:
-    from gristmill.engine.schedule.run import Run
-    from gristmill.engine.schedule.seen import Document
 
 Entry = Mapping[str, Any]
 Built = tuple[Entry, Result]
 
 
-async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
+async def write_files(run: RunContext, node: Node) -> tuple[Task, Result] | None:
     """The catalogue of the files that a sink writes; None where a dry run stops before it."""
     models = run.models(node)
     counts: dict[str, Any] = {}
     for node_id in dict.fromkeys(node.counts.values()):
         add_counts(counts, run.made[node_id].metrics)
-    module = importlib.import_module(node.module)
-    layout = check_layout(module.layout(counts, node.config), node.module)
+    stage = stage_of(node.module, Sink)
+    layout = check_layout(stage.layout(counts, node.config), node.module)
     run.listener.expect(node, len(run.all_documents(node)) + 1)
     made = [await _of_source(run, node, source, layout.get(source, ()), models) for source in node.sources]
     run.listener.settled(node)
@@ -35,8 +34,7 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
         run.made[node.id].waiting += 1
         return None
     outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built)
-    carries_rows = getattr(module, "CARRIES_ROWS", False)
-    documents = tuple(document.rows_hash for document in run.all_documents(node)) if carries_rows else ()
+    documents = tuple(document.rows_hash for document in run.all_documents(node)) if stage.carries_rows else ()
     work = Gather(node.module, node.config, outputs, models, documents)
     inputs = {
         "verb": "gather",
@@ -49,7 +47,7 @@ async def write_files(run: "Run", node: Node) -> tuple[Task, Result] | None:
 
 
 async def _of_source(
-    run: "Run", node: Node, source: str, entries: Sequence[Entry], models: Mapping[str, Part]
+    run: RunContext, node: Node, source: str, entries: Sequence[Entry], models: Mapping[str, Part]
 ) -> list[Built] | None:
     """The sets of files of one source."""
     documents = run.documents[source]
@@ -73,7 +71,7 @@ async def _of_source(
     return None if found is None else [one for built in found for one in built]
 
 
-async def _scatter(run: "Run", document: "Document", node: Node, layout: Layout, route: Route, sent: Sent) -> bool:
+async def _scatter(run: RunContext, document: Document, node: Node, layout: Layout, route: Route, sent: Sent) -> bool:
     layers, view = run.view(document, node), node.views[document.source]
     work = Scatter(node.module, node.config, layers, view.columns, view.gates, layout, route.coarse, route.merges)
     inputs = {
@@ -91,7 +89,7 @@ async def _scatter(run: "Run", document: "Document", node: Node, layout: Layout,
 
 
 async def _build(
-    run: "Run", node: Node, entry: Entry, segments: SegmentList, models: Mapping[str, Part]
+    run: RunContext, node: Node, entry: Entry, segments: SegmentList, models: Mapping[str, Part]
 ) -> Result | None:
     work = Build(node.module, node.config, entry, segments, models)
     inputs = {

@@ -6,6 +6,7 @@ from typing import Any
 
 from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.node_state import NodeState
+from gristmill.hints import hint, option
 from gristmill.store.store import Part, Store
 
 
@@ -60,11 +61,11 @@ class Seen:
         """The end of a message about something that is not there."""
         if not self.store.is_shared:
             return (
-                f"The store {self.store.uri} is in the memory of the command that fills it, and empty for every other. "
-                f"Name a folder (store: in the recipe, or --store), and run: gristmill run {self.told}"
+                f"The store {self.store.uri} is in the memory of the process that fills it, and empty for every other. "
+                f"Name a folder (store: in the recipe, or {option('store')}), and run: {hint('run', recipe=self.told)}"
             )
         if self.record is None:
-            return f"Run: gristmill run {self.told}"
+            return f"Run: {hint('run', recipe=self.told)}"
         return "Another run may have it: name that one, or run the recipe to its end."
 
     def stored_bytes(self, node_id: str) -> int | None:

@@ -13,18 +13,16 @@ So a document that goes away moves a border only where a half was just too large
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.work.task import Merge
 from gristmill.store.segments import SegmentFile, SegmentTable, Table, read_table
 from gristmill.store.store import Store
-
-if TYPE_CHECKING:
-    from gristmill.engine.schedule.run import Run
 
 RANGES = 64
 FEW_FILES = 256
@@ -105,7 +103,7 @@ class Spans:
         return self.finer > 1 or len(self.files) > FEW_FILES
 
 
-async def weigh(run: "Run", files: Sequence[SegmentFile]) -> Spans:
+async def weigh(run: RunContext, files: Sequence[SegmentFile]) -> Spans:
     """How much there is for every range of keys."""
     sizes = np.zeros((len(files), RANGES), np.int64)
     for start in range(0, len(files), FEW_FILES):
@@ -127,7 +125,7 @@ Consume = Callable[[SegmentTable], Awaitable[Answer | None]]
 
 
 async def by_range(
-    run: "Run", node: Node, name: str, spans: Spans, route: Route, consume: Callable[[SegmentTable, int], Any]
+    run: RunContext, node: Node, name: str, spans: Spans, route: Route, consume: Callable[[SegmentTable, int], Any]
 ) -> bool:
     """Do something with the segments of every range of keys, span by span, and by how many bits a key is shifted to
     give the range; False where a dry run would have to run something first.
@@ -142,7 +140,7 @@ async def by_range(
 
 
 async def by_destination(
-    run: "Run",
+    run: RunContext,
     node: Node,
     name: str,
     files: Sequence[SegmentFile],
@@ -162,7 +160,7 @@ async def by_destination(
 
 
 async def _each_span(
-    run: "Run", node: Node, name: str, spans: Spans, width: int, route: Route, shift: int, consume: Consume[Answer]
+    run: RunContext, node: Node, name: str, spans: Spans, width: int, route: Route, shift: int, consume: Consume[Answer]
 ) -> list[Answer] | None:
     """One span after the other, where its tasks keep the executor busy; else so many at once that they do."""
     stopped = False
@@ -183,7 +181,7 @@ async def _each_span(
     return None if stopped else [made for made in found if made is not None]
 
 
-def _spans_at_once(run: "Run", spans: Spans, width: int) -> int:
+def _spans_at_once(run: RunContext, spans: Spans, width: int) -> int:
     if run.tasks.dry:
         return 1
     merges = max(1, int(spans.sizes.sum()) * width // RANGES // MERGED_BYTES, len(spans.files) // MERGED_FILES)
@@ -226,7 +224,7 @@ def halved(places: npt.NDArray[np.uint64], sizes: Sizes, limit: int, most: int |
 
 
 async def _merged(
-    run: "Run",
+    run: RunContext,
     node: Node,
     name: str,
     files: Sequence[SegmentFile],
@@ -255,7 +253,7 @@ def _groups(files: Sequence[SegmentFile], sizes: Sizes) -> list[list[SegmentFile
 
 
 async def _merge(
-    run: "Run",
+    run: RunContext,
     node: Node,
     name: str,
     files: Sequence[SegmentFile],

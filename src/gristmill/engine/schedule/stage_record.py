@@ -10,7 +10,6 @@ they may be tried again.
 """
 
 import hashlib
-import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import digest, gated_only, layer_hash, part_from_json, part_to_json
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.schema import DOCUMENTS, layer_schema
-from gristmill.stages.stage_interface import schema_of
+from gristmill.stages.declarations import stage_of
 from gristmill.store.store import VERDICTS, Part, Store, part_name
 
 _MODEL = "model"
@@ -230,4 +229,4 @@ def label(source: str, number: int, index: int) -> str:
 def _columns(node: Node) -> Any:
     if node.kind == "read":
         return DOCUMENTS
-    return layer_schema(schema_of(importlib.import_module(node.module), node.config))
+    return layer_schema(stage_of(node.module).schema_of(node.config))

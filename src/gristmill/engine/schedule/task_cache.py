@@ -34,12 +34,14 @@ from gristmill.engine.work.task import (
     result_to_json,
 )
 from gristmill.errors import CannotBeMet, UserError
+from gristmill.log import DEBUG, WARNING, Log
 from gristmill.store.leases import Lease, claim
 from gristmill.store.store import Part, Store, with_verdicts
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
+LOG = Log("run")
 WAIT_SECONDS = 0.2
 """How often a run asks whether another one is through with a task that both need."""
 ENGINE = 3
@@ -63,7 +65,7 @@ class Listener(Protocol):
     def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
         """A whole step is in the store; what its tasks took in their time."""
 
-    def note(self, message: str) -> None: ...
+    def note(self, message: str, level: int = ..., /) -> None: ...
     def track(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
         """The items, where there are no tasks of a step: one is done when the next is asked for."""
 
@@ -147,6 +149,8 @@ class Tasks:
         _add_cost(made.cost, result.cost)
         made.paces.setdefault(verb, Pace()).add(label, result)
         self._listener.done(node, task, result, cached)
+        how = "in the store" if cached else "done"
+        LOG(f"{node.id}, {label}: {how}", DEBUG, step=node.id, task=label, cached=cached)
         return task, result
 
     async def _look_up(self, node: Node, task: Task) -> Result | None:
@@ -169,7 +173,7 @@ class Tasks:
         while (holder := await self.ask_store(claim, self._store, task.key, self._lease)) is not None:
             if holder.id not in self._told_of:
                 self._told_of.add(holder.id)
-                self._listener.note(f"{holder} works on the same store; waiting for the tasks that it is at")
+                self._listener.note(f"{holder} works on the same store; waiting for the tasks that it is at", WARNING)
             await asyncio.sleep(WAIT_SECONDS)
         try:
             # Another run may have ended the task after this one looked and before it had the claim.
@@ -218,7 +222,7 @@ class Tasks:
             self._told_of.add(part.hash)
             self._lost[task.key] = part.hash
             fact = self._earlier.damaged.get(part.hash, "is missing or damaged")
-            self._listener.note(f"{node.id}, {task.label}: part {part.hash[:12]} {fact}; making it again")
+            self._listener.note(f"{node.id}, {task.label}: part {part.hash[:12]} {fact}; making it again", WARNING)
 
     def _compare(self, node: Node, task: Task, result: Result) -> None:
         """Whether a part that was lost came out as it was."""
@@ -226,7 +230,8 @@ class Tasks:
         if lost is not None and lost not in [part.hash for part in with_verdicts(result.parts)]:
             self._listener.note(
                 f"{node.id}, {task.label}: made again, part {lost[:12]} came out with other bytes (a library of "
-                "another version, or a stage that is not a pure function); what depends on it runs again"
+                "another version, or a stage that is not a pure function); what depends on it runs again",
+                WARNING,
             )
 
 

@@ -9,8 +9,6 @@ A record carries where it came from: `part` (from the rows mark) and `row`. Rows
 and row, so that the order in which tasks finish shows nowhere.
 """
 
-import importlib
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,8 @@ from gristmill.engine.work.setup import with_loaded
 from gristmill.engine.work.shuffle import HotKey, Outgoing, blocks_of, cut, read_all
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
 from gristmill.schema import layer_schema
-from gristmill.stages.stage_interface import schema_of
+from gristmill.stages.contract import Exchange
+from gristmill.stages.declarations import stage_of
 from gristmill.store.parquet import PartReader, PartWriter
 from gristmill.store.segments import write_segments
 from gristmill.store.store import Store
@@ -46,21 +45,21 @@ def with_origin(records: pa.RecordBatch, batch: Batch, rows_hash: str) -> pa.Rec
 
 
 def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
-    module = importlib.import_module(work.module)
-    more = with_loaded(module, work.config, model_paths(work.models, store))
+    stage = stage_of(work.module, Exchange)
+    more = with_loaded(stage, work.config, model_paths(work.models, store))
     rows_hash, batches = read_batches(work, store)
     tables = []
     seen = 0
     metrics = {"rows_sent": 0, "records": 0}
     tally: dict[str, Any] = {}
     for batch in batches:
-        records = module.emit(batch.columns, work.config, **more)
-        records = check_emitted(records, batch.columns.num_rows, work.module, module.RECORD_SCHEMA)
+        records = stage.emit(batch.columns, work.config, **more)
+        records = check_emitted(records, batch.columns.num_rows, work.module, stage.record_schema)
         if probe:
             seen += batch.columns.num_rows
             continue
-        if hasattr(module, "tally"):
-            add_counts(tally, check_tally(module.tally(batch.columns, records, work.config), work.module))
+        if stage.tally is not None:
+            add_counts(tally, check_tally(stage.tally(batch.columns, records, work.config), work.module))
         tables.append(pa.Table.from_batches([with_origin(records, batch, rows_hash)]))
         add_counts(metrics, {"rows_sent": batch.columns.num_rows, "records": records.num_rows})
     if probe:
@@ -70,19 +69,19 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
 
 
 def perform_reduce(work: Reduce, store: Store) -> Result:
-    module = importlib.import_module(work.module)
-    promised = schema_of(module, work.config) if work.column == "part" else None
-    summary = getattr(module, getattr(module, "SUMMARIES", {}).get(work.function, ""), None)
+    stage = stage_of(work.module, Exchange)
+    promised = stage.schema_of(work.config) if work.column == "part" else None
+    function, summary = stage.all_rounds[work.function], stage.summaries.get(work.function)
     out = Outgoing(store, work.column, work.shift)
     metrics: dict[str, Any] = {}
     hot = HotKey()
     totals = {} if work.totals is None else {"totals": work.totals}
-    in_short = None if summary is None else partial(summary, config=work.config, **totals)
+    in_short = None if summary is None else lambda records: summary(records, work.config, **totals)
     with store.scratch() as folder:
         for block in blocks_of(work.segments, sum(one.memory for one in work.segments), store, folder, in_short):
             hot.see(block.records)
             others = {} if block.others is None else {"others": block.others}
-            found = getattr(module, work.function)(block.records, work.config, **totals, **others)
+            found = function(block.records, work.config, **totals, **others)
             answers, counts = check_round(found, work.module, work.function, promised)
             add_counts(metrics, counts)
             out.add(answers)
@@ -91,8 +90,7 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
 
 
 def perform_collect(work: Collect, store: Store) -> Result:
-    module = importlib.import_module(work.module)
-    schema = layer_schema(schema_of(module, work.config))
+    schema = layer_schema(stage_of(work.module).schema_of(work.config))
     documents = PartReader(store, work.documents)
     rows = sum(documents.groups)
     answers = read_all(work.segments, store)

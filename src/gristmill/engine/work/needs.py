@@ -5,15 +5,26 @@ the engine (a part, a range of keys, a shard); what is measured is in the cost o
 `python -m bench reducers` compares. How long it takes goes by the bytes that it reads.
 """
 
-import importlib
 from collections.abc import Iterable, Sequence
-from types import ModuleType
 
 from gristmill.engine.work.shuffle import IN_MEMORY
-from gristmill.engine.work.task import Build, Collect, Fit, Map, Merge, Preview, Read, Reduce, Scatter, Work, gated_only
+from gristmill.engine.work.task import (
+    Build,
+    Collect,
+    Fit,
+    Hash,
+    Map,
+    Merge,
+    Preview,
+    Read,
+    Reduce,
+    Scatter,
+    Work,
+    gated_only,
+)
 from gristmill.recipe.checks.columns import Columns
-from gristmill.stages.contract import Piece, Resources
-from gristmill.stages.stage_interface import has_setup, resources_of
+from gristmill.stages.contract import LayerStage, Piece, Resources
+from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import Segment, SegmentList
 from gristmill.store.store import Part
 
@@ -32,6 +43,10 @@ STEP_BYTES = 256 << 20
 """Clusters keep a queue for each size of memory: sizes are rounded up to multiples of this."""
 
 
+_WITHOUT_CODE = Hash | Merge | Preview | Collect
+"""Work that runs no code of a stage."""
+
+
 def rounded(memory: int) -> int:
     return -(-memory // STEP_BYTES) * STEP_BYTES
 
@@ -43,25 +58,19 @@ def needs_of(work: Work) -> Resources:
 
 def declared_for(work: Work) -> Resources | None:
     """What the stage declares for a task that runs its code."""
-    if (module := _module_of(work)) is None:
+    if isinstance(work, _WITHOUT_CODE):
         return None
     if isinstance(work, Map | Scatter):
         part_bytes = max((part.payload_bytes for part in work.layers), default=0)
     else:
         part_bytes = work.part_bytes if isinstance(work, Read) else bytes_read(work)
-    return resources_of(module, work.config, part_bytes)  # type: ignore[union-attr]
+    return stage_of(work.module).resources_of(work.config, part_bytes)
 
 
 def kept_for(node: str, work: Work) -> str:
     """The step that a worker is kept for after a task, because it loads something (`setup`, a GPU); else empty."""
-    module = _module_of(work)
-    loads = isinstance(work, Map) and module is not None and has_setup(module)
+    loads = isinstance(work, Map) and stage_of(work.module, LayerStage).setup is not None
     return node if loads or needs_of(work).gpus else ""
-
-
-def _module_of(work: Work) -> ModuleType | None:
-    has_code = hasattr(work, "module") and not isinstance(work, Preview | Collect)
-    return importlib.import_module(work.module) if has_code else None  # type: ignore[union-attr]
 
 
 def _data_bytes(work: Work) -> int:

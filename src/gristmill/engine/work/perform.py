@@ -1,10 +1,9 @@
 """What a worker does with a task."""
 
-import importlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -52,8 +51,9 @@ from gristmill.kernels import compiling
 from gristmill.objects import requests
 from gristmill.places import shown
 from gristmill.schema import layer_schema
-from gristmill.stages import own_code
-from gristmill.stages.stage_interface import schema_of
+from gristmill.stages import contract, own_code
+from gristmill.stages.calls import Counts
+from gristmill.stages.declarations import stage_of
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import CorruptPart, Part, Store
 
@@ -150,22 +150,22 @@ def _hash(work: Hash) -> Result:
 
 
 def _map(work: Map, store: Store, probe: bool) -> Result:
-    module = importlib.import_module(work.module)
-    promised = schema_of(module, work.config)
+    stage = stage_of(work.module, contract.Map)
+    promised = stage.schema_of(work.config)
     schema = layer_schema(promised)
-    more = with_loaded(module, work.config, model_paths(work.models, store))
+    more = with_loaded(stage, work.config, model_paths(work.models, store))
     rows_hash, batches = read_batches(work, store)
     writer = PartWriter(schema)
     seen = 0
     metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
     for batch in batches:
-        answers = module.apply(batch.columns, work.config, **more)
+        answers = stage.apply(batch.columns, work.config, **more)
         answers = check_answers(answers, batch.columns.num_rows, work.module, promised)
         if probe:
             seen += batch.columns.num_rows
             continue
-        if hasattr(module, "metrics"):
-            counts = module.metrics(batch.columns, answers, work.config)
+        if stage.metrics is not None:
+            counts = stage.metrics(batch.columns, answers, work.config)
             add_counts(metrics, check_counts(counts, work.module, "metrics"))
         columns = dict(zip(promised.names, batch.spread(answers), strict=True))
         for name in schema.names:
@@ -185,7 +185,7 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
 
 
 def _fit(work: Fit, store: Store) -> Result:
-    module = importlib.import_module(work.module)
+    stage = stage_of(work.module, contract.Fit)
     metrics: dict[str, int] = {"rows": 0, "bytes_in": 0}
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -193,25 +193,27 @@ def _fit(work: Fit, store: Store) -> Result:
             add_counts(metrics, {"rows": batch.num_rows, "bytes_in": _content_bytes(batch)})
             yield batch
 
-    part, found = _model_of(module, "fit", (batches(), work.config), work.models, store)
+    models = model_paths(work.models, store)
+    part, found = _written(work.module, stage, lambda path: stage.fit(batches(), work.config, path, **models), store)
     return Result([part], metrics={**metrics, **found})
 
 
 def _make(work: Make, store: Store) -> Result:
-    part, found = _model_of(importlib.import_module(work.module), "make", (work.config,), work.models, store)
+    stage, models = stage_of(work.module, contract.Asset), model_paths(work.models, store)
+    part, found = _written(work.module, stage, lambda path: stage.make(work.config, path, **models), store)
     return Result([part], metrics=found)
 
 
-def _model_of(
-    module: ModuleType, verb: str, arguments: tuple[Any, ...], models: Mapping[str, Part], store: Store
+def _written(
+    module: str, stage: contract.Fit[Any] | contract.Asset[Any], write: Callable[[Path], Counts], store: Store
 ) -> tuple[Part, dict[str, Any]]:
     """The file that a stage writes, and its metrics."""
     with store.scratch() as folder:
         path = folder / "model"
-        found = getattr(module, verb)(*arguments, path, **model_paths(models, store))
-        check_files(folder, ("model",), module.__name__, verb)
-        part = store.put_file(path, getattr(module, "SUFFIX", "model"))
-    return part, dict(check_counts(found or {}, module.__name__, verb))
+        found = write(path)
+        check_files(folder, ("model",), module, stage.verb)
+        part = store.put_file(path, stage.suffix)
+    return part, dict(check_counts(found or {}, module, stage.verb))
 
 
 def _content_bytes(batch: pa.RecordBatch) -> int:

@@ -11,10 +11,10 @@ from gristmill.engine.work.rows import count_reasons
 from gristmill.engine.work.task import Preview, Result
 from gristmill.places import place_of
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.head import MOST_BYTES, Budget, Head, Spent
-from gristmill.stages.ingest.markup import count_markup
 from gristmill.stages.ingest.sniff import format_of
 from gristmill.stages.reading.fields import count_fields
+from gristmill.stages.reading.head import MOST_BYTES, Budget, Head, Spent
+from gristmill.stages.reading.markup import count_markup
 
 MOST_RECORDS = 100
 """Of one file."""

@@ -9,7 +9,6 @@ locator is for people: the file's name and the key, or the position where there 
 """
 
 import hashlib
-import importlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,11 +25,12 @@ from gristmill.engine.work.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
 from gristmill.schema import DOCUMENTS, MEASURED, Record
-from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.json_repair import MENDED
-from gristmill.stages.ingest.markup import count_markup
+from gristmill.stages.contract import Piece, Reader
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.fields import count_fields
+from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.markup import count_markup
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
 
@@ -228,23 +228,22 @@ def _counted(records: Iterator[Named], seen: dict[str, Any]) -> Iterator[Named]:
 
 def records_of(work: Read) -> Iterator[Named]:
     """All records of some files, by the files' names; whatever a sample or a limit takes of them."""
-    module = importlib.import_module(work.module)
+    reader = stage_of(work.module, Reader)
     poisoned = {(name, position): detail for name, position, detail in work.poisoned}
     for piece in work.pieces:
         at = (exact(piece.name), piece.start)
         if at in poisoned and piece.stop == piece.start:
             yield piece.name, Record(piece.start, drop=CRASHED, detail=poisoned[at])
             continue
-        for record in _read_piece(module, piece, work):
+        for record in _read_piece(reader, piece, work):
             yield piece.name, record
 
 
-def _read_piece(module: object, piece: Piece, work: Read) -> Iterator[Record]:
+def _read_piece(reader: Reader[Any], piece: Piece, work: Read) -> Iterator[Record]:
     companions = work.companions.get(piece.name)
     more = {"companions": companions} if companions is not None else {}
-    read = module.read  # type: ignore[attr-defined]
     try:
-        records = read(piece, work.config, **more)
+        records = reader.read(piece, work.config, **more)
         # Ours are not asked: it would cost more than some of them take for a record.
         yield from check_records(records, work.module, piece) if is_own(work.module) else records
     except FileNotFoundError:

@@ -3,24 +3,22 @@
 import traceback
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
-from types import ModuleType
 from typing import Any
 
-from gristmill.stages.contract import StageConfig
-from gristmill.stages.stage_interface import has_setup
+from gristmill.stages.contract import LayerStage, StageConfig
 
-_loaded: list[tuple[tuple[ModuleType, StageConfig, Mapping[str, Any]], Any]] = []
-"""Of this process: module, config and models of a stage, and what its `setup` gave."""
+_loaded: list[tuple[tuple[LayerStage[Any], StageConfig, Mapping[str, Any]], Any]] = []
+"""Of this process: stage, config and models of a stage, and what its `setup` gave."""
 _at_the_end = ExitStack()
 
 
-def with_loaded(module: ModuleType, config: StageConfig, models: Mapping[str, Any]) -> dict[str, Any]:
+def with_loaded(stage: LayerStage[Any], config: StageConfig, models: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that a verb gets by name: its models, and what the stage loaded, now or for an earlier task."""
-    if not has_setup(module):
+    if stage.setup is None:
         return dict(models)
-    about = (module, config, models)
+    about = (stage, config, models)
     if about not in [known for known, _ in _loaded]:
-        made = module.setup(config, **models)
+        made = stage.setup(config, **models)
         if isinstance(made, Generator):
             _at_the_end.callback(next, made, None)
             try:

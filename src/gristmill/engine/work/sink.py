@@ -5,11 +5,10 @@
     build    an entry         -> its files
     gather   all the entries  -> the catalogue
 
-A record carries nothing of the part that it comes from, unless the stage asks for it (CARRIES_ROWS). So when a document
+A record carries nothing of the part that it comes from, unless the stage declares `carries_rows`. So when a document
 goes away, the segments of the others keep their bytes, and only the set of files that held it is built again.
 """
 
-import importlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -22,14 +21,15 @@ from gristmill.engine.work.exchange import part_id, with_origin
 from gristmill.engine.work.rows import model_paths, read_whole
 from gristmill.engine.work.shuffle import cut, read_all
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, part_to_json, sent
+from gristmill.stages.contract import Sink
+from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import write_segments
 from gristmill.store.store import Store
 
 
 def perform_scatter(work: Scatter, store: Store) -> Result:
-    module = importlib.import_module(work.module)
+    stage = stage_of(work.module, Sink)
     layout = _entries(work.layout)
-    carries_rows = getattr(module, "CARRIES_ROWS", False)
     tables = []
     rows = 0
     rows_hash, batches = read_whole(work, store)
@@ -37,9 +37,10 @@ def perform_scatter(work: Scatter, store: Store) -> Result:
         if not batch.columns.num_rows:
             continue
         seen = batch.columns.num_rows
-        records = module.emit(batch.columns, work.config, layout)
-        records = check_sent(records, len(layout), work.module, module.RECORD_SCHEMA, seen if carries_rows else None)
-        records = with_origin(records, batch, rows_hash) if carries_rows else records
+        records = stage.emit(batch.columns, work.config, layout)
+        rows_of = seen if stage.carries_rows else None
+        records = check_sent(records, len(layout), work.module, stage.record_schema, rows_of)
+        records = with_origin(records, batch, rows_hash) if stage.carries_rows else records
         tables.append(pa.Table.from_batches([records]))
         rows += seen
     records = pa.concat_tables(tables) if tables else None
@@ -54,19 +55,19 @@ def _entries(layout: Layout) -> tuple[Mapping[str, Any], ...]:
 
 
 def perform_build(work: Build, store: Store) -> Result:
-    module = importlib.import_module(work.module)
+    stage = stage_of(work.module, Sink)
     records = read_all(work.segments, store)
     with store.scratch() as folder:
-        metrics = module.build(records, work.config, work.entry, folder, **model_paths(work.models, store))
-        names = module.files(work.config)
+        metrics = stage.build(records, work.config, work.entry, folder, **model_paths(work.models, store))
+        names = stage.files(work.config)
         check_files(folder, names, work.module, "build")
         parts = [store.put_file(folder / name, name.partition(".")[2]) for name in names]
     return Result(parts, metrics=check_counts(metrics or {}, work.module, "build"))
 
 
 def perform_gather(work: Gather, store: Store) -> Result:
-    module = importlib.import_module(work.module)
-    names = module.files(work.config)
+    stage = stage_of(work.module, Sink)
+    names = stage.files(work.config)
     outputs = [
         {
             "entry": entry,
@@ -75,7 +76,7 @@ def perform_gather(work: Gather, store: Store) -> Result:
         }
         for entry, parts, metrics in work.outputs
     ]
-    facts = module.facts(work.config, **model_paths(work.models, store))
+    facts = stage.facts(work.config, **model_paths(work.models, store))
     facts = check_facts(facts, work.module)
     catalogue = {"facts": facts, "outputs": outputs}
     if work.documents:

@@ -13,9 +13,9 @@ Nothing that is found here differs from what merging would give, so the size of 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gristmill.kernels.bpe.merge import signed
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at
 from gristmill.kernels.memory_writes import put_byte, put_eight_bytes, put_four_bytes
 

@@ -8,7 +8,6 @@ is cut into pre-tokens. One that was seen before has its ids in the cache (`cach
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gristmill.kernels.bpe.cache import (
     LONGEST,
@@ -35,6 +34,7 @@ from gristmill.kernels.bpe.merge import (
     signed,
 )
 from gristmill.kernels.bpe.pretokenize import next_ends
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
 from gristmill.kernels.memory_blocks import prefetch
 from gristmill.kernels.memory_writes import put_eight_bytes, put_four_bytes

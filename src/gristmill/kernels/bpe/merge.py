@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at
 from gristmill.kernels.memory_writes import put_four_bytes
 

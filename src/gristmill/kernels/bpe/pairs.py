@@ -10,7 +10,8 @@ the highest count, and among equals the one whose ids are smallest, the left id 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from gristmill.kernels.compile import njit
 
 Array = np.ndarray[Any, Any]
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gristmill.kernels.bpe.pretokenize import next_ends
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, add_block
 from gristmill.kernels.memory import address_of
 

@@ -20,7 +20,6 @@ Reference: Hugging Face `tokenizers`, `Split(Regex(...), "isolated")`, which eve
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from gristmill.kernels.bpe.pretoken_classes import (
     CLASSES_AT,
@@ -34,6 +33,7 @@ from gristmill.kernels.bpe.pretoken_classes import (
     WIDE,
 )
 from gristmill.kernels.bpe.pretokenize_ahead import CASED, NUMBER_CHARS, SPACED, TAIL, contraction_end, starts_ahead
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at, trailing_zeros
 
 GPT2 = SPACED

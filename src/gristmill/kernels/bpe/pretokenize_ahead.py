@@ -10,9 +10,10 @@ matters.
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at, trailing_zeros
 from gristmill.kernels.memory_blocks import bytes_in
 

@@ -16,9 +16,9 @@ each of the 10 million occurrences.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gristmill.kernels.bpe.pairs import FIRST, KEY, PLACES, Pairs, lower, no_pairs, pop, put, with_room
+from gristmill.kernels.compile import njit
 
 Array = np.ndarray[Any, Any]
 

@@ -6,8 +6,8 @@ Prose is not looked at: of a text only stretches that are dense in brackets, `=`
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.literals import DIGIT, KINDS, WORD
 from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, Units, make_scratch, match
 from gristmill.kernels.decontaminate.sift import follow, sift

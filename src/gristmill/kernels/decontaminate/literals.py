@@ -7,8 +7,8 @@ would write that, and where three more end it; elsewhere they are nothing, and n
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
 
 Array = np.ndarray[Any, Any]

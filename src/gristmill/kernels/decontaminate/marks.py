@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits

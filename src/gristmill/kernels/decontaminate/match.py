@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.kernels.memory import borrow
 

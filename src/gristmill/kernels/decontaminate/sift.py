@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.marks import leads_to_code
 from gristmill.kernels.decontaminate.match import (
     AROUND,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
 from gristmill.kernels.dedup.shingles import ROLL
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.match import FIELDS, Units, make_scratch, match
 from gristmill.kernels.decontaminate.sift import make_room, read_text
 from gristmill.kernels.decontaminate.support import Support, drop_unsupported

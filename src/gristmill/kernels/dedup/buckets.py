@@ -10,8 +10,8 @@ go to every chunk. So the work is linear in the number of documents.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 
 Array = np.ndarray[Any, Any]

@@ -17,8 +17,8 @@ bits that it rests on: avalanche, and truncated hashes against the birthday boun
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, half_at, trailing_zeros
 from gristmill.kernels.memory_writes import put_byte, put_eight_bytes

@@ -7,8 +7,8 @@ taken for one with probability 1e-6, and the set of a document takes about the r
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, eight_bytes_at
 
 Array = np.ndarray[Any, Any]

@@ -17,8 +17,8 @@ all windows around that place. A walk ends after w steps at most, as each adds a
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
 
 Array = np.ndarray[Any, Any]

@@ -12,8 +12,8 @@ taken for another with probability 1e-9.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at, trailing_zeros
 from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
 from gristmill.kernels.text.cut_spans import blank_width, is_blank

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
 from gristmill.kernels.memory import address_of
 from gristmill.kernels.text.unicode_classes import UnicodeTables

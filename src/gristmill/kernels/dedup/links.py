@@ -8,8 +8,8 @@ long as the budget of comparisons per document is not used up.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.sketch import jaccard, reaches
 
 Array = np.ndarray[Any, Any]

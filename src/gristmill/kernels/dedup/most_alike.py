@@ -14,7 +14,8 @@ often are compared, `compared` of them at most. The comparison itself is always 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from gristmill.kernels.compile import njit
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,8 @@ and `known_windows` finds windows by their anchors. Behind a match the search go
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.known_windows import MOST_CONTEXT, grown, look_up, new_stack, new_table, same_ahead
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at

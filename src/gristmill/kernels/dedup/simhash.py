@@ -7,8 +7,8 @@ of near duplicates differ in a few bits: Manku, Jain and Das Sarma (2007) took 3
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.links import join, root_of
 
 Array = np.ndarray[Any, Any]

@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import WordTables, room_for, shingles_of
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.memory import borrow

@@ -14,8 +14,8 @@ its last slash, the suffixes of a host from right to left, each the beginning of
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, byte_at
 

@@ -7,7 +7,8 @@ numbers and constants cost almost nothing. About 12 ns a key and pass of random 
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gristmill.kernels.compile import njit
 
 Array = np.ndarray[Any, Any]
 

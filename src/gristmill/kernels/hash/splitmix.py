@@ -1,7 +1,8 @@
 """The finaliser of SplitMix64 (Steele, Lea, Flood 2014), with the constants of Stafford's variant 13."""
 
 import numpy as np
-from numba import njit
+
+from gristmill.kernels.compile import njit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2^64 / golden ratio: the step of SplitMix64 from one state to the next."""

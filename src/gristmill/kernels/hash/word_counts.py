@@ -9,8 +9,8 @@ not with the text: 43 to 86 bytes each, and the bytes of the long ones.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
 from gristmill.kernels.text.byte_strings import order_of, take_strings
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.block_names import HINT_ENDINGS, HINT_HIDDEN, HINT_INVISIBLE, HINT_MASK, HINT_WORDS
 from gristmill.kernels.html.bounds import seek
 from gristmill.kernels.html.hashes import mixed

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.entities import reference
 from gristmill.kernels.memory import byte_at
 from gristmill.kernels.memory_writes import put_byte, put_four_bytes

@@ -11,8 +11,8 @@ Work is linear in the size of a page. Boxes deeper than MAX_DEPTH count as part 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.attributes import (
     A_ALT,
     A_ALT_END,

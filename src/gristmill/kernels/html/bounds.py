@@ -10,9 +10,9 @@ close more than that, so misnested pages are measured as deeper than they are: o
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.cpython.unsafe import numbers
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import (
     ALL_BITS,
     ATTRIBUTES,

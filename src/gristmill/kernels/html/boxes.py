@@ -1,8 +1,8 @@
 """Open boxes while a page is cut into blocks: what a tag opens and closes, and the block that ends there."""
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.attributes import (
     A_CLASS,
     A_HINTS,

@@ -4,8 +4,8 @@ from html.entities import html5
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import HASH_BASIS, HASH_PRIME, fnv
 from gristmill.kernels.memory import byte_at
 

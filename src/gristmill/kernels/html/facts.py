@@ -8,8 +8,8 @@ The pass follows the HTML standard's tokenizer as far as it decides what is a ta
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.bounds import as_words, seek, skip_declaration, skip_raw
 from gristmill.kernels.html.names import (
     BYTE_CLASS,

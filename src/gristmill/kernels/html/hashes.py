@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import HASH_BASIS, HASH_MIX, HASH_PRIME
 from gristmill.kernels.memory import byte_at, eight_bytes_at
 

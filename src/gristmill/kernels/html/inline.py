@@ -1,8 +1,8 @@
 """Elements inside a line: links, emphasis, code, ruby, and formulas."""
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.attributes import (
     A_HREF,
     A_HREF_END,

@@ -1,8 +1,8 @@
 """Where elements end whose inside is no text of the page, or not as it stands there."""
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.bounds import seek
 from gristmill.kernels.html.names import BYTE_CLASS, BYTE_GREATER, BYTE_SLASH, BYTE_SPACE
 

@@ -1,8 +1,8 @@
 """Cells of a table row made one block, as a reader sees them."""
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.html.block_names import (
     B_BREAKS,
     B_CAPITALS,

@@ -8,8 +8,8 @@ is a comparison of sixteen bytes at once, a leaf one look into a table of some h
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import borrow
 
 Array = np.ndarray[Any, Any]

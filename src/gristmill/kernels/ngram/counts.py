@@ -12,7 +12,8 @@ shorter. Rows are uint64: these two, and what is known of it.
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gristmill.kernels.compile import njit
 
 Array = np.ndarray[Any, Any]
 

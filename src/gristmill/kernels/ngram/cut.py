@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
 from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
 from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, LOWER, MARK, NUMBER, PIECE, UNIT, unicode_tables

@@ -8,8 +8,8 @@ one order do not wait for each other, no branch depends on what one finds, and t
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, borrow
 from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, addresses_of, cut_some

@@ -11,8 +11,8 @@ Logarithms are to the base 10, in steps of 1/4096: a sum of them is a whole numb
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import address_of, eight_bytes_at
 

@@ -9,8 +9,8 @@ each.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, add_block, export, no_words
 from gristmill.kernels.memory import borrow

@@ -13,8 +13,8 @@ and only operations that IEEE 754 defines to the bit: the same weights come out 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.exact_hash import hash_span
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.memory import address_of

@@ -12,8 +12,8 @@ number of times, whatever the text. What the shapes are stands in shapes.py.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
 from gristmill.kernels.scrub.shapes import (

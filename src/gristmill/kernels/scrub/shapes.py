@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at
 
 Array = np.ndarray[Any, Any]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of
 from gristmill.kernels.signals.characters import byte_entropy, count_characters, has_xml_header
 from gristmill.kernels.signals.columns import (

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at, half_at
 from gristmill.kernels.signals.columns import (
     ALNUM_CHARS,

@@ -2,8 +2,8 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import byte_at
 from gristmill.kernels.signals.columns import (
     BULLET_LINES,

@@ -11,8 +11,8 @@ twentieth of the places reach n = 5, so that 2..10-grams together cost about two
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.signals.columns import DUP_5_GRAM_CHARS, TOP_2_GRAM_CHARS
 
 MAX_NGRAM = 10

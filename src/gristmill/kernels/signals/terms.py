@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at
 from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
 from gristmill.kernels.text.words import decode, hash_bytes, scan_tokens

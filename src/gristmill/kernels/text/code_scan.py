@@ -6,8 +6,8 @@ may span lines), so a stray apostrophe costs one line and not the file.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at
 
 MARKS = 6

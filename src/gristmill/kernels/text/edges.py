@@ -13,8 +13,8 @@ last line above the article.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at
 from gristmill.kernels.memory_writes import copy_bytes
 

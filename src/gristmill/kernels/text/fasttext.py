@@ -17,8 +17,8 @@ each call, which took four times as long as the work itself.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import borrow
 from gristmill.kernels.text.fasttext_output import HIERARCHICAL, Array, flat, walk_tree
 

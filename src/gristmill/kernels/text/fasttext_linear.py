@@ -11,8 +11,8 @@ first and summed in the order of the text then, so that many loads are under way
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, borrow, eight_bytes_at, trailing_zeros
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in
 from gristmill.kernels.text.fasttext import (

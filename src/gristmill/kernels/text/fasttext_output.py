@@ -7,7 +7,8 @@ of every CPU.
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gristmill.kernels.compile import njit
 
 Array = np.ndarray[Any, Any]
 

@@ -16,8 +16,8 @@ a text in which some sequence of words stands is looked at again, word by word, 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import WordTables, roll_power, room_for, shingle_at, sums_of
 from gristmill.kernels.hash.hashset import count_lines, next_entry
 from gristmill.kernels.hash.splitmix import mix

@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.text.unicode_classes import LOWER, UPPER, UnicodeTables, two_level, unicode_tables
 from gristmill.kernels.text.unicode_data import DATA, ranges
 

@@ -6,8 +6,8 @@ What is accepted is what Python's decoder accepts: no overlong form, no surrogat
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
 
 _HIGH = np.uint64(0x8080808080808080)

@@ -18,8 +18,8 @@ What has no host (`urn:…`) stays as it is, without white space around it.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.exact_hash import sealed
 from gristmill.kernels.hash.hashset import lower
 from gristmill.kernels.memory import address_of, byte_at

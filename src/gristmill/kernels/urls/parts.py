@@ -14,8 +14,8 @@ it as the crawl does (crawls write `xn--`).
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import (
     SEED,
     HashSet,

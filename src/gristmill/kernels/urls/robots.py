@@ -8,8 +8,8 @@ spells them when it means the characters.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import hex_digit, lower
 from gristmill.kernels.memory import address_of, byte_at
 from gristmill.kernels.urls.parts import HOST, HOST_END, PORT, PORT_END, REST, REST_END

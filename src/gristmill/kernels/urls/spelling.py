@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import hex_digit, lower
 from gristmill.kernels.memory import address_of, byte_at, four_bytes_at
 from gristmill.kernels.memory_writes import put_byte

@@ -7,8 +7,8 @@ decoded (non-Latin words come encoded). Its words are the runs of ASCII letters,
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import (
     SEED,
     HashSet,

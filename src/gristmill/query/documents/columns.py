@@ -16,6 +16,7 @@ from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE, REWRITTEN
+from gristmill.query.removal.funnel import funnels
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import suggest
@@ -65,12 +66,21 @@ class Columns:
     """Some columns of a corpus; UserError where there is no such column."""
 
     def __init__(
-        self, seen: Seen, names: Sequence[str] | None, kept: bool | None = True, sources: Sequence[str] = ()
+        self,
+        seen: Seen,
+        names: Sequence[str] | None,
+        kept: bool | None = True,
+        sources: Sequence[str] = (),
+        reasons: Sequence[str] = (),
     ) -> None:
-        """`kept`: documents of the corpus (True), those that were dropped (False), or both (None)."""
-        self.seen, self.kept = seen, kept
+        """`kept`: documents of the corpus (True), those that were dropped (False), or both (None). `reasons`: records
+        that were dropped for one of them, whatever `kept` is.
+        """
+        kept = False if reasons else kept
+        self.seen, self.kept, self._reasons = seen, kept, pa.array(reasons, pa.string())
         names = USUAL if names is None else names
         _check_sources(seen, sources)
+        _check_reasons(seen, reasons)
         known = columns_of(seen)
         for name in names:
             if name not in known:
@@ -153,6 +163,8 @@ class Columns:
         """Which rows are, by the final verdict on each."""
         if self.kept:
             return verdict.is_null()
+        if len(self._reasons):
+            return pc.is_in(verdict, self._reasons)
         never = pc.is_in(verdict, pa.array(sorted(NO_DOCUMENT)))
         return pc.and_(pc.invert(never), verdict.is_valid()) if self.kept is False else pc.invert(never)
 
@@ -171,6 +183,14 @@ def _check_sources(seen: Seen, sources: Sequence[str]) -> None:
     for source in sources:
         if source not in seen.chains:
             raise UserError(f"{seen.told} has no source {source}. {suggest(source, seen.chains, 'Sources')}")
+
+
+def _check_reasons(seen: Seen, reasons: Sequence[str]) -> None:
+    found = (step for funnel in funnels(seen).values() for step in funnel["first"].values()) if reasons else ()
+    known = sorted({reason for step in found for reason in step})
+    for reason in reasons:
+        if reason not in known:
+            raise UserError(f"{seen.told} dropped nothing for {reason}. {suggest(reason, known, 'Reasons')}")
 
 
 def layers_of(seen: Seen, source: str) -> Mapping[str, Sequence[str]]:

@@ -12,6 +12,7 @@ from gristmill.engine.plan.graph import CORPUS, Node, drops
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag
 from gristmill.query.takedown import withheld
@@ -76,7 +77,7 @@ def find_step(seen: Seen, stage: str | None) -> str | None:
     if stage not in known:
         near = nearest(stage, known)
         hint = f"Did you mean {near}? " if near else ""
-        raise UserError(f"--stage {stage}: {seen.told} has no such step. {hint}Steps: {', '.join(known)}")
+        raise UserError(f"{option('stage', stage)}: {seen.told} has no such step. {hint}Steps: {', '.join(known)}")
     return stage
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.hints import hint
 from gristmill.query.documents.joined_files import PROTOCOL, JoinedFiles
 from gristmill.query.documents.sql_views import Views, literal, quoted
 from gristmill.query.opening import check_finished
@@ -89,7 +90,7 @@ class Session:
         if kind not in ("SELECT", "EXPLAIN"):
             raise UserError(
                 f"{kind} changes something, or may, and a corpus is only read here, so nothing was done. Ask with "
-                "select. To write an answer to a file: --csv or --parquet FILE."
+                f"select. To write an answer to a file: {hint('save_answer')}."
             )
 
     def _make_views(self, query: str) -> None:

@@ -27,6 +27,7 @@ import zstandard
 from gristmill.engine.plan.graph import CORPUS, Node
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.errors import UserError
+from gristmill.hints import hint, option
 from gristmill.places import is_url
 from gristmill.processes import name_of_self, runs
 from gristmill.query.documents.columns import Columns, origin_of
@@ -87,9 +88,11 @@ def export(
     `track` goes through the files as they are done, of so many.
     """
     if file_format not in FORMATS:
-        raise UserError(f"--format {file_format} is not known. {suggest(file_format, FORMATS, 'Formats')}")
+        raise UserError(f"{option('format', file_format)} is not known. {suggest(file_format, FORMATS, 'Formats')}")
     if file_bytes < LEAST_FILE_BYTES:
-        raise UserError(f"--file-size {file_bytes} is too small for a file: {LEAST_FILE_BYTES} bytes at least.")
+        raise UserError(
+            f"{option('file_bytes', file_bytes)} is too small for a file: {LEAST_FILE_BYTES} bytes at least."
+        )
     folder = _free(out)
     check_finished(seen, "export")
     chosen = Columns(seen, columns)
@@ -97,7 +100,7 @@ def export(
     read = Columns(seen, [*names, *(name for name in _COUNTED if name not in names)])
     files = list(_cut(read, file_bytes))
     if not files:
-        raise UserError(f"{seen.told} keeps no document, so there is nothing to export. gristmill funnel shows why.")
+        raise UserError(f"{seen.told} keeps no document, so there is nothing to export. {hint('funnel')} shows why.")
     configs = scrub_configs(seen)
     temporary = _temporary(folder)
     try:
@@ -116,8 +119,8 @@ def export(
         os.rename(temporary, folder)
     except OSError as error:
         raise UserError(
-            f"--out {folder} cannot be written: {error.strerror or error}. Nothing is left of it. Make room, or name "
-            "another folder."
+            f"{option('out', folder)} cannot be written: {error.strerror or error}. Nothing is left of it. Make room, "
+            "or name another folder."
         ) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -127,7 +130,9 @@ def export(
 def _free(out: Path | str) -> Path:
     """The folder, which is not there or empty."""
     if is_url(str(out)):
-        raise UserError(f"--out {out}: an export is written to a folder of this machine, so nothing was done. Copy it.")
+        raise UserError(
+            f"{option('out', out)}: an export is written to a folder of this machine, so nothing was done. Copy it."
+        )
     folder = Path(os.path.abspath(out))
     try:
         os.stat(folder)
@@ -135,12 +140,16 @@ def _free(out: Path | str) -> Path:
         pass
     except (OSError, ValueError) as error:
         cause = getattr(error, "strerror", None) or error
-        raise UserError(f"--out {out} cannot be a folder: {cause}. Nothing was done. Name another.") from None
+        raise UserError(f"{option('out', out)} cannot be a folder: {cause}. Nothing was done. Name another.") from None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         fact = "is not empty" if folder.is_dir() else "is a file"
-        raise UserError(f"--out {out} {fact}, and nothing is overwritten, so nothing was done. Name another folder.")
+        raise UserError(
+            f"{option('out', out)} {fact}, and nothing is overwritten, so nothing was done. Name another folder."
+        )
     if not folder.parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {folder.parent}, so nothing was done. Make it first.")
+        raise UserError(
+            f"{option('out', out)}: there is no folder {folder.parent}, so nothing was done. Make it first."
+        )
     return folder
 
 
@@ -220,7 +229,7 @@ def scrub_configs(seen: Seen) -> dict[str, scrub.Config]:
     found = {}
     for source, chain in seen.chains.items():
         for node in (seen.nodes[step] for step in chain if seen.nodes[step].name == "scrub"):
-            config = node.config if isinstance(node, Node) else recorded_config(seen, node, scrub)
+            config = node.config if isinstance(node, Node) else recorded_config(seen, node, scrub.STAGE)
             if not isinstance(config, scrub.Config):
                 raise UserError(
                     f"The store has no copy of a folder that {node.id} names, so columns beside the text cannot be "

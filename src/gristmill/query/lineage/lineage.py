@@ -86,7 +86,7 @@ class Version:
     recipe: str
     version: str
     names: tuple[str, ...]
-    """Given to it by `run --tag`."""
+    """Its tags."""
     ended: str
 
 

@@ -11,6 +11,7 @@ from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.hints import hint, option
 from gristmill.loader.order import Order
 from gristmill.query.documents.lookup import Place, find
 from gristmill.query.lineage.lineage import Life, best_of, life_of, versions_with
@@ -55,8 +56,8 @@ def lives_of(
         )
     if prove and not isinstance(seen, Run):
         raise UserError(
-            f"--prove reads inputs again and runs steps again, and {seen.told} names neither, so nothing was proved. "
-            "Give the recipe's file."
+            f"{option('prove')} reads inputs again and runs steps again, and {seen.told} names neither, so nothing was "
+            "proved. Give the recipe's file."
         )
     shards = _shards(seen)
     at: dict[str, Any] | None = None
@@ -80,14 +81,14 @@ def lives_of(
 def check_question(what: str | None, text: str | None, sample: int | None, token: int | None) -> None:
     """That one thing is asked for."""
     if (sample is None) != (token is None):
-        raise UserError("--sample and --token go together: a sample of the training, and a token of it, both from 0.")
+        raise UserError(
+            f"{option('sample')} and {option('token')} go together: a sample of the training, and a token of it, both "
+            "from 0."
+        )
     asked = [what is not None, text is not None, sample is not None]
     if sum(asked) != 1:
         told = "Nothing is asked for" if not any(asked) else "More than one thing is asked for"
-        raise UserError(
-            f"{told}, so nothing was looked for. Give one: WHAT (an id, a URL, a hash of a text, quoted words), "
-            "--text-file, or --sample with --token."
-        )
+        raise UserError(f"{told}, so nothing was looked for. Give one: {hint('lineage_of')}.")
 
 
 def is_text(what: str | None, text: str | None) -> bool:
@@ -129,13 +130,13 @@ def _token_at(shards: Published | None, seen: Seen, sample: int, token: int) -> 
     manifest = shards.manifest
     if sample >= manifest.samples:
         raise UserError(
-            f"--sample {sample}: a training on {manifest.location} has {counted(manifest.samples, 'sample')}, numbered "
-            "from 0, so it never comes there. Give a smaller number."
+            f"{option('sample', sample)}: a training on {manifest.location} has {counted(manifest.samples, 'sample')}, "
+            "numbered from 0, so it never comes there. Give a smaller number."
         )
     if token >= manifest.seq_len:
         raise UserError(
-            f"--token {token}: samples have {counted(manifest.seq_len, 'token')}, numbered from 0. Give a smaller "
-            "number."
+            f"{option('token', token)}: samples have {counted(manifest.seq_len, 'token')}, numbered from 0. Give a "
+            "smaller number."
         )
     place = Order(manifest).place(sample)
     group = manifest.groups[place.group]
@@ -157,7 +158,7 @@ def _token_at(shards: Published | None, seen: Seen, sample: int, token: int) -> 
                 "row": place.row,
             }
     raise UserError(
-        f"--token {token} of sample {sample} is padding, which comes from no document. Give a smaller number."
+        f"{option('token', token)} of sample {sample} is padding, which comes from no document. Give a smaller number."
     )
 
 

@@ -5,7 +5,6 @@ position is the right one. The locator has it where the record has no key of its
 by the reader that read it, until the record comes.
 """
 
-import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +18,8 @@ from gristmill.engine.work.task import Read
 from gristmill.places import shown
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.schema import Record
-from gristmill.stages.contract import Piece
+from gristmill.stages.contract import Piece, Reader
+from gristmill.stages.declarations import stage_of
 
 _IN_LOCATOR = re.compile(r"(\d{1,18})(?:\+(\d{1,18}))?")
 """A position, or that of a frame and the number of the record in it."""
@@ -133,12 +133,11 @@ def origin_of(seen: Seen, document: Document, row: Mapping[str, Any], after: Map
 def unit_of(seen: Seen, source: str) -> str:
     """What positions of a source count."""
     if isinstance(seen, Run):
-        module: Any = importlib.import_module(seen.graph.recipe.sources[source].module)
-    else:
-        assert seen.record is not None
-        stage = str(seen.record["nodes"][f"{source}/{INGEST}"]["identity"]["stage"])
-        module = importlib.import_module(f"gristmill.stages.{stage}") if stage.startswith("ingest.") else None
-    return str(getattr(module, "POSITIONS", "positions of the reader"))
+        return stage_of(seen.graph.recipe.sources[source].module, Reader).positions
+    assert seen.record is not None
+    stage = str(seen.record["nodes"][f"{source}/{INGEST}"]["identity"]["stage"])
+    is_ours = stage.startswith("ingest.")
+    return stage_of(f"gristmill.stages.{stage}", Reader).positions if is_ours else Reader.positions
 
 
 def _files(seen: Seen, source: str) -> dict[str, str | None]:

@@ -9,7 +9,6 @@
 So each layer follows from those before it, and the first from the file.
 """
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths
+from gristmill.engine.work.setup import with_loaded
 from gristmill.query.documents.documents import cut_again
 from gristmill.query.documents.layers import Layers
 from gristmill.query.documents.lookup import Place
@@ -33,8 +33,8 @@ from gristmill.query.lineage.origin import Reread, read_again
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import TOKENS
 from gristmill.schema import DOCUMENTS
-from gristmill.stages.contract import StageConfig
-from gristmill.stages.stage_interface import schema_of
+from gristmill.stages.contract import Map, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.store.parquet import text_bytes
 
 Array = np.ndarray[Any, Any]
@@ -119,15 +119,16 @@ class Prover:
     def _map(self, layers: Layers, node: Node, row: int) -> None:
         view = node.views[layers.document.source]
         is_hidden = any(layers.value(view.layers[gate], "drop", row) is not None for gate in view.gates)
-        module = importlib.import_module(node.module)
-        promised = schema_of(module, node.config)
+        stage = stage_of(node.module, Map)
+        promised = stage.schema_of(node.config)
         if is_hidden:
             expected: dict[str, pa.Array] = {name: pa.nulls(1, promised.field(name).type) for name in promised.names}
         else:
             columns = [layers.cell(view.layers[layer], column, row) for layer, column, _ in view.columns]
             batch = pa.RecordBatch.from_arrays(columns, names=[name for *_, name in view.columns])
             models = model_paths(self._run.models(node, layers.document.source), self._run.store)
-            answers = module.apply(batch, self._config(node), **models)
+            config = self._config(node)
+            answers = stage.apply(batch, config, **with_loaded(stage, config, models))
             answers = check_answers(answers, 1, node.module, promised)
             expected = dict(zip(promised.names, answers.columns, strict=True))
         if "text" in promised.names:

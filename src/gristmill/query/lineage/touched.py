@@ -7,6 +7,7 @@ from typing import Any
 from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps, part_of_step
 from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.stages.decontaminate.eval_suite import Opened
@@ -87,7 +88,7 @@ def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
     known = sorted({name for report in found.values() for name in report.benchmarks})
     if benchmark is not None and benchmark not in known:
         raise UserError(
-            f"--benchmark {benchmark} is in no suite of {seen.told}. {suggest(benchmark, known, 'Benchmarks')}"
+            f"{option('benchmark', benchmark)} is in no suite of {seen.told}. {suggest(benchmark, known, 'Benchmarks')}"
         )
     for report in found.values():
         report.benchmarks = {name: _sorted(one) for name, one in report.benchmarks.items() if benchmark in (None, name)}

@@ -7,10 +7,8 @@ have the least hashes. Documents that are withheld (`withheld.py`) are never dra
 """
 
 import hashlib
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ from gristmill.engine.plan.graph import Node, NodeFacts
 from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
@@ -27,7 +26,9 @@ from gristmill.recipe.checks.files import place_files
 from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.stages import STEPS
 from gristmill.stages.buffers import one_chunk
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.calls import Match
+from gristmill.stages.contract import AnyStage, LayerStage, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.store.parquet import PartReader, open_parts
 
 Track = Callable[[Sequence[Document]], Iterable[Document]]
@@ -77,7 +78,9 @@ class Audited:
     """A step that can say what it acted on."""
 
     node: NodeFacts
-    module: ModuleType
+    highlights: Callable[[pa.RecordBatch, Any], Sequence[Match]]
+    matched: tuple[str, ...]
+    """Columns that hold something where the step acted on a row (stages/contract.py)."""
     config: StageConfig | None
     """None: the record of a run does not have all that it takes, so that matches cannot be found again."""
 
@@ -86,14 +89,18 @@ def audited_steps(seen: Seen, step: str | None) -> list[Audited]:
     """The steps of a corpus with something to read, or those of one name."""
     found = [one for node in seen.nodes.values() if (one := _audited(seen, node)) is not None]
     if not found:
+        stages = {name: stage_of(path) for name, path in STEPS.items()}
+        able = [name for name, stage in stages.items() if isinstance(stage, LayerStage) and stage.highlights]
         raise UserError(
             f"{seen.told} has no step that matches texts, so there is nothing to audit. Steps that do: "
-            f"{', '.join(name for name in STEPS if hasattr(importlib.import_module(STEPS[name]), 'highlights'))}."
+            f"{', '.join(able)}."
         )
     wanted = [one for one in found if step in (None, one.node.id, one.node.name)]
     if not wanted:
         names = dict.fromkeys(one.node.name for one in found)
-        raise UserError(f"--step {step}: {seen.told} has no such step to audit. {suggest(str(step), names, 'Steps')}")
+        raise UserError(
+            f"{option('step', step)}: {seen.told} has no such step to audit. {suggest(str(step), names, 'Steps')}"
+        )
     waiting = [one.node.id for one in wanted if one.node.id in seen.unfinished()]
     if waiting:
         raise UserError(f"{listed(waiting, 10)} did not run to the end as the recipe is now. {seen.to_finish}")
@@ -104,17 +111,18 @@ def _audited(seen: Seen, node: NodeFacts) -> Audited | None:
     name = node.module if isinstance(node, Node) else STEPS.get(node.name)
     if name is None or not node.has_layers:
         return None
-    module = importlib.import_module(name)
-    if not hasattr(module, "highlights"):
+    stage = stage_of(name)
+    if not isinstance(stage, LayerStage) or stage.highlights is None:
         return None
-    return Audited(node, module, node.config if isinstance(node, Node) else recorded_config(seen, node, module))
+    config = node.config if isinstance(node, Node) else recorded_config(seen, node, stage)
+    return Audited(node, stage.highlights, stage.matched, config)
 
 
 class _NotKept(Exception):
     """Of a folder a record has the files and not their names."""
 
 
-def recorded_config(seen: Seen, node: NodeFacts, module: ModuleType) -> StageConfig | None:
+def recorded_config(seen: Seen, node: NodeFacts, stage: AnyStage) -> StageConfig | None:
     """The config of a step as the record of a run has it, with the copies that the store keeps of its files."""
     assert seen.record is not None
     told = seen.record["nodes"][node.id]
@@ -126,8 +134,8 @@ def recorded_config(seen: Seen, node: NodeFacts, module: ModuleType) -> StageCon
         return str(seen.store.local_path(copies[content]))
 
     try:
-        config: StageConfig = module.Config.model_validate(
-            place_files(module.Config, told["identity"]["config"], (), place)
+        config: StageConfig = stage.config.model_validate(
+            place_files(stage.config, told["identity"]["config"], (), place)
         )
     except _NotKept:
         return None
@@ -204,7 +212,7 @@ class _Group:
             return
         spans: dict[int, list[Span]] = {}
         config = self.step.config
-        for row, start, stop, label in () if config is None else self.step.module.highlights(self.table, config):
+        for row, start, stop, label in () if config is None else self.step.highlights(self.table, config):
             spans.setdefault(row, []).append((start, stop, label))
         for row in range(self.table.num_rows):
             told = {name: self.table[name][row].as_py() for name in _TOLD}
@@ -252,7 +260,7 @@ def _groups(seen: Seen, step: Audited, document: Document) -> Iterator[_Group]:
     wrote = [name for name in own.names if name not in ("text", "text_bytes", *_TOLD)]
     for group in range(len(own.groups)):
         layer = own.read_group(group, wrote)
-        matched = _matched(layer, step.module)
+        matched = _matched(layer, step.matched)
         hidden = marks.in_group(group, layer.num_rows).is_valid()
         rows = pa.array(pc.indices_nonzero(pc.and_not(matched, hidden)))
         columns = {name: layer[name] for name in wrote}
@@ -270,10 +278,10 @@ def _read(reader: PartReader, group: int, names: Sequence[str]) -> dict[str, pa.
     return {name: table[name] for name in names}
 
 
-def _matched(layer: pa.Table, module: ModuleType) -> pa.Array:
+def _matched(layer: pa.Table, names: Sequence[str]) -> pa.Array:
     """Rows that the step dropped, or for which one of its columns of matches holds something."""
     found = one_chunk(layer["drop"]).is_valid()
-    for name in getattr(module, "MATCHED", ()):
+    for name in names:
         column = one_chunk(layer[name])
         some = column.is_valid()
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):

@@ -4,7 +4,6 @@ A plain name means the step in every route that has it; a full one (`web/heurist
 steps of a name do not use what is to be changed (a set of rules), those that do are meant.
 """
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +13,16 @@ from pydantic import ValidationError
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, INDEX, Node, drops
 from gristmill.errors import UserError
+from gristmill.hints import hint
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import Mistakes, nearest, show
 from gristmill.recipe.checks.plain_words import tell
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml.lines import parse
-from gristmill.stages.contract import OtherSetting, StageConfig
+from gristmill.stages.contract import LayerStage, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.natural_languages import LABEL
-from gristmill.stages.stage_interface import before_of, part_config
 
 NEAR_DEDUP = "near_dedup"
 
@@ -70,7 +70,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     if silent is not None:
         raise UserError(
             f"{silent.id} drops no document: what another config of it would do, later steps decide. Nothing was "
-            f"evaluated. Change it in {mill.recipe.path} and run; what that costs, gristmill plan says. "
+            f"evaluated. Change it in {mill.recipe.path} and run; {hint('plan')} shows what that costs. "
             f"{_askable(nodes)}"
         )
     return made
@@ -94,11 +94,11 @@ def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
             raise UserError(
                 f"{told} looks at many documents together, and the store holds what it found, not what another config "
                 f"would find, so the question cannot be answered before it has run. Change it in {mill.recipe.path} "
-                f"and try it on a part: gristmill run {mill.recipe.path} --sample 10%. {_askable(nodes)}"
+                f"and try it on a part: {hint('run_sample', recipe=mill.recipe.path, sample='10%')}. {_askable(nodes)}"
             )
     near = _meant([step, *path.split(".")], nodes)
-    hint = f"Did you mean {near}? " if near else ""
-    raise UserError(f"{mill.recipe.path} has no step {step} that could be asked about. {hint}{_askable(nodes)}")
+    meant = f"Did you mean {near}? " if near else ""
+    raise UserError(f"{mill.recipe.path} has no step {step} that could be asked about. {meant}{_askable(nodes)}")
 
 
 def _meant(path: Sequence[str], nodes: Sequence[Node]) -> str | None:
@@ -165,21 +165,23 @@ def _refuse_other_parts(node: Node, config: StageConfig) -> None:
     if changed := [name for name in then if now.get(name) != then[name]]:
         raise UserError(
             f"With this change {', '.join(changed)}, which runs before {node.id}, would have to run again, so nothing "
-            "was evaluated. Change it in the recipe and run; what that costs, gristmill plan says."
+            f"was evaluated. Change it in the recipe and run; {hint('plan')} shows what that costs."
         )
 
 
 def _parts(node: Node, config: StageConfig) -> dict[str, StageConfig]:
     found = {}
-    for name, path, cut in before_of(importlib.import_module(node.module), config):
-        found[name] = cut if cut is not None else part_config(importlib.import_module(path), config)
+    for name, path, cut in stage_of(node.module).before(config):
+        found[name] = cut if cut is not None else stage_of(path).config_within(config)
     return found
 
 
 def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Iterable[str]:
-    module = importlib.import_module(node.module)
-    for path in fields if hasattr(module, "exceptions") else ():
-        found: Mapping[str, OtherSetting] = module.exceptions(config, path)
+    stage = stage_of(node.module)
+    if not isinstance(stage, LayerStage):
+        return
+    for path in fields:
+        found = stage.exceptions(config, path) if stage.exceptions is not None else {}
         for is_built_in, whose in ((False, "the recipe has another value"), (True, "a built-in exception holds")):
             labels = [label for label, other in found.items() if other.is_built_in == is_built_in]
             if labels:
@@ -188,7 +190,7 @@ def _exceptions(node: Node, config: StageConfig, fields: Iterable[str]) -> Itera
                     f"Ask about that: {node.id}.{found[labels[0]].path}=VALUE"
                 )
     knows_language = any(LABEL in column for view in node.views.values() for column in view.columns)
-    held = module.for_all_languages(config) if knows_language and hasattr(module, "for_all_languages") else ()
+    held = stage.for_all_languages(config) if knows_language and stage.for_all_languages is not None else ()
     for path in sorted(set(fields).intersection(held)):
         yield f"{path} takes the place of the thresholds that other languages have, unless it is set under by_language."
 

@@ -6,7 +6,6 @@ Steps after the changed one have not seen the documents that would come, and may
 would go: an answer says whether it is exact, a bound or an estimate (`Answer.bound`).
 """
 
-import importlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,9 @@ from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.memory import available_cores
 from gristmill.engine.work.rows import Batch, model_paths
+from gristmill.engine.work.setup import with_loaded
 from gristmill.errors import UserError
+from gristmill.hints import hint
 from gristmill.query.removal import whatif_clusters
 from gristmill.query.removal.changes import NEAR_DEDUP, Change, parse_changes
 from gristmill.query.removal.funnel import funnels
@@ -35,9 +36,9 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import SHARDS
 from gristmill.recipe.sections.tokenizer import TOKENIZER
 from gristmill.stages import NO_DOCUMENT
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.select import corpus
-from gristmill.stages.stage_interface import may_read_of, reads_of, schema_of
 from gristmill.store.parquet import join, open_parts
 
 NO_DOCUMENTS = pa.array(sorted(NO_DOCUMENT), pa.string())
@@ -177,12 +178,12 @@ def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> V
     except KeyError as error:
         raise UserError(
             f"With this change {error.args[0]}, so nothing can be evaluated. Add the step that writes it above "
-            f"{node.id} and run the recipe: gristmill run {mill.recipe.path}"
+            f"{node.id} and run the recipe: {hint('run', recipe=mill.recipe.path)}"
         ) from None
 
 
 def _reads(node: Node) -> tuple[str, ...]:
-    return reads_of(importlib.import_module(node.module), node.config)
+    return stage_of(node.module).reads_of(node.config)
 
 
 def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
@@ -202,8 +203,8 @@ def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
 def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     answer = Answer(node.id, node.sources, {})
     source, order = document.source, document.order
-    module = importlib.import_module(node.module)
-    schema = schema_of(module, node.config)
+    stage = stage_of(node.module, Map)
+    schema = stage.schema_of(node.config)
     layers = {INGEST: document.part}
     for name in mill.graph.chains[source]:
         if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.made[name].layers):
@@ -215,7 +216,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     steps = [name for name in final.steps if name in layers]
     others = [name for name in steps if name != node.id]
     used = [*view.layers, *(name for name in layers if name not in view.layers)]
-    wanted = {*_reads(node), *may_read_of(module, node.config)}
+    wanted = {*_reads(node), *stage.may_read_of(node.config)}
     columns = tuple(entry for entry in view.columns if entry[2] in wanted)
     # A document that would come has no text behind the step, and one that would go has the corpus's.
     with_text = [name for name in layers if _has_text_bytes(mill, name, source)]
@@ -236,7 +237,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         for gate in gates:
             alive &= ~_dropped(batch, gate)
         visible = Batch(seen, first_row, alive)
-        answers = module.apply(visible.columns, node.config, **models)
+        answers = stage.apply(visible.columns, node.config, **with_loaded(stage, node.config, models))
         answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
         spread = dict(zip(schema.names, visible.spread(answers), strict=True))
         then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
@@ -278,4 +279,4 @@ def _has_text_bytes(mill: Mill, layer: str, source: str) -> bool:
     if layer == INGEST:
         return True
     node = mill.graph.nodes[layer]
-    return "text" in schema_of(importlib.import_module(node.module), node.config).names
+    return "text" in stage_of(node.module).schema_of(node.config).names

@@ -17,6 +17,7 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.seen import Document
 from gristmill.errors import UserError
+from gristmill.hints import hint
 from gristmill.kernels.dedup.links import forest
 from gristmill.query.removal.changes import Change
 from gristmill.store.parquet import join, open_parts
@@ -46,8 +47,8 @@ def check(mill: Mill, change: Change) -> None:
         raise UserError(
             f"{change.node.id} can be asked about one change, a higher {THRESHOLD}. The store holds the pairs that "
             f"reached {THRESHOLD} {now} with its other settings as they are, and no others, so what this change would "
-            f"find is not known before it has run. Change it in {path} and try it on a part: gristmill run {path} "
-            "--sample 10%"
+            f"find is not known before it has run. Change it in {path} and try it on a part: "
+            f"{hint('run_sample', recipe=path, sample='10%')}"
         )
 
 

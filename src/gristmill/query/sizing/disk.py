@@ -9,7 +9,6 @@ blocks of the disk. In a run of some hundred documents, whose exchanges alone ha
 everything. These costs follow from what a disk and the files look like, and from no recipe.
 """
 
-import importlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from gristmill.engine.plan.graph import INDEX, Node, reads_from
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.shuffle import RANGES
 from gristmill.recipe.checks.columns import INGEST
-from gristmill.stages.stage_interface import schema_of
+from gristmill.stages.declarations import stage_of
 from gristmill.store.parquet import BULKY
 from gristmill.store.store import Store
 
@@ -229,7 +228,7 @@ def _class(node: Node) -> str:
         return INDEX
     if node.kind != "map":
         return node.kind
-    names = schema_of(importlib.import_module(node.module), node.config).names
+    names = stage_of(node.module).schema_of(node.config).names
     return "texts" if any(name in BULKY for name in names) else "columns"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gristmill.counted import counted, percent
+from gristmill.hints import option
 from gristmill.query.sizing.sizing import COORDINATOR_S, Cluster, Sizing
 
 ARRAY_JOBS = 1000
@@ -70,7 +71,7 @@ def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_ta
     if free_bytes is not None and sizing.stored_bytes > free_bytes:
         yield (
             f"Disk: the store grows to about {_gb(sizing.stored_bytes)}, and {_gb(free_bytes)} are free under it. Name "
-            "another with --store, such as s3://bucket/prefix."
+            f"another with {option('store')}, such as s3://bucket/prefix."
         )
     if sizing.coordinator_bytes > COORDINATOR_BYTES:
         yield (

@@ -12,6 +12,7 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node
 from gristmill.engine.publish.run_record import end_of, finished_runs, is_partial, task_names
 from gristmill.errors import UserError
+from gristmill.hints import hint, named, share_text
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import GROUPS
@@ -82,17 +83,17 @@ def last_measured(mill: Mill) -> Measured:
     recipe, store = mill.recipe, mill.store
     record = next(_candidates(mill), None)
     if record is None:
-        sample = "" if recipe.sample is None else f" --sample {recipe.sample * 100:.12g}%"
+        run = hint("run_sample", recipe=recipe.path, sample=share_text(recipe.sample or 0.01))
         raise UserError(
-            f"No run of {recipe.path}{sample} has come to its end in {store.uri}, so there are no rates to plan with. "
-            f"Make one on a part of the corpus, of a hundred tasks or more: gristmill run {recipe.path}"
-            f"{sample or ' --sample 1%'}"
+            f"No run of {named(recipe.path, recipe.sample)} has come to its end in {store.uri}, so there are no rates "
+            f"to plan with. Make one on a part of the corpus, of a hundred tasks or more: {run}"
         )
     missing = [node_id for node_id in mill.graph.nodes if node_id not in record["nodes"]]
     if missing:
         raise UserError(
             f"The last finished run of {recipe.path} in {store.uri}, of {end_of(record)}, has no step {missing[0]}, so "
-            f"nobody knows what that takes. Run the recipe as it is now: gristmill run {recipe.path} --sample 1%"
+            "nobody knows what that takes. Run the recipe as it is now: "
+            f"{hint('run_sample', recipe=recipe.path, sample='1%')}"
         )
     kinds = [kind for node in mill.graph.nodes.values() for kind in _kinds(store, node, record["nodes"][node.id])]
     sources = [node for node in mill.graph.nodes.values() if node.kind == "read"]
@@ -100,7 +101,7 @@ def last_measured(mill: Mill) -> Measured:
         raise UserError(
             f"The last finished run of {recipe.path} in {store.uri}, of {end_of(record)}, has no record of what its "
             f"tasks took: an earlier version of Gristmill made it, or its records are deleted. Make another, on a "
-            f"part that was not run yet: gristmill run {recipe.path} --sample 1%"
+            f"part that was not run yet: {hint('run_sample', recipe=recipe.path, sample='1%')}"
         )
     told = record["nodes"]
     tokens, by = _tokens(record)
@@ -172,7 +173,7 @@ def _tokens(record: Mapping[str, Any]) -> tuple[float, str]:
     if not text:
         raise UserError(
             f"The last finished run of {record['recipe']}, of {end_of(record)}, kept no text, so nothing can be said "
-            "of what a token costs. Take a larger sample, or see what dropped the documents: gristmill funnel."
+            f"of what a token costs. Take a larger sample, or see what dropped the documents: {hint('funnel')}."
         )
     return text / BYTES_PER_TOKEN, f"estimated: {BYTES_PER_TOKEN:g} bytes of kept text a token (the recipe counts none)"
 

@@ -1,6 +1,5 @@
 """The plan: what is in the store, what would run, and why, told against the last run of the same recipe."""
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,11 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node, reads_from
 from gristmill.engine.publish.run_record import task_names
 from gristmill.engine.schedule.run import Run
+from gristmill.hints import option
 from gristmill.places import shown_exact
 from gristmill.query.removal.funnel import scope_of
 from gristmill.recipe.checks.mistakes import listed
+from gristmill.stages.declarations import stage_of
 
 MOST_NAMED = 3
 """Files or parts that a reason names before it counts the rest."""
@@ -64,10 +65,8 @@ def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
 
 
 def _explained(node: Node, fully: bool, run: Run) -> tuple[str, ...]:
-    module = importlib.import_module(node.module)
-    explain = getattr(module, "explain", None)
-    if fully:
-        explain = getattr(module, "explain_fully", explain)
+    stage = stage_of(node.module)
+    explain = (stage.explain_fully if fully else None) or stage.explain
     scope, needs = scope_of(node, run.chains), run.graph.declared(node)
     told = [] if scope is None else [f"compares documents {scope}"]
     told += [] if needs is None else [f"each task needs {needs}"]
@@ -109,7 +108,7 @@ def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
     if last is None:
         return "first run"
     if last.get("not_run") and (node.name == CORPUS or node.id in last["not_run"]):
-        return f"not reached: the last run was stopped after {last['until']} (--until)"
+        return f"not reached: the last run was stopped after {last['until']} ({option('until')})"
     return "not reached: the last run was stopped" if node.id in last["nodes"] else "new step"
 
 

@@ -17,6 +17,7 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.publish.folder import find_manifest
 from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.loader.cache import Cache
 from gristmill.loader.checks import Checks
 from gristmill.loader.shards import OpenShard, Shards
@@ -129,15 +130,16 @@ class Published:
         if name not in self.manifest.numbers:
             known = ", ".join(self.manifest.numbers)
             raise UserError(
-                f"--group {name}: the manifest has no such group, so there is nothing to show. Groups: {known}."
+                f"{option('group', name)}: the manifest has no such group, so there is nothing to show. Groups: "
+                f"{known}."
             )
         return self.manifest.groups[self.manifest.numbers[name]]
 
     def shard(self, group: Group, number: int) -> Shard:
         if number >= len(group.shards):
             raise UserError(
-                f"--shard {number}: group {group.name} has {counted(len(group.shards), 'shard')}, numbered from 0, "
-                "so there is none to show. Give a smaller number."
+                f"{option('shard', number)}: group {group.name} has {counted(len(group.shards), 'shard')}, numbered "
+                "from 0, so there is none to show. Give a smaller number."
             )
         return group.shards[number]
 

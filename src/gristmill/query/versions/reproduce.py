@@ -9,6 +9,7 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.publish.catalog import Version
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
+from gristmill.hints import hint, option
 from gristmill.places import from_exact
 from gristmill.query.sizing.plan import differences, file_changes
 from gristmill.recipe.load import load
@@ -39,7 +40,7 @@ def prepare(version: Version, file: str | None, into: str) -> Mill:
         lay = "where its recipe lay is not recorded" if place is None else f"the folder of its recipe, {place}, is gone"
         raise UserError(
             f"{version.hash}: {lay}, so its inputs and files cannot be found. Nothing was run. Name the recipe's file: "
-            f"gristmill versions reproduce RECIPE {version.hash} --into {into}"
+            f"{hint('reproduce', version=version.hash, into=into)}"
         )
     store = Store(into)
     lies = next(store.list_files(""), None)
@@ -47,8 +48,8 @@ def prepare(version: Version, file: str | None, into: str) -> Mill:
         store.write_json(_begun(version), {"recipe": version.recipe})
     elif store.read_file(_begun(version)) is None:  # else it was stopped, and goes on with what it made itself
         raise UserError(
-            f"--into {into} is not empty (it holds {lies[0]}), and what is there would not be made again. Nothing was "
-            "run. Name an empty folder, or one that does not exist yet."
+            f"{option('into', into)} is not empty (it holds {lies[0]}), and what is there would not be made again. "
+            "Nothing was run. Name an empty folder, or one that does not exist yet."
         )
     sample = None
     if "sample" in record:

@@ -21,6 +21,7 @@ from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.places import Place
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import CorruptPart, Part, Store
@@ -68,7 +69,7 @@ def parse_share(text: str | None) -> float:
     except ValueError:
         share = -1
     if not 0 <= share <= 1:
-        raise UserError(f"--recompute {text} is not a share. Write a percentage (5%) or a fraction (0.05).")
+        raise UserError(f"{option('recompute', text)} is not a share. Write a percentage (5%) or a fraction (0.05).")
     return share
 
 

@@ -4,14 +4,14 @@ The check of a recipe tells what is absent (`unbound.py`), the graph of a run ta
 recipe that loads can be run. A name is bound to the newest earlier step that has it, on the route of each source.
 """
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gristmill.recipe.model import Step
 from gristmill.schema import DOCUMENTS, layer_schema
 from gristmill.stages import INGEST as INGEST
-from gristmill.stages.stage_interface import adds_layer, kind_of, may_read_of, reads_of, schema_of, uses_of
+from gristmill.stages.contract import DocumentStage, LayerStage, Sink
+from gristmill.stages.declarations import stage_of
 
 Route = tuple[Step, ...]
 Columns = tuple[tuple[int, str, str], ...]
@@ -67,13 +67,12 @@ class Before:
 
     def add(self, step: Step, columns: Sequence[str]) -> None:
         """A step, and the columns of its layer."""
-        module = importlib.import_module(step.module)
         self._newest[step.name] = step.id
         for name in ("", step.name, step.id):
             self.layers.setdefault(name, {}).update(dict.fromkeys(columns, step.id))
         for column in columns:
             self.every.setdefault(column, []).append(step.id)
-        if not adds_layer(module):
+        if not adds_layer(step):
             self.models[step.name] = step.id
         elif judges(step):
             self._judges.append(step.id)
@@ -85,8 +84,8 @@ class Before:
 
     def bind(self, step: Step) -> Binding:
         """What a step that stands here finds."""
-        module = importlib.import_module(step.module)
-        needed, welcome = reads_of(module, step.config), may_read_of(module, step.config)
+        stage = stage_of(step.module)
+        needed, welcome = stage.reads_of(step.config), stage.may_read_of(step.config)
         used: dict[str, int] = {}
         columns = []
         for name in (*needed, *welcome):
@@ -96,9 +95,9 @@ class Before:
                 columns += [(used.setdefault(layer, len(used)), column, f"{name}.{number}") for number, layer in every]
             elif (layer := self.layer_of(name)) is not None:
                 columns.append((used.setdefault(layer, len(used)), column, name))
-        hidden_by = self._judges if getattr(module, "ONLY_KEPT", False) else ()
+        hidden_by = self._judges if isinstance(stage, DocumentStage) and stage.only_kept else ()
         gates = [used.setdefault(layer, len(used)) for layer in hidden_by]
-        uses, counts = uses_of(module, step.config), module.COUNTS if kind_of(module) == "sink" else None
+        uses, counts = stage.uses_of(step.config), stage.counts if isinstance(stage, Sink) else None
         models = {name: self.models[name] for name in uses if name in self.models}
         counted_by = None if counts is None else self._newest.get(counts)
         return Binding(
@@ -123,16 +122,21 @@ def bind_route(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None =
 
 def columns_of(step: Step) -> tuple[str, ...]:
     """Of the layer that a step adds; none where it makes files."""
-    module = importlib.import_module(step.module)
-    return tuple(layer_schema(schema_of(module, step.config)).names) if adds_layer(module) else ()
+    stage = stage_of(step.module)
+    return tuple(layer_schema(stage.schema_of(step.config)).names) if isinstance(stage, LayerStage) else ()
+
+
+def adds_layer(step: Step) -> bool:
+    """Whether a step writes columns beside the documents; others write files."""
+    return isinstance(stage_of(step.module), LayerStage)
 
 
 def extracts(step: Step) -> bool:
     """Whether a step makes text out of markup."""
-    module = importlib.import_module(step.module)
-    return adds_layer(module) and "html" in reads_of(module, step.config) and "text" in columns_of(step)
+    return "text" in columns_of(step) and "html" in stage_of(step.module).reads_of(step.config)
 
 
 def judges(step: Step) -> bool:
     """Whether a step has a say in what belongs to the corpus."""
-    return bool(getattr(importlib.import_module(step.module), "JUDGES", True))
+    stage = stage_of(step.module)
+    return not isinstance(stage, LayerStage) or stage.judges

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from gristmill.recipe.checks.mistakes import Path
-from gristmill.stages.contract import FileMark
+from gristmill.stages.config_types import FileMark
 
 Config = TypeVar("Config", bound=BaseModel)
 Place = Callable[[str, Path], str]

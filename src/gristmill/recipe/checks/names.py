@@ -13,7 +13,7 @@ from gristmill.recipe.checks.columns import Route
 from gristmill.recipe.checks.mistakes import Path, dotted, nearest, show
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.model import Source, Step
-from gristmill.stages.contract import NameMark
+from gristmill.stages.config_types import NameMark
 from gristmill.stages.ingest import languages
 from gristmill.stages.ingest.spdx import SPDX_NAMES
 from gristmill.stages.measure import language

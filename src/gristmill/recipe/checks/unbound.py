@@ -1,6 +1,5 @@
 """Whether every step of every route finds what it needs, and if not, why: columns and models of the steps before it."""
 
-import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gristmill.recipe.checks.columns import INGEST, Before, Binding, Route, bind_route, columns_of
@@ -9,7 +8,7 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.model import Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages import STEPS
-from gristmill.stages.stage_interface import kind_of
+from gristmill.stages.declarations import stage_of
 
 
 def check_routes(draft: Draft, routes: Mapping[str, Route], apart: str) -> None:
@@ -81,7 +80,7 @@ def _different_models(routes: Mapping[str, Route], bound: Mapping[str, Sequence[
     found: dict[str, tuple[Step, dict[str, dict[str, str]]]] = {}
     for source, route in routes.items():
         for step, binding in zip(route, bound[source], strict=True):
-            if binding.view.models and kind_of(importlib.import_module(step.module)) != "map":
+            if binding.view.models and stage_of(step.module).kind != "map":
                 for name, maker in binding.view.models.items():
                     found.setdefault(step.id, (step, {}))[1].setdefault(name, {})[source] = maker
     for step, models in found.values():

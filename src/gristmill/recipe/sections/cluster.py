@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.mistakes import Mistakes, Path, show
 from gristmill.recipe.draft import Draft
@@ -74,7 +75,7 @@ Options = Annotated[dict[str, Value], AfterValidator(_options)]
 
 
 class ClusterFields(StageConfig):
-    """Jobs of Slurm that do the tasks of a run (`gristmill run --executor slurm`)."""
+    """Jobs of Slurm that do the tasks of a run (the executor slurm)."""
 
     jobs: Count = Field(default=10, ge=1, le=100_000)
     """jobs at once, at most, of each size (steps that declare resources have their own); each is one process on one
@@ -110,7 +111,8 @@ def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
         draft.add_at_key(
             (*AT, *path),
             f"{'.'.join(('cluster', *path))} may name a program, a file or a machine, and a recipe, which anybody may "
-            "write, runs, writes and calls none. Move it to a file of your own, and run with --profile FILE.",
+            "write, runs, writes and calls none. Move it to a file of your own, and run with "
+            f"{option('profile', 'FILE')}.",
         )
     return (None if acts else check(draft, ClusterFields, raw, AT)) or ClusterFields()
 
@@ -120,9 +122,9 @@ def load_profile(path: str) -> ClusterFields:
     line.
     """
     try:
-        text = read_text(path, "profile", "leave --profile out")
+        text = read_text(path, "profile", f"leave {option('profile')} out")
     except UserError as error:
-        raise UserError(f"--profile {error} Nothing was run.") from None
+        raise UserError(f"{option('profile')} {error} Nothing was run.") from None
     mistakes = Mistakes(path)
     tree = parse(text, os.environ, mistakes)
     draft = Draft(tree, mistakes, os.path.dirname(os.path.abspath(path)), seed=0)

@@ -49,7 +49,7 @@ def load_mix(
     if is_sample:
         asked |= _without_budget(fields)
     config = mix.Config(**asked, recipe=name, sources=domains)
-    if not check_config(draft, mix, MIX, config, AT):
+    if not check_config(draft, mix.__name__, MIX, config, AT):
         return ()
     line = draft.tree.line_of_key(
         (*AT, "tokens")

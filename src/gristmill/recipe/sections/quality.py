@@ -6,13 +6,11 @@ one place, they are in the order in which other sources use them.
 """
 
 import heapq
-import importlib
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from types import ModuleType
 from typing import Any
 
 from pydantic import Field
@@ -25,7 +23,8 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Recipe, Step
 from gristmill.recipe.stage_module import check_config
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import LayerStage, StageConfig, StepStage
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.quality import (
     classifier,
     classifier_of_files,
@@ -35,7 +34,6 @@ from gristmill.stages.quality import (
     texts,
 )
 from gristmill.stages.quality.quality import step_of
-from gristmill.stages.stage_interface import uses_of
 
 AT: Path = ("quality",)
 WITHHELD = "withheld"
@@ -44,11 +42,35 @@ ROUTE = "quality"
 """What stands before the slash in the ids of the steps."""
 Routes = dict[str, tuple[Step, ...]]
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_KINDS: dict[str, tuple[ModuleType, ModuleType]] = {
-    "classifiers": (classifier, classifier_of_files),
-    "language_models": (language_model, language_model_of_files),
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """How models of one kind are trained."""
+
+    fields: type[StageConfig]
+    """What a user writes."""
+    config: Callable[..., Any]
+    sides: Callable[[Any], Mapping[str, Sequence[str]]]
+    """The sources of each side."""
+    of_documents: str
+    of_files: str
+    """The modules that train one on documents, and on files alone."""
+
+
+_KINDS = {
+    "classifiers": ModelKind(
+        classifier.Fields, classifier.Config, classifier.sides, classifier.__name__, classifier_of_files.__name__
+    ),
+    "language_models": ModelKind(
+        language_model.Fields,
+        language_model.Config,
+        language_model.sides,
+        language_model.__name__,
+        language_model_of_files.__name__,
+    ),
 }
-"""Fields, and who trains such a model on documents, or on files alone."""
+"""By the field that they stand in."""
 
 
 class QualityFields(StageConfig):
@@ -123,8 +145,9 @@ def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:
         return None
     fields = check(draft, QualityFields, raw, AT)
     models: list[Trained] = []
+    values_of = {} if fields is None else dict(fields)
     for kind in _KINDS if fields is not None else ():
-        for name, values in getattr(fields, kind).items():
+        for name, values in values_of[kind].items():
             at: Path = (*AT, kind, name)
             if not _NAME.fullmatch(name):
                 told = f"{dotted(at)}: {show(name)} cannot be the name of a model, because it becomes one of a column."
@@ -142,27 +165,27 @@ def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:
 
 def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) -> Trained | None:
     kind = str(at[1])
-    of_documents, of_files = _KINDS[kind]
-    fields = load_config(draft, of_documents.Fields, values, at)
+    trained = _KINDS[kind]
+    fields = load_config(draft, trained.fields, values, at)
     if fields is None:
         return None
-    config: Any = of_documents.Config(**dict(fields), name=name)
+    config: Any = trained.config(**dict(fields), name=name)
     sides: dict[str, str] = {}
-    for side, sources in of_documents.sides(config).items():
+    for side, sources in trained.sides(config).items():
         for source in sources:
             if sides.setdefault(source, side) != side:
                 told = f"{dotted(at)} has the source {source} as {sides[source]} and as {side}. Take it out of one."
                 draft.add_at_key(at, told)
                 return None
     line = draft.tree.line_of_key(at)
-    module = of_documents if sides else of_files
-    config = config if sides else of_files.Config(**dict(config))
+    module = trained.of_documents if sides else trained.of_files
+    config = config if sides else stage_of(module).config(**dict(config))
     if not check_config(draft, module, name, config, at):
         return None
-    fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, module.__name__, config, line, at)
+    fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, module, config, line, at)
     if not sides:
         return Trained(name, kind, (fit,), frozenset())
-    seed = getattr(config, "seed", draft.seed)
+    seed = dict(config).get("seed", draft.seed)
     taken = sample.Config(sample_bytes=config.sample_bytes, sides=sides, seed=seed)
     parts = ("sample", sample, taken), ("text", texts, texts.Config(name=name, sides=sides))
     steps = [
@@ -183,7 +206,8 @@ def _are_known(draft: Draft, routes: Routes, models: Sequence[Trained]) -> bool:
         if step.name in taken:
             told = f"{step.id} has the name of a step that trains the model {taken[step.name]}. Rename its module."
             draft.mistakes.add(step.line, told)
-        kind = getattr(importlib.import_module(step.module), "TRAINED", None)
+        stage = stage_of(step.module)
+        kind = stage.trained if isinstance(stage, LayerStage) else None
         for name in _used(step):
             if name not in known:
                 fix = suggest(name, list(known), "Models") if known else "The recipe has no field quality."
@@ -197,9 +221,8 @@ def _are_known(draft: Draft, routes: Routes, models: Sequence[Trained]) -> bool:
 
 def _used(step: Step) -> list[str]:
     """The names of the trained models that a step uses."""
-    module = importlib.import_module(step.module)
-    prefix = step_of("")
-    used = uses_of(module, step.config) if hasattr(module, "uses") else ()
+    stage, prefix = stage_of(step.module), step_of("")
+    used = stage.uses_of(step.config) if isinstance(stage, StepStage) and callable(stage.uses) else ()
     return [name.removeprefix(prefix) for name in used if name.startswith(prefix)]
 
 

@@ -57,7 +57,8 @@ def load_shards(
     encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
     asked = {field: getattr(fields, field) for field in shards.MixOptions.model_fields}
     write = shards.Config(**asked, recipe=name)
-    if not check_config(draft, tokens, SHARDS, encode, AT) or not check_config(draft, shards, SHARDS, write, AT):
+    configs = {tokens.__name__: encode, shards.__name__: write}
+    if not all(check_config(draft, module, SHARDS, config, AT) for module, config in configs.items()):
         return {}
     first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
     last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)

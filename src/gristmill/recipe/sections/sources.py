@@ -1,11 +1,8 @@
 """The `sources` of a recipe."""
 
-import importlib
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
-from gristmill import stages
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.columns import extracts
 from gristmill.recipe.checks.locations import locate_pattern
@@ -14,10 +11,10 @@ from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import ReadFields, SourceFields, check_name
 from gristmill.recipe.model import Source, Step
-from gristmill.recipe.stage_module import Stage, check_config, import_stage
-from gristmill.stages.contract import StageConfig
+from gristmill.recipe.stage_module import Found, check_config, import_stage, known_formats
+from gristmill.stages.contract import Reader, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.reading.fields import Fields
-from gristmill.stages.stage_interface import faults_of_reader
 
 _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
 _BESIDE_READ = dict.fromkeys(SourceFields.model_fields, "It belongs one level up, beside read.")
@@ -51,7 +48,7 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         name=name,
         kind=fields.kind,
         format=read.format,
-        module=stage.module.__name__,
+        module=stage.module,
         config=config,
         paths=paths,
         exclude=exclude,
@@ -70,34 +67,34 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
     )
 
 
-def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage | None, StageConfig | None]:
+def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Found | None, StageConfig | None]:
     """The reader, and its config from the fields of `read` that are not every reader's."""
     name, format_at = read.get("format"), (*at, "format")
     if not isinstance(name, str):
         return None, None
-    stage = import_stage(draft, "format", name, format_at, stages.READERS, _faults)
+    stage = import_stage(draft, "format", name, format_at, known_formats(name))
     if stage is None:
+        return None, None
+    reader = stage_of(stage.module, Reader)
+    for field in ReadFields.model_fields.keys() & reader.config.model_fields.keys():
+        told = f"{name} is not a format: its Config has the field {field}, which every source has already."
+        draft.add_at_key(format_at, told)
         return None, None
     own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
     beside = ReadFields.model_fields
-    config = load_config(draft, stage.module.Config, own, at, beside=beside, elsewhere=_BESIDE_READ)
+    config = load_config(draft, reader.config, own, at, beside=beside, elsewhere=_BESIDE_READ)
     if config is not None and not check_config(draft, stage.module, name, config, at, format_at):
         return None, None
     return stage, config
 
 
-def _faults(module: ModuleType) -> list[str]:
-    faults = faults_of_reader(module)
-    taken = [name for name in ReadFields.model_fields if not faults and name in module.Config.model_fields]
-    return faults + [f"its Config has the field {name}, which every source has already" for name in taken]
-
-
 def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
     """Adds a mistake for every source of markup whose route takes no text out of it."""
     for name, source in sources.items():
-        module, fields = importlib.import_module(source.module), getattr(source.config, "fields", None)
+        fields = dict(source.config).get("fields")
         mapped = fields.html if isinstance(fields, Fields) and "html" in fields.model_fields_set else None
-        if (mapped or getattr(module, "MARKUP", False)) and name in routes and not any(map(extracts, routes[name])):
+        has_markup = mapped or stage_of(source.module, Reader).markup
+        if has_markup and name in routes and not any(map(extracts, routes[name])):
             why = f"fields.html names {show(mapped)}" if mapped else f"format: {source.format} reads pages"
             draft.add(
                 ("sources", name, "read", "fields" if mapped else "format"),

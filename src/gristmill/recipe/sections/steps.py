@@ -1,6 +1,5 @@
 """The `steps` of a recipe, and the route of each source through them."""
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import GROUPS, SHARDS, TOKENS
 from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.recipe.stage_module import check_config, import_stage
-from gristmill.stages.stage_interface import before_of, faults_of_step, part_config
+from gristmill.stages.declarations import stage_of
 
 RESERVED = (INGEST, "corpus", "index", "copies_left", TOKENS, GROUPS, SHARDS, MIX, MATCH, SETS, TAKEDOWN)
 """What stages are called that no user writes under `steps`."""
@@ -55,13 +54,13 @@ def _load_list(draft: Draft, route: str, items: list[Any], at: Path) -> list[Ste
 def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | None]:
     """The stages that a step has run before it."""
     parts: list[Step] = []
-    for name, path, cut in before_of(importlib.import_module(step.module), step.config):
-        stage = import_stage(draft, "step", path, step.at, {}, faults_of_step)
+    for name, path, cut in stage_of(step.module).before(step.config):
+        stage = import_stage(draft, "step", path, step.at, {})
         if stage is None:
             return [None]
         free = _free_id(f"{step.route}/{name}", used)
-        config = cut if cut is not None else part_config(stage.module, step.config)
-        if not check_config(draft, stage.module, name, config, step.at):
+        config = cut if cut is not None else stage_of(path).config_within(step.config)
+        if not check_config(draft, path, name, config, step.at):
             return [None]
         parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, stands_for=step.id))
     return parts
@@ -82,26 +81,25 @@ def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, in
         draft.add(at, f"{dotted(at)} must be a step, not {show(item)}. {example}")
         return None
     name, config_at, fields = (item, at, None) if isinstance(item, str) else _only(item, at)
-    stage = import_stage(draft, "step", name, config_at, stages.STEPS, faults_of_step)
+    stage = import_stage(draft, "step", name, config_at, stages.STEPS)
     if stage is None or config_at in draft.tree.broken:
         return None
-    module = stage.module
     if fields is not None and not isinstance(fields, dict):
         draft.add(config_at, f"{dotted(config_at)} must be a mapping of fields, not {show(fields)}. Name the field.")
         return None
     short = name.rpartition(".")[2]
-    if short in RESERVED or stages.STEPS.get(short, module.__name__) != module.__name__:
+    if short in RESERVED or stages.STEPS.get(short, stage.module) != stage.module:
         fix = f"Rename it, to my_{short} perhaps."
         draft.add_at_key(
             config_at, f"{name} would be called {short} by other steps, as one of Gristmill's own is. {fix}"
         )
         return None
-    config = load_config(draft, module.Config, fields or {}, (*at, name))
-    if config is None or not check_config(draft, module, name, config, config_at):
+    config = load_config(draft, stage_of(stage.module).config, fields or {}, (*at, name))
+    if config is None or not check_config(draft, stage.module, name, config, config_at):
         return None
     line = draft.tree.line_of_key(config_at)
     free = _free_id(f"{route}/{short}", used)
-    return Step(free, short, route, module.__name__, config, line, (*at, name), stage.code)
+    return Step(free, short, route, stage.module, config, line, (*at, name), stage.code)
 
 
 def _only(item: Mapping[str, Any], at: Path) -> tuple[str, Path, Any]:

@@ -61,7 +61,7 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
         return ()
     about = {"requests": fields.file, "names": tuple(map(_name, fields.file))}
     sets = takedown_sets.Config(**about, texts=tuple(texts), documents=fields.copies != "keep")
-    if not check_config(draft, takedown_sets, TAKEDOWN, sets, AT):
+    if not check_config(draft, takedown_sets.__name__, TAKEDOWN, sets, AT):
         return ()
     judge = takedown.Config(near=fields.near, copies=fields.copies, texts=tuple(labels))
     line = draft.tree.line_of_key(AT)

@@ -1,7 +1,6 @@
 """The `tokenizer` of a recipe: the steps that it stands for, behind those of every source."""
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from pydantic import model_validator
@@ -58,13 +57,13 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
     line = draft.tree.line_of_key(AT)
     if fields.file is not None:
         config = load_config(draft, tokenizer_file.Config, raw, AT)
-        return _checked(draft, tokenizer_file, config, line)
+        return _checked(draft, tokenizer_file.__name__, config, line)
     train = load_config(draft, TrainFields, raw["train"], (*AT, "train"))
     if not isinstance(train, TrainFields) or not _domains_fit(draft, train, sources):
         return ()
     if fields.pin is not None:
         pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
-        return _checked(draft, tokenizer_pin, pinned, line)
+        return _checked(draft, tokenizer_pin.__name__, pinned, line)
     domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
     sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.MixOptions), domains=domains)
     return (
@@ -74,11 +73,11 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
     )
 
 
-def _checked(draft: Draft, module: ModuleType, config: StageConfig | None, line: int) -> tuple[Step, ...]:
+def _checked(draft: Draft, module: str, config: StageConfig | None, line: int) -> tuple[Step, ...]:
     """The step that takes a tokenizer in; none where it cannot."""
     if config is None or not check_config(draft, module, TOKENIZER, config, AT):
         return ()
-    return (_step(TOKENIZER, module.__name__, config, line),)
+    return (_step(TOKENIZER, module, config, line),)
 
 
 def _step(name: str, module: str, config: StageConfig, line: int) -> Step:

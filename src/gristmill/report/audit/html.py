@@ -4,20 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.report import svg
-from gristmill.report.markup import escaped
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #cf222e; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 940px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem .25rem 0; text-align: left; vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-code { background: var(--soft); border-radius: 3px; padding: 0 .25em; margin-right: .3em; overflow-wrap: anywhere; }
-svg { width: 100%; height: auto; } .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
-p.soft, td.soft { opacity: .7; } .scroll { overflow-x: auto; }
-"""
+from gristmill.report import markup, svg
+from gristmill.report.markup import escaped, table
 
 LONGEST_BAR = 32
 """Bytes; longer tokens share the last bar of the histogram."""
@@ -30,9 +18,6 @@ def page(report: Mapping[str, Any]) -> str:
     judged = [check for check in report["checks"] if check["judged"]]
     names = [this["name"], *(other["name"] for other in report["against"])]
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        f"<title>Tokenizer audit: {escaped(this['name'])}</title><style>{_STYLE}</style></head><body>",
         f"<h1>Tokenizer audit: {escaped(this['name'])}</h1>",
         f'<p class="{"good" if report["passed"] else "bad"}">{verdict.capitalize()}: '
         f"{sum(check['passed'] for check in judged)} of {counted(len(judged), 'check')} hold.</p>",
@@ -46,9 +31,8 @@ def page(report: Mapping[str, Any]) -> str:
         _sizes(report["sizes"]),
         "<h2>Tokens</h2>",
         _tokens(report["tokens"]),
-        "</body></html>",
     ]
-    return "\n".join(parts) + "\n"
+    return markup.page(f"Tokenizer audit: {this['name']}", parts)
 
 
 def _tokenizers(described: Sequence[Mapping[str, Any]]) -> str:
@@ -63,7 +47,7 @@ def _tokenizers(described: Sequence[Mapping[str, Any]]) -> str:
         )
         for one in described
     ]
-    return _table(("tokenizer", "pattern", "encoded by", "vocabulary", "merges", "special tokens"), rows, left=3)
+    return table(("tokenizer", "pattern", "encoded by", "vocabulary", "merges", "special tokens"), rows, left=3)
 
 
 def _checks(checks: Iterable[Mapping[str, Any]]) -> str:
@@ -88,14 +72,14 @@ def _bytes_per_token(report: Mapping[str, Any], names: Sequence[str]) -> str:
     taken = "; ".join(f"{one['domain']}: {one['bytes']:,} bytes of {one['source']}" for one in report["text"])
     shown = [
         svg.bars(groups, "bytes per token"),
-        _table(
+        table(
             ("domain", *names), [(domain, *(f"{by_domain[name][domain]:.3f}" for name in names)) for domain in domains]
         ),
         f'<p class="soft">{escaped(taken)}.</p>',
     ]
     if languages := list(by_language[names[0]]):
         rows = [(language, *(f"{by_language[name][language]:.3f}" for name in names)) for language in languages]
-        shown.append(_table(("language", *names), rows))
+        shown.append(table(("language", *names), rows))
     return "".join(shown)
 
 
@@ -117,7 +101,7 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
     head = ("vocabulary", *domains, "embedding, tied", "untied")
     plot = svg.lines(series, "bytes per token", "vocabulary") if len(rows) > 1 else ""
     said = f"Bytes per token with the first merges only; parameters for d_model {sizes['d_model']:,}."
-    return f'{plot}{_table(head, cells, left=0)}<p class="soft">{said}</p>{note}'
+    return f'{plot}{table(head, cells, left=0)}<p class="soft">{said}</p>{note}'
 
 
 def _tokens(tokens: Mapping[str, Any]) -> str:
@@ -154,14 +138,3 @@ def _histogram(lengths: Iterable[Sequence[int]]) -> dict[str, dict[str, float]]:
         f"{length}+" if length == LONGEST_BAR else str(length): {"tokens": float(count)}
         for length, count in counts.items()
     }
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """The first `left` columns are words, the others numbers."""
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        kinds = [""] * left + [' class="n"'] * (len(cells) - left)
-        return "".join(f"<{tag}{kind}>{escaped(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
-
-    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
-    return f'<div class="scroll"><table><tr>{row(head, "th")}</tr>{body}</table></div>'

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 
 import orjson
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.places import Place, shown, system_of
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.reading.decompress import Fault
@@ -64,7 +64,7 @@ def built_in() -> list[Domain]:
     prose = Domain("prose", source="pydoc_data.topics")
     for _, text in sorted(topics.topics.items()):
         prose.add(text, "en")
-    modules: Sequence[ModuleType] = (argparse, collections, dataclasses, datetime, difflib, heapq, json, textwrap)
+    modules = (argparse, collections, dataclasses, datetime, difflib, heapq, json, textwrap)
     code = Domain("code", source="source of eight modules of Python's library")
     for module in modules:
         code.add(inspect.getsource(module), "code:python")
@@ -97,7 +97,7 @@ def read_domains(named: Sequence[str]) -> list[Domain]:
         name, equals, pattern = argument.partition("=")
         if not (name and equals and pattern):
             raise UserError(
-                f"--text {argument} names no domain or no files, so it cannot be reported. "
+                f"{option('text', argument)} names no domain or no files, so it cannot be reported. "
                 "Write DOMAIN=GLOB, for example code=held_out/code*.jsonl.zst."
             )
         domain = domains.setdefault(name, Domain(name))
@@ -105,13 +105,15 @@ def read_domains(named: Sequence[str]) -> list[Domain]:
         filesystem, path = system_of(pattern)
         found = sorted(one for one in filesystem.glob(path) if filesystem.isfile(one))
         if not found:
-            raise UserError(f"--text {argument}: {pattern} matches no file, so {name} has no text. Check the path.")
+            raise UserError(
+                f"{option('text', argument)}: {pattern} matches no file, so {name} has no text. Check the path."
+            )
         for one in found:
             _read(Place(one, None if isinstance(filesystem, LocalFileSystem) else filesystem), domain)
     for domain in domains.values():
         if not domain.size_bytes:
             raise UserError(
-                f"--text {domain.name}={domain.source} holds no text, so there is nothing to measure. "
+                f"{option('text', f'{domain.name}={domain.source}')} holds no text, so there is nothing to measure. "
                 "JSON Lines need a field `text`; other files are read as plain text."
             )
     return list(domains.values())

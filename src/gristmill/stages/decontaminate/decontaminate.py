@@ -6,7 +6,7 @@
     decontaminate                            the verdict
 
 A flag is a document, an item, the rule, the share of the item that is there, and where; all in `evidence`. `gristmill
-inspect --evidence` shows both texts side by side, `gristmill suite touched` the items that were met.
+inspect` shows the evidence, both texts side by side, `gristmill suite touched` the items that were met.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import Bytes
+from gristmill.stages.contract import Bytes, Map
 from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite
 from gristmill.stages.decontaminate.eval_suite import Opened, open_suite
 from gristmill.stages.decontaminate.matching.findings import MILLION, RULES
@@ -29,19 +29,6 @@ from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.shared.cut import FIELDS, SPANS, cut, spans_of
 from gristmill.stages.shared.tally import NOTHING
 
-VERSION = 1
-LIBRARIES = ()
-ONLY_KEPT = True
-PREREQUISITES = (
-    "gristmill.stages.decontaminate.eval_suite",
-    "gristmill.stages.decontaminate.eval_index",
-    "gristmill.stages.decontaminate.eval_index_new",
-    "gristmill.stages.decontaminate.eval_scan",
-    "gristmill.stages.decontaminate.eval_scan_new",
-    "gristmill.stages.decontaminate.eval_match",
-)
-USES = ("eval_suite",)
-MATCHED = ("evidence",)
 CONTAMINATED = "eval_item"
 NOTHING_LEFT = "all_text_contaminated"
 FLAG = pa.struct(
@@ -59,7 +46,6 @@ FLAG = pa.struct(
 """item: its id in the benchmark; start, stop: bytes of the text before this step."""
 EVIDENCE = pa.field("evidence", pa.list_(pa.field("item", FLAG)))
 _READ = "eval_match.evidence"
-MAY_READ = (LABEL,)
 Array = np.ndarray[Any, Any]
 
 
@@ -197,3 +183,28 @@ def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, in
         for row, found in enumerate(batch.column("evidence").to_pylist())
         for flag in found or ()
     ]
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    reads=reads,
+    may_read=(LABEL,),
+    only_kept=True,
+    uses=("eval_suite",),
+    prerequisites=(
+        "gristmill.stages.decontaminate.eval_suite",
+        "gristmill.stages.decontaminate.eval_index",
+        "gristmill.stages.decontaminate.eval_index_new",
+        "gristmill.stages.decontaminate.eval_scan",
+        "gristmill.stages.decontaminate.eval_scan_new",
+        "gristmill.stages.decontaminate.eval_match",
+    ),
+    schema=schema,
+    apply=apply,
+    metrics=metrics,
+    matched=("evidence",),
+    highlights=highlights,
+    check=check,
+    warnings=warnings,
+)

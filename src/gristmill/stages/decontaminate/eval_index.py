@@ -11,14 +11,13 @@ from pydantic import Field
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet
-from gristmill.stages.contract import MOST_COUNT, AsCount
+from gristmill.stages.config_types import MOST_COUNT
+from gristmill.stages.contract import AsCount, Asset
 from gristmill.stages.decontaminate import eval_suite
 from gristmill.stages.decontaminate.matching.index import write_index
 from gristmill.stages.decontaminate.matching.units import units_of
 from gristmill.stages.decontaminate.suite.suite import Suite
 
-VERSION = 6
-LIBRARIES = ("unicode",)
 _SHOWN = 5
 
 
@@ -68,3 +67,6 @@ def refuse(suite: Suite, bare: Sequence[int], allowed: int) -> None:
         f"be told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
         f"choices, or write allow_unprotected: {len(bare)}."
     )
+
+
+STAGE = Asset(version=6, config=Config, libraries=("unicode",), make=make)

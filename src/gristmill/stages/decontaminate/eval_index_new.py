@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from gristmill.stages.contract import Asset
 from gristmill.stages.decontaminate import eval_index
-
-VERSION = 6
-LIBRARIES = ("unicode",)
 
 
 class Config(eval_index.Config):
@@ -15,3 +13,6 @@ class Config(eval_index.Config):
 
 def make(config: Config, path: Path) -> dict[str, Any]:
     return eval_index.make_of(config, path, new=True)
+
+
+STAGE = Asset(version=6, config=Config, libraries=("unicode",), make=make)

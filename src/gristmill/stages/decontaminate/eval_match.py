@@ -22,20 +22,12 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPANS
 from gristmill.stages.decontaminate.eval_suite import open_suite
 from gristmill.stages.decontaminate.matching.findings import EXACT, FUZZY, MILLION, NGRAM
 from gristmill.stages.decontaminate.matching.units import ENOUGH
 
-VERSION = 2
-LIBRARIES = ()
-JUDGES = False
-ONLY_KEPT = True
-USES = ("eval_suite",)
-READS = ("eval_scan.hits", "eval_scan_new.hits")
-ROUNDS = ("by_item", "reduce")
-SUMMARIES = {"by_item": "in_short"}
 _HIT = [field for field in HIT if field.name != "item"]
 RECORD_SCHEMA = pa.schema([*_HIT, ("needed", pa.uint32()), ("name", pa.string())])
 """key: the item; needed: the least share that flags, in millionths; name: the benchmark and id of the item."""
@@ -219,3 +211,20 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     )
     lists = pa.ListArray.from_arrays(pa.array(offsets), values).cast(SCHEMA.field("evidence").type)
     return pa.table({"part": pa.array(part[begins]), "row": pa.array(row[begins]), "evidence": lists})
+
+
+STAGE = Exchange(
+    version=2,
+    config=Config,
+    reads=("eval_scan.hits", "eval_scan_new.hits"),
+    only_kept=True,
+    judges=False,
+    uses=("eval_suite",),
+    record_schema=RECORD_SCHEMA,
+    schema=SCHEMA,
+    emit=emit,
+    rounds={"by_item": by_item},
+    reduce=reduce,
+    summaries={"by_item": in_short},
+    warnings=warnings,
+)

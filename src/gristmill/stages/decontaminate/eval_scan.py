@@ -12,16 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted
-from gristmill.stages.contract import StageConfig
+from gristmill.hints import hint
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.decontaminate.matching.findings import Finding, find
 from gristmill.stages.decontaminate.matching.index import open_index
 
-VERSION = 6
-LIBRARIES = ("unicode",)
-JUDGES = False
-ONLY_KEPT = True
-USES = ("eval_index",)
-READS = ("text",)
 SPANS = pa.list_(pa.field("item", pa.int32()))
 HIT = pa.struct(
     [
@@ -71,7 +66,7 @@ def warnings(found: dict[str, Any], config: StageConfig) -> Sequence[str]:
         return ()
     return (
         f"in {counted(count, 'document')} the bound on work was reached, so copies may be missing there. "
-        "gristmill sql finds them: eval_scan.bounded",
+        f"{hint('sql')} finds them: eval_scan.bounded",
     )
 
 
@@ -81,3 +76,18 @@ def lists_of(found: Sequence[Finding], rows: int) -> pa.Array:
     np.cumsum(np.bincount([one.row for one in found], minlength=rows), out=offsets[1:])
     values = pa.array([{name: getattr(one, name) for name in HIT.names} for one in found], HIT)
     return pa.ListArray.from_arrays(pa.array(offsets), values).cast(SCHEMA.field("hits").type)
+
+
+STAGE = Map(
+    version=6,
+    config=Config,
+    libraries=("unicode",),
+    reads=("text",),
+    only_kept=True,
+    judges=False,
+    uses=("eval_index",),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

@@ -7,20 +7,13 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.contract import ReportMark, StageConfig
+from gristmill.stages.contract import Map, ReportMark, StageConfig
 from gristmill.stages.decontaminate import eval_scan
 from gristmill.stages.decontaminate.eval_scan import lists_of, metrics, scan, warnings
 from gristmill.stages.decontaminate.eval_suite import SuiteFolder
 from gristmill.stages.decontaminate.matching.index import open_index
 from gristmill.stages.decontaminate.suite.lock import has_lock
 
-__all__ = ["apply", "metrics", "warnings"]
-
-VERSION = 6
-LIBRARIES = ("unicode",)
-JUDGES = False
-ONLY_KEPT = True
-USES = ("eval_index_new",)
 SCHEMA = eval_scan.SCHEMA
 
 
@@ -39,3 +32,18 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
         return scan(batch, models["eval_index_new"])
     nothing = np.zeros(batch.num_rows, np.bool_)
     return pa.RecordBatch.from_arrays([lists_of([], batch.num_rows), pa.array(nothing)], schema=SCHEMA)
+
+
+STAGE = Map(
+    version=6,
+    config=Config,
+    libraries=("unicode",),
+    reads=reads,
+    only_kept=True,
+    judges=False,
+    uses=("eval_index_new",),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

@@ -14,15 +14,13 @@ import orjson
 from pydantic import BeforeValidator, Field
 
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
-from gristmill.stages.contract import FileMark, StageConfig
+from gristmill.stages.config_types import FileMark
+from gristmill.stages.contract import Asset, StageConfig
 from gristmill.stages.decontaminate.matching.index import key_of
 from gristmill.stages.decontaminate.suite.describe import describe
 from gristmill.stages.decontaminate.suite.form import item_from
 from gristmill.stages.decontaminate.suite.suite import Item, Suite, prompt_warnings, read_suite
 
-VERSION = 2
-LIBRARIES = ()
-SUFFIX = "json"
 SHOWN_HASH = 16
 
 
@@ -120,3 +118,6 @@ def open_suite(path: Path) -> Opened:
     about = orjson.loads(path.read_bytes())
     items = {key: Known(item_from(texts), generation) for key, generation, texts in about["items"]}
     return Opened(about["name"], about["version"], about["hash"], about["coverage"], items)
+
+
+STAGE = Asset(version=2, config=Config, make=make, suffix="json", check=check, warnings=warnings)

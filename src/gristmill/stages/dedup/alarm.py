@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from gristmill.hints import hint
 from gristmill.stages.contract import ReportMark
 
 AlarmShare = Annotated[float, Field(gt=0, le=1), ReportMark()]
@@ -30,7 +31,7 @@ def alarms(metrics: Mapping[str, Any], share: float) -> tuple[str, ...]:
             why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
             told.append(
                 f"source {source} lost {_percent(lost, sent)} of its documents ({lost:,} of {sent:,}: {why}). "
-                f"Look at some: gristmill inspect RECIPE --source {source} --reason {max(reasons, key=reasons.get)}; "
+                f"Look at some: {hint('dropped_of', source=source, reason=max(reasons, key=reasons.get))}; "
                 "if they are copies, raise alarm_share"
             )
     return tuple(told)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.buckets import SIZES, mixed
 from gristmill.kernels.dedup.links import forest
-from gristmill.stages.dedup.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
+from gristmill.stages.shared.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
 
 Array = np.ndarray[Any, Any]
 

@@ -12,18 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.counted import counted
-from gristmill.stages.contract import ReportMark, StageConfig
+from gristmill.stages.contract import Exchange, ReportMark, StageConfig
 from gristmill.stages.dedup import exact_dedup
-from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes
+from gristmill.stages.shared.keep_order import KeepOrder, fixed_bytes
 
-VERSION = 2
-LIBRARIES = ("unicode",)
-JUDGES = False
-ONLY_KEPT = True
-READS = ("text", "doc_id")
 RECORD_SCHEMA = pa.schema([("low", pa.uint64()), ("document", pa.uint64())])
-SCHEMA = pa.schema([("is_copy", pa.bool_())])
-SUMMARIES = {"reduce": "in_short"}
 
 _BY_TEXT = exact_dedup.Config(keep=KeepOrder(by=()))
 Array = np.ndarray[Any, Any]
@@ -78,3 +71,20 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         return ()
     copies = counted(found["copies"], "document is an exact copy of another", "documents are exact copies of others")
     return (f"{copies} in the corpus, because {' and '.join(config.why)}. {config.fix}",)
+
+
+STAGE = Exchange(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=("text", "doc_id"),
+    only_kept=True,
+    judges=False,
+    record_schema=RECORD_SCHEMA,
+    schema=pa.schema([("is_copy", pa.bool_())]),
+    emit=emit,
+    reduce=reduce,
+    summaries={"reduce": in_short},
+    warnings=warnings,
+    explain=explain,
+)

@@ -13,17 +13,13 @@ import pyarrow as pa
 from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.dedup import copies
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.keep_order import KeepOrder, unseen_sources
 from gristmill.stages.dedup.scope import Scope
+from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
 
-VERSION = 3
-ONLY_KEPT = True
 RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
-SUMMARIES = {"reduce": "in_short"}
-SCHEMA = pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
 _FORMS = {"none": NONE, "whitespace": WHITESPACE, "words": WORDS}
 
@@ -68,3 +64,18 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     if found.get("rows_sent") and not found.get("records"):
         told.append("no document had a text, so none was compared. Put exact_dedup behind extract")
     return told
+
+
+STAGE = Exchange(
+    version=3,
+    config=Config,
+    libraries=libraries,
+    reads=reads,
+    only_kept=True,
+    record_schema=RECORD_SCHEMA,
+    schema=pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())]),
+    emit=emit,
+    reduce=reduce,
+    summaries={"reduce": in_short},
+    warnings=warnings,
+)

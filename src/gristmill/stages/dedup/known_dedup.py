@@ -16,15 +16,11 @@ from pydantic import Field
 from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.dedup.known import find_known
 from gristmill.kernels.dedup.sketch import ratio_of
-from gristmill.stages.contract import AsCount, File, StageConfig
-from gristmill.stages.dedup.keep_order import ID_BYTES
+from gristmill.stages.contract import AsCount, File, Map, StageConfig
 from gristmill.stages.dedup.near_index import open_index, sketch_batch
-from gristmill.stages.dedup.s_curve import Similarity
+from gristmill.stages.shared.keep_order import ID_BYTES
+from gristmill.stages.shared.s_curve import Similarity
 
-VERSION = 2
-LIBRARIES = ("unicode",)
-ONLY_KEPT = True
-READS = ("text",)
 SCHEMA = pa.schema(
     [("known", pa.binary(ID_BYTES)), ("similarity", pa.float32()), ("drop", pa.string()), ("detail", pa.string())]
 )
@@ -91,3 +87,16 @@ def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
     if metrics.get("rows") and not metrics.get("dropped", {}).get("known_near_duplicate"):
         return ("no document is a near duplicate of one in the indexes. Are they those of earlier snapshots?",)
     return ()
+
+
+STAGE = Map(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=("text",),
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    check=check,
+    warnings=warnings,
+)

@@ -22,14 +22,11 @@ from pydantic import Field
 from gristmill.kernels.dedup.line_units import count_units
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 3
-ONLY_KEPT = True
-ROUNDS = ("by_line", "reduce")
 RECORD_SCHEMA = pa.schema(
     [("mark", pa.uint32()), ("count", pa.int32()), ("document", pa.uint64()), ("scope", pa.uint32())]
 )
@@ -40,7 +37,6 @@ SCHEMA = pa.schema([("hot", _LINES), ("first", _LINES), ("witness", _WITNESS)])
 """`hot`: hashes of the lines of a document that are repeated too often, sorted. `first`: those of them of which this
 document is the first in its bucket, by doc_id. `witness`: the most repeated lines with the number of their
 occurrences; each line has one witness, whose text can tell how the line reads."""
-SUMMARIES = {"by_line": "in_short"}
 
 WITNESSED = 2**14
 """Lines with this share of all occurrences, about, are shown as the most repeated: so there are at most so many."""
@@ -251,3 +247,20 @@ def _lists(group: Array, values: pa.Array, rows: int, kind: pa.DataType) -> pa.L
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(np.bincount(group, minlength=rows), out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), values).cast(kind)
+
+
+STAGE = Exchange(
+    version=3,
+    config=Config,
+    libraries=libraries,
+    reads=reads,
+    only_kept=True,
+    record_schema=RECORD_SCHEMA,
+    schema=SCHEMA,
+    emit=emit,
+    tally=tally,
+    totals=totals,
+    rounds={"by_line": by_line},
+    reduce=reduce,
+    summaries={"by_line": in_short},
+)

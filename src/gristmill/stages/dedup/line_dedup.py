@@ -29,15 +29,12 @@ from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.kernels.text.unicode_data import known
 from gristmill.places import system_of
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import File
+from gristmill.stages.contract import File, Map
 from gristmill.stages.dedup import line_counts
 from gristmill.stages.shared import cut
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
-PREREQUISITES = ("gristmill.stages.dedup.line_counts",)
-ONLY_KEPT = True
 READS = ("text", "line_counts.hot", "line_counts.first", "line_counts.witness")
 SCHEMA = pa.schema([*cut.FIELDS, ("cut_lines", pa.int32()), ("spared_lines", pa.int32())])
 """`spared_lines`: occurrences of repeated lines that are protected."""
@@ -223,3 +220,18 @@ def _hashes_of_file(uri: str, stamp: str, paragraphs: bool, fold: bool) -> Array
     offsets = np.array([0, len(data)], np.int32)
     offsets.setflags(write=False)  # as those of a column: another kind of array would be compiled for anew
     return np.asarray(count_units(data, offsets, paragraphs, fold, 1, unicode_tables())[0])
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    libraries=libraries,
+    reads=READS,
+    only_kept=True,
+    prerequisites=("gristmill.stages.dedup.line_counts",),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    check=check,
+    warnings=warnings,
+)

@@ -21,18 +21,12 @@ from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.clusters import size_class
-from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+from gristmill.stages.shared.keep_order import fixed_bytes
 
-VERSION = 4
-LIBRARIES = ("unicode",)
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
-SCHEMA = pa.schema([("groups", pa.list_(pa.uint64()))])
-ROUNDS = ("buckets", "reduce")
-SUMMARIES = {"buckets": "in_short"}
 
 REPRESENTATIVES = 16
 """Documents of a bucket over the cap that every other member is compared with."""
@@ -173,3 +167,19 @@ def _first_of_group(part: Any, row: Any) -> Any:
     first = np.ones(len(part), np.bool_)
     first[1:] = (part[1:] != part[:-1]) | (row[1:] != row[:-1])
     return first
+
+
+STAGE = Exchange(
+    version=4,
+    config=Config,
+    libraries=("unicode",),
+    reads=reads,
+    only_kept=True,
+    record_schema=RECORD_SCHEMA,
+    schema=pa.schema([("groups", pa.list_(pa.uint64()))]),
+    emit=emit,
+    rounds={"buckets": buckets},
+    reduce=reduce,
+    summaries={"buckets": in_short},
+    warnings=warnings,
+)

@@ -20,23 +20,15 @@ from gristmill.counted import counted
 from gristmill.kernels.dedup.links import link_sets
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
-from gristmill.stages.contract import AsCount
-from gristmill.stages.dedup import clusters, keep_order, near_candidates
+from gristmill.stages.contract import AsCount, Exchange
+from gristmill.stages.dedup import clusters, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
-from gristmill.stages.dedup.keep_order import RANK, KeepOrder
-from gristmill.stages.dedup.s_curve import Similarity, curve_in_short, curve_lines
+from gristmill.stages.shared import keep_order
+from gristmill.stages.shared.keep_order import RANK, KeepOrder
+from gristmill.stages.shared.s_curve import Similarity, curve_in_short, curve_lines
 
-__all__ = ["emit", "merge", "reduce", "resolve", "roots", "sizes_of_clusters", "told_of_roots", "verify"]
-
-VERSION = 2
-LIBRARIES = ("unicode",)
-PREREQUISITES = ("gristmill.stages.dedup.near_candidates",)
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
-SCHEMA = clusters.SCHEMA
-ROUNDS = ("verify", "roots", "merge", "resolve", "reduce")
-SUMMARIES = {"resolve": "told_of_roots", "reduce": "sizes_of_clusters"}
 
 _GROUPS = "near_candidates.groups"
 _BLOCK_BYTES = 32 << 20
@@ -131,3 +123,22 @@ def _bytes(texts: pa.ChunkedArray) -> tuple[Any, Any]:
     _, offsets, data = column.buffers()
     starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
     return starts, np.frombuffer(data or b"", np.uint8)
+
+
+STAGE = Exchange(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=reads,
+    only_kept=True,
+    prerequisites=("gristmill.stages.dedup.near_candidates",),
+    record_schema=RECORD_SCHEMA,
+    schema=clusters.SCHEMA,
+    emit=emit,
+    rounds={"verify": verify, "roots": roots, "merge": merge, "resolve": resolve},
+    reduce=reduce,
+    summaries={"resolve": told_of_roots, "reduce": sizes_of_clusters},
+    warnings=warnings,
+    explain=explain,
+    explain_fully=explain_fully,
+)

@@ -23,8 +23,8 @@ from gristmill.kernels.text.unicode_data import UNICODE_VERSION
 from gristmill.places import place_of
 from gristmill.processes import new_folder
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.dedup.keep_order import ID_BYTES, fixed_bytes
 from gristmill.stages.dedup.near_candidates import Config
+from gristmill.stages.shared.keep_order import ID_BYTES, fixed_bytes
 
 Array = np.ndarray[Any, Any]
 

@@ -24,22 +24,15 @@ from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.simhash import BITS, fingerprints, link_prints
 from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import AsCount, StageConfig
-from gristmill.stages.dedup import clusters, keep_order
+from gristmill.stages.contract import AsCount, Exchange, StageConfig
+from gristmill.stages.dedup import clusters
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
-from gristmill.stages.dedup.keep_order import RANK, KeepOrder
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+from gristmill.stages.shared import keep_order
+from gristmill.stages.shared.keep_order import RANK, KeepOrder
 
-__all__ = ["compare", "emit", "merge", "reduce", "resolve", "roots", "sizes_of_clusters", "told_of_roots"]
-
-VERSION = 3
-LIBRARIES = ("unicode",)
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
-SCHEMA = clusters.SCHEMA
-ROUNDS = ("compare", "roots", "merge", "resolve", "reduce")
-SUMMARIES = {"resolve": "told_of_roots", "reduce": "sizes_of_clusters"}
 
 
 _MOST_RECORDS = 10_000
@@ -138,3 +131,19 @@ def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
 def _mask(choice: tuple[int, ...], blocks: int) -> np.uint64:
     bounds = [BITS * number // blocks for number in range(blocks + 1)]
     return np.uint64(sum((1 << bounds[number + 1]) - (1 << bounds[number]) for number in choice))
+
+
+STAGE = Exchange(
+    version=3,
+    config=Config,
+    libraries=("unicode",),
+    reads=reads,
+    only_kept=True,
+    record_schema=RECORD_SCHEMA,
+    schema=clusters.SCHEMA,
+    emit=emit,
+    rounds={"compare": compare, "roots": roots, "merge": merge, "resolve": resolve},
+    reduce=reduce,
+    summaries={"resolve": told_of_roots, "reduce": sizes_of_clusters},
+    warnings=warnings,
+)

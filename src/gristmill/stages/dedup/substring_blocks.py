@@ -18,17 +18,13 @@ from gristmill.kernels.hash.hashset import hash_strings
 from gristmill.kernels.urls.parts import split_urls
 from gristmill.kernels.urls.robots import sites_and_paths
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.contract import Bytes, StageConfig
-from gristmill.stages.dedup.keep_order import fixed_bytes
+from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+from gristmill.stages.shared.keep_order import fixed_bytes
 
-VERSION = 3
-LIBRARIES = ()
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("bytes", pa.int64()), ("scope", pa.uint64()), ("document", pa.uint64())])
 SCHEMA = pa.schema([("block", pa.uint64())])
 """The block of a document; null: it is compared with none."""
-SUMMARIES = {"reduce": "in_short"}
 
 _IN_SHORT = ["key", "bytes", "document"]
 
@@ -130,3 +126,19 @@ def units(batch: pa.RecordBatch, block: str) -> Array:
 def document_hashes(batch: pa.RecordBatch) -> Array:
     own = fixed_bytes(batch.column("doc_id"))
     return np.asarray(hash_strings(own.reshape(-1), np.arange(batch.num_rows + 1, dtype=np.int32) * own.shape[1])[:, 0])
+
+
+STAGE = Exchange(
+    version=3,
+    config=Config,
+    reads=reads,
+    only_kept=True,
+    record_schema=RECORD_SCHEMA,
+    schema=SCHEMA,
+    emit=emit,
+    tally=tally,
+    totals=totals,
+    reduce=reduce,
+    summaries={"reduce": in_short},
+    warnings=warnings,
+)

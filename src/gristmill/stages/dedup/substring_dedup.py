@@ -16,13 +16,10 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
+from gristmill.stages.contract import Map
 from gristmill.stages.dedup import substring_spans
 from gristmill.stages.shared.cut import FIELDS, SPANS, cut
 
-VERSION = 1
-LIBRARIES = ()
-ONLY_KEPT = True
-PREREQUISITES = ("gristmill.stages.dedup.substring_blocks", "gristmill.stages.dedup.substring_spans")
 READS = ("text", "substring_spans.spans")
 SCHEMA = pa.schema(FIELDS)
 NOTHING_LEFT = "all_text_repeated"
@@ -64,3 +61,16 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             "some, use a larger block_bytes or a wider scope",
         )
     return ()
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    reads=READS,
+    only_kept=True,
+    prerequisites=("gristmill.stages.dedup.substring_blocks", "gristmill.stages.dedup.substring_spans"),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

@@ -25,17 +25,14 @@ import pyarrow as pa
 
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
 from gristmill.stages.buffers import one_chunk
-from gristmill.stages.dedup import keep_order, substring_blocks
-from gristmill.stages.dedup.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
+from gristmill.stages.contract import Exchange
+from gristmill.stages.dedup import substring_blocks
+from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.cut import SPANS, spans_of
+from gristmill.stages.shared.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
 
-VERSION = 2
-LIBRARIES = ()
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 """Texts of one block may exceed the 2 GB of a string column."""
-SCHEMA = pa.schema([("spans", SPANS)])
-MEMORY_FIELD = "block_bytes"
 
 _BLOCK = "substring_blocks.block"
 
@@ -112,3 +109,17 @@ def _texts(column: pa.ChunkedArray) -> tuple[Array, Array]:
         return np.zeros(1, np.uint8), np.zeros(1, np.int64)
     _, offsets, data = texts.buffers()
     return np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+
+
+STAGE = Exchange(
+    version=2,
+    config=Config,
+    reads=reads,
+    only_kept=True,
+    record_schema=RECORD_SCHEMA,
+    schema=pa.schema([("spans", SPANS)]),
+    emit=emit,
+    reduce=reduce,
+    memory_field="block_bytes",
+    warnings=warnings,
+)

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import copies, url_parts
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.keep_order import KeepOrder, fixed_bytes, unseen_sources
 from gristmill.stages.dedup.scope import Scope
+from gristmill.stages.shared.keep_order import KeepOrder, fixed_bytes, unseen_sources
 
-VERSION = 2
-LIBRARIES = ()
-ONLY_KEPT = True
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
 RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
-SUMMARIES = {"reduce": "in_short"}
-SCHEMA = pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())])
 
 
 class Config(url_parts.Config):
@@ -57,3 +53,18 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
             "no document had a URL, so none was compared. Remove url_dedup, or tell the reader where the URL is"
         )
     return told
+
+
+STAGE = Exchange(
+    version=2,
+    config=Config,
+    reads=reads,
+    only_kept=True,
+    prerequisites=PREREQUISITES,
+    record_schema=RECORD_SCHEMA,
+    schema=pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())]),
+    emit=emit,
+    reduce=reduce,
+    summaries={"reduce": in_short},
+    warnings=warnings,
+)

@@ -23,7 +23,7 @@ from gristmill.kernels.urls.normal import FRAGMENT, HASHBANG, NO_FRAGMENT, norma
 from gristmill.kernels.urls.parts import HOST, HOST_END, cut, split_urls
 from gristmill.kernels.urls.spelling import names
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.shared import public_suffix
 from gristmill.stages.shared.public_suffix import registered_domains
 
@@ -42,9 +42,7 @@ _MOST_LABEL = 63
 """Characters of a label (RFC 1035); encoding a longer one would take the square of its length."""
 Array = np.ndarray[Any, Any]
 
-VERSION = 2
 LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
-READS = ("url",)
 SCHEMA = pa.schema([("url_hash", pa.binary(16)), ("domain", pa.string())])
 """Both null where the URL is null or blank; `domain` also for what has no host. See `registered_domains`."""
 
@@ -129,7 +127,8 @@ def hosts_of(urls: pa.Array) -> pa.Array:
     """In lower case; null for what has none."""
     data, offsets = bytes_of(urls)
     spans = split_urls(data, offsets)
-    return strings(*cut(data, spans[:, HOST], spans[:, HOST_END]), valid=spans[:, HOST] < spans[:, HOST_END])
+    begins, ends = spans[:, HOST].copy(), spans[:, HOST_END].copy()  # in one piece, as the other callers have them
+    return strings(*cut(data, begins, ends), valid=begins < ends)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
@@ -193,3 +192,15 @@ def _idn(host: bytes) -> bytes:
         label if label.isascii() or len(label) > _MOST_LABEL else f"xn--{label.encode('punycode').decode()}"
         for label in name.split(".")
     ).encode()
+
+
+STAGE = Map(
+    version=2,
+    config=Config,
+    libraries=LIBRARIES,
+    reads=("url",),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

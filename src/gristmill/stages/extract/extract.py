@@ -18,14 +18,13 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.text.edges import take_spans, trim
-from gristmill.stages.contract import AsCount, Bytes, Count, File, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, StageConfig
 from gristmill.stages.extract.facts import facts, language_tag
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, default_model, kept_model
 from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import Fault, bounded_pages, by_resiliparse, by_trafilatura
-from gristmill.stages.ingest.markup import count_markup, markup_warnings
+from gristmill.stages.reading.markup import count_markup, markup_warnings
 
-VERSION = 4
 READS = ("html", "text", "title", "language_hint")
 _SAID = ("author", "date", "canonical_url", "site")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", *_SAID, "drop", "detail")])
@@ -205,3 +204,16 @@ def _texts(
     # By way of 64 bits: a batch that is too large for 32 is refused then, and not written with wrong offsets.
     texts = pa.LargeStringArray.from_buffers(len(raw), buffers[1], buffers[2], buffers[0]).cast(pa.string())
     return texts, [row for row in np.flatnonzero(~valid).tolist() if raw[row] is not None]
+
+
+STAGE = Map(
+    version=4,
+    config=Config,
+    libraries=libraries,
+    reads=READS,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    check=check,
+    warnings=warnings,
+)

@@ -128,7 +128,7 @@ def read_model(location: str | Path) -> Model:
     return model
 
 
-_FIX = "Train one with: gristmill extractor train FOLDER --out FILE."
+_FIX = "Train one with: gristmill extractor train, of the package gristmill-extractor."
 
 
 def kept_model(location: str) -> Model:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest import spdx
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.languages import BY_EXTENSION, BY_INTERPRETER, BY_NAME, language
@@ -30,10 +30,6 @@ from gristmill.stages.ingest.text import VCS_DIRS
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, plain_chunks, without_compression_suffix
-
-VERSION = 2
-LIBRARIES = ("orjson", "resiliparse")
-POSITIONS = "the whole file"
 
 _DATA = frozenset(("csv", "jsonl", "parquet", "warc", "wet"))
 """Formats whose files hold many documents."""
@@ -105,26 +101,26 @@ class Config(StageConfig):
         return name is not None and (name not in _NOT_CODE if self.languages == "code" else name in self.languages)
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """A file is one document."""
     return False
 
 
-def WANTED(name: str, config: Config) -> bool:
+def wanted(name: str, config: Config) -> bool:
     """Whether the file of that path below the root is a document; by its path alone."""
-    if SKIPPED_FOLDER(name, config) is not None or format_by_name(name) in _DATA:
+    if skipped_folder(name, config) is not None or format_by_name(name) in _DATA:
         return False
     return PurePosixPath(name).suffix[1:].lower() not in _BINARY
 
 
-def OTHER_SUFFIX(name: str, config: Config) -> str | None:
+def other_suffix(name: str, config: Config) -> str | None:
     """The suffix of a file that holds records, not code."""
-    if SKIPPED_FOLDER(name, config) is not None or format_by_name(name) not in _DATA:
+    if skipped_folder(name, config) is not None or format_by_name(name) not in _DATA:
         return None
     return PurePosixPath(without_compression_suffix(name)).suffix.lower()
 
 
-def SKIPPED_FOLDER(name: str, config: Config) -> str | None:
+def skipped_folder(name: str, config: Config) -> str | None:
     """The outermost folder of that path which is not entered."""
     folders = PurePosixPath(name).parts[:-1]
     return next((folder for folder in folders if folder in VCS_DIRS or folder in config.skip_dirs), None)
@@ -208,3 +204,17 @@ def _recognise(file: Piece) -> str | None:
             return spdx.recognise(decode(opened.read(_LICENSE_BYTES))[0])
         except Fault:
             return None
+
+
+STAGE = Reader(
+    version=2,
+    config=Config,
+    libraries=("orjson", "resiliparse"),
+    positions="the whole file",
+    splittable=splittable,
+    wanted=wanted,
+    other_suffix=other_suffix,
+    skipped_folder=skipped_folder,
+    companions=companions,
+    read=read,
+)

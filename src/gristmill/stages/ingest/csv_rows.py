@@ -18,18 +18,14 @@ from pydantic import field_validator
 
 from gristmill.counted import counted
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
-from gristmill.stages.ingest.json_repair import MENDED
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.reading.csv_cut import Mended, cut
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import Fields, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.json_repair import MENDED
 from gristmill.stages.reading.json_value import BOM
 from gristmill.stages.reading.stream import decompressed, peek, without_compression_suffix
-
-VERSION = 9
-LIBRARIES = ("orjson", "zstandard")
-POSITIONS = "bytes of the decompressed stream"
 
 _HEAD_BYTES = 1 << 16
 
@@ -60,7 +56,7 @@ class Config(StageConfig):
         return value
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Only from the start is it certain what is inside of quotes."""
     return False
 
@@ -135,3 +131,13 @@ def _named(header: Any, config: Config) -> list[str]:
         hint = f"; with one field only, perhaps `delimiter: {json.dumps(other)}` is meant" if other else ""
         raise Fault("missing_column", nothing_under(missing, names) + hint)
     return names
+
+
+STAGE = Reader(
+    version=9,
+    config=Config,
+    libraries=("orjson", "zstandard"),
+    positions="bytes of the decompressed stream",
+    splittable=splittable,
+    read=read,
+)

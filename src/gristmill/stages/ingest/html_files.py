@@ -8,16 +8,10 @@ import re
 from collections.abc import Iterator
 
 from gristmill.schema import Record, as_str
-from gristmill.stages.contract import Piece
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest import pages, text, warc
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.stream import bounded, decompressed
-
-VERSION = 1
-LIBRARIES = ("resiliparse", "zstandard")
-POSITIONS, SPLITTABLE = text.POSITIONS, text.SPLITTABLE
-WANTED, OTHER_SUFFIX, SKIPPED_FOLDER = text.WANTED, text.OTHER_SUFFIX, text.SKIPPED_FOLDER
-MARKUP = True
 
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 
@@ -46,3 +40,17 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     except Fault as fault:
         record.html, record.drop, record.detail = None, fault.reason, fault.detail
     yield record
+
+
+STAGE = Reader(
+    version=1,
+    config=Config,
+    libraries=("resiliparse", "zstandard"),
+    positions=text.POSITIONS,
+    markup=True,
+    splittable=text.splittable,
+    wanted=text.wanted,
+    other_suffix=text.other_suffix,
+    skipped_folder=text.skipped_folder,
+    read=read,
+)

@@ -11,17 +11,13 @@ import re
 from collections.abc import Iterator
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.jsonl import records
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import Fields, mapper
 from gristmill.stages.reading.json_value import BOM
 from gristmill.stages.reading.stream import decompressed, peek
-
-VERSION = 7
-LIBRARIES = ("orjson", "zstandard")
-POSITIONS = "bytes of the decompressed stream"
 
 _HEAD_BYTES = 1 << 12
 _SPACE = b" \t\r\n"
@@ -44,7 +40,7 @@ class Config(StageConfig):
     """A longer element is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Only from the start is it certain what is inside of a string."""
     return False
 
@@ -176,3 +172,13 @@ class _Cutter:
         if size > self._limit_bytes:
             return position, Fault("record_too_large", f"{size} bytes, max_record_bytes = {self._limit_bytes}")
         return position, data
+
+
+STAGE = Reader(
+    version=7,
+    config=Config,
+    libraries=("orjson", "zstandard"),
+    positions="bytes of the decompressed stream",
+    splittable=splittable,
+    read=read,
+)

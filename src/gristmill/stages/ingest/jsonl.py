@@ -12,17 +12,13 @@ from typing import Any
 import orjson
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
-from gristmill.stages.ingest.json_repair import mended
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import refuse
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import Fields, mapper
+from gristmill.stages.reading.json_repair import mended
 from gristmill.stages.reading.json_value import BOM, parsed
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
-
-VERSION = 9
-LIBRARIES = ("orjson", "zstandard")
-POSITIONS = "bytes of the decompressed stream"
 
 _HEAD_BYTES = 1 << 16
 # A file is no JSONL when its first 64 KiB hold this many lines and no object among them: without this rule a stray
@@ -42,7 +38,7 @@ class Config(StageConfig):
     """A longer line is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """A compressed stream has no way in but its start."""
     return not name.lower().endswith(COMPRESSED_SUFFIXES)
 
@@ -179,3 +175,13 @@ def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tupl
         if stop is not None and position >= stop:
             break
     return position, iter(())
+
+
+STAGE = Reader(
+    version=9,
+    config=Config,
+    libraries=("orjson", "zstandard"),
+    positions="bytes of the decompressed stream",
+    splittable=splittable,
+    read=read,
+)

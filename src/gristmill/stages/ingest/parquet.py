@@ -18,21 +18,17 @@ import pyarrow.parquet as pq
 
 from gristmill.errors import UserError
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
-from gristmill.stages.ingest.head import Head
-from gristmill.stages.ingest.json_repair import MENDED
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.head import Head
+from gristmill.stages.reading.json_repair import MENDED
 from gristmill.stages.reading.stream import decompressed, peek
 from gristmill.thrift import Unreadable
-
-VERSION = 9
-LIBRARIES = ("orjson", "pyarrow")
-POSITIONS = "rows"
 
 _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096
@@ -57,7 +53,7 @@ class Config(StageConfig):
     """A row with a longer text or markup is dropped as `record_too_large`. Bytes of UTF-8."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Positions are rows, which a range of bytes cannot cut."""
     return False
 
@@ -359,3 +355,8 @@ def _decode(container: Any, name: Any, limit_bytes: int) -> Fault | None:
         except UnicodeDecodeError as error:
             return Fault("invalid_utf8", f"byte {error.start}: {error.reason}")
     return None
+
+
+STAGE = Reader(
+    version=9, config=Config, libraries=("orjson", "pyarrow"), positions="rows", splittable=splittable, read=read
+)

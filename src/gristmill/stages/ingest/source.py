@@ -8,7 +8,7 @@ from typing import IO
 
 from gristmill.places import place_of
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.head import Head
+from gristmill.stages.reading.head import Head
 
 WINDOW_BYTES = 4 << 20
 """Read ahead of someone who goes through a file: some hundred records of a crawl, one request to an object store."""

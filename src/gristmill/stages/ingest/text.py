@@ -10,15 +10,13 @@ from typing import Any, Literal
 
 from gristmill.errors import WrongSetting
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
 
-VERSION = 2
-LIBRARIES = ("orjson", "pyyaml", "resiliparse", "zstandard")
 POSITIONS = "the whole file"
 
 VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", "_darcs"))
@@ -61,28 +59,28 @@ def check(config: Config) -> None:
         )
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """A file is one document."""
     return False
 
 
-def WANTED(name: str, config: TreeConfig) -> bool:
+def wanted(name: str, config: TreeConfig) -> bool:
     """Whether the file of that path below the root is a document; by its name alone."""
     path = PurePosixPath(without_compression_suffix(name))
     wanted = {suffix.lower() for suffix in config.suffixes}
-    return path.suffix.lower() in wanted and SKIPPED_FOLDER(name, config) is None
+    return path.suffix.lower() in wanted and skipped_folder(name, config) is None
 
 
-def OTHER_SUFFIX(name: str, config: TreeConfig) -> str | None:
+def other_suffix(name: str, config: TreeConfig) -> str | None:
     """What keeps an unwanted file from being read, if it is the suffix and the recipe does not list those it wants.
     Hidden files (.DS_Store) are nobody's documents.
     """
     path = PurePosixPath(without_compression_suffix(name))
-    hidden = any(part.startswith(".") for part in path.parts) or SKIPPED_FOLDER(name, config) is not None
+    hidden = any(part.startswith(".") for part in path.parts) or skipped_folder(name, config) is not None
     return None if hidden or "suffixes" in config.model_fields_set else path.suffix.lower()
 
 
-def SKIPPED_FOLDER(name: str, config: TreeConfig) -> str | None:
+def skipped_folder(name: str, config: TreeConfig) -> str | None:
     """The outermost folder of version control on that path."""
     return next((folder for folder in PurePosixPath(name).parts[:-1] if folder in VCS_DIRS), None)
 
@@ -117,3 +115,17 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     except Fault as fault:
         record.drop, record.detail = fault.reason, fault.detail
     yield record
+
+
+STAGE = Reader(
+    version=2,
+    config=Config,
+    libraries=("orjson", "pyyaml", "resiliparse", "zstandard"),
+    positions=POSITIONS,
+    splittable=splittable,
+    wanted=wanted,
+    other_suffix=other_suffix,
+    skipped_folder=skipped_folder,
+    read=read,
+    check=check,
+)

@@ -28,7 +28,7 @@ the key `offset+n`.
 from collections.abc import Iterator
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, StageConfig
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest import pages
 from gristmill.stages.ingest.frames import MAGIC, cut_short, skippable, zstd_dictionary
 from gristmill.stages.ingest.resync import after_broken, container, next_frame, seam_after, seam_before
@@ -36,11 +36,7 @@ from gristmill.stages.ingest.source import Source
 from gristmill.stages.ingest.tape import FrameTape, PlainTape
 from gristmill.stages.ingest.walk import walk
 
-VERSION = 3
-LIBRARIES = ("fastwarc", "resiliparse", "brotli", "zstandard", "lz4")
-POSITIONS = "bytes of the file"
 BESIDE = pages.BESIDE
-USED = ("robots_txt",)
 
 
 class Config(StageConfig):
@@ -58,7 +54,7 @@ class Config(StageConfig):
     """Largest share of characters (0 to 1) that decoding may replace by U+FFFD; above: undecodable_charset."""
 
 
-def SPLITTABLE(name: str) -> bool:
+def splittable(name: str) -> bool:
     """Any archive can be read from the middle; one whose records share a frame just falls into one piece."""
     return True
 
@@ -147,3 +143,15 @@ def _read_to_seam(
             at = tape.last.end
         else:
             at = resumed if cut is not None else after_broken(source, tape.last, position, dictionary)
+
+
+STAGE = Reader(
+    version=3,
+    config=Config,
+    libraries=("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),
+    positions="bytes of the file",
+    beside=BESIDE,
+    used=("robots_txt",),
+    splittable=splittable,
+    read=read,
+)

@@ -24,13 +24,9 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.text.code_scan import comment_chars, encoded_runs, visible_chars
 from gristmill.stages.buffers import views_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.measure.comment_marks import FAMILY_OF, marks, quotes
 
-VERSION = 2
-LIBRARIES = ()
-READS = ("text", "language_hint", "locator")
-ONLY_KEPT = True
 SCHEMA = pa.schema(
     [
         pa.field("extension", pa.string()),
@@ -112,3 +108,8 @@ def _by_language(languages: Any, numbers: dict[str, int], other: int) -> npt.NDA
     of = np.array([*named, other], np.int64)
     found: npt.NDArray[np.int64] = of[languages.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return found
+
+
+STAGE = Map(
+    version=2, config=Config, reads=("text", "language_hint", "locator"), only_kept=True, schema=SCHEMA, apply=apply
+)

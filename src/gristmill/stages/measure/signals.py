@@ -28,14 +28,10 @@ from gristmill.kernels.signals.terms import WordSets, word_sets
 from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.places import place_of
 from gristmill.stages.buffers import views_of
-from gristmill.stages.contract import File, LanguageName, StageConfig
+from gristmill.stages.contract import File, LanguageName, Map, StageConfig
 from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
 from gristmill.stages.natural_languages import FOUND_ANYWHERE, LABEL, language_of, rows_by_label
 
-VERSION = 4
-LIBRARIES = ()  # integers and IEEE basic operations: no library changes them; Unicode's version is in the config
-READS = ("text",)
-ONLY_KEPT = True
 SCHEMA = pa.schema(
     [pa.field(name, pa.int32()) for name in COUNTS]
     + [pa.field("byte_entropy_bits", pa.float32()), pa.field("xml_header", pa.bool_())]
@@ -163,3 +159,15 @@ def _occurring(words: tuple[str, ...], texts: pa.Array) -> npt.NDArray[np.int64]
     for word in words:
         found += pc.match_substring(texts, word).to_numpy(zero_copy_only=False)
     return found
+
+
+STAGE = Map(
+    version=4,
+    config=Config,
+    libraries=(),  # integers and IEEE basic operations; the version of Unicode is in the config
+    reads=("text",),
+    may_read=may_read,
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+)

@@ -12,6 +12,7 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
+from gristmill.stages.contract import Asset
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
 from gristmill.stages.mix.groups import Group, read_groups
@@ -21,11 +22,6 @@ from gristmill.stages.mix.options import MixOptions, Phase
 from gristmill.stages.mix.plan import plan, renamed
 from gristmill.stages.mix.shortfalls import shortfalls
 from gristmill.stages.mix.tally import tally
-
-VERSION = 3
-LIBRARIES = ()
-USES = ("shards", "tokenizer")
-SUFFIX = "json"
 
 
 class Config(MixOptions):
@@ -108,3 +104,15 @@ def _ratios(domains: Mapping[str, float]) -> str:
     whole = sum(map(exact, domains.values()))
     told = ", ".join(f"{name} {float(exact(ratio) / whole):.2%}" for name, ratio in domains.items())
     return told if whole == 1 else f"{told} (the ratios sum to {float(whole):g} and are divided by it)"
+
+
+STAGE = Asset(
+    version=3,
+    config=Config,
+    uses=("shards", "tokenizer"),
+    make=make,
+    suffix="json",
+    check=check,
+    warnings=warnings,
+    explain=explain,
+)

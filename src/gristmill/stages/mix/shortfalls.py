@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from gristmill.counted import counted, percent
+from gristmill.hints import hint
 from gristmill.stages.mix.options import DEFAULT, MixOptions
 from gristmill.stages.shards.shard_groups import parts_of
 
@@ -167,14 +168,14 @@ def _empty(found: Mapping[str, Any], sources: Mapping[str, str | None]) -> Itera
     for domain, names in phases.items():
         yield (
             f"the domain {domain} has nothing to draw in the phase {' and '.join(names)}, so its share goes to the "
-            "others. See what the steps dropped (gristmill funnel), or give it a ratio of 0"
+            f"others. See what the steps dropped ({hint('funnel')}), or give it a ratio of 0"
         )
     held = {parts_of(name)[0] for name in found["groups"]}
     for source, of in sources.items():
         if source not in held and (of or "") not in phases:
             yield (
                 f"no document of the source {source} is in the shards, so nothing of it is drawn and others take its "
-                "place. See what the steps dropped (gristmill funnel), or take the source out"
+                f"place. See what the steps dropped ({hint('funnel')}), or take the source out"
             )
 
 

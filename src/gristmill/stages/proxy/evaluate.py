@@ -1,5 +1,6 @@
 """Scores of a trained proxy on the items of a suite, and which items its pool holds (proxy/evaluate.py)."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -7,11 +8,7 @@ import numpy as np
 
 from gristmill.proxy.items import Items
 from gristmill.proxy.pool import Pool, save_arrays
-from gristmill.stages.contract import Resources, StageConfig
-
-VERSION = 1
-USES = ("pool", "items", "train")
-LIBRARIES = ("torch",)
+from gristmill.stages.contract import Asset, Resources, StageConfig
 
 
 class Config(StageConfig):
@@ -24,7 +21,7 @@ def resources(config: Config, part_bytes: int) -> Resources:
     return Resources(memory=8 * 10**9 if on_gpu else 2 * 10**9, gpus=int(on_gpu))
 
 
-def make(config: Config, path: Path, models: dict[str, str]) -> dict[str, int]:
+def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, int]:
     from gristmill.proxy.evaluate import score, touched
 
     items, pool = Items.load(models["items"]), Pool.load(models["pool"])
@@ -37,3 +34,13 @@ def make(config: Config, path: Path, models: dict[str, str]) -> dict[str, int]:
     known = touched(items, pool)
     save_arrays(path, {"bits": bits, "greedy": greedy, "touched": known})
     return {"items": len(items.task), "touched": int(known.sum())}
+
+
+STAGE = Asset(
+    version=1,
+    config=Config,
+    libraries=("torch",),
+    uses=("pool", "items", "train"),
+    resources=resources,
+    make=make,
+)

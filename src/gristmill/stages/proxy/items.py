@@ -5,12 +5,10 @@ from pathlib import Path
 from pydantic import Field
 
 from gristmill.proxy.items import encode_items
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import Asset, File, StageConfig
 from gristmill.stages.decontaminate.eval_suite import SuiteFolder
 from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.tokenizer.files import load
-
-VERSION = 1
 
 
 class Config(StageConfig):
@@ -33,3 +31,6 @@ def make(config: Config, path: Path) -> dict[str, dict[str, int]]:
     items.save(path)
     counts = {name: int((items.task == number).sum()) for number, name in enumerate(items.tasks)}
     return {"suites": {suite.hash: 1}, "items": counts}
+
+
+STAGE = Asset(version=1, config=Config, make=make)

@@ -8,9 +8,7 @@ import numpy as np
 from gristmill.errors import UserError
 from gristmill.proxy.pool import thin
 from gristmill.shardformat.manifest import read_manifest
-from gristmill.stages.contract import Count, ReportMark, StageConfig
-
-VERSION = 1
+from gristmill.stages.contract import Asset, Count, ReportMark, StageConfig
 
 
 class Config(StageConfig):
@@ -32,3 +30,6 @@ def make(config: Config, path: Path) -> dict[str, int]:
     pool = thin(manifest, config.tokens)
     pool.save(path)
     return {"tokens": len(pool.tokens), "pieces": len(pool.keys), "documents": len(np.unique(pool.keys))}
+
+
+STAGE = Asset(version=1, config=Config, make=make)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,11 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from gristmill.proxy.pool import Pool, save_arrays
-from gristmill.stages.contract import Count, ReportMark, Resources, StageConfig
-
-VERSION = 1
-USES = ("pool",)
-LIBRARIES = ("torch",)
+from gristmill.stages.contract import Asset, Count, ReportMark, Resources, StageConfig
 
 
 class Config(StageConfig):
@@ -40,7 +37,7 @@ def resources(config: Config, part_bytes: int) -> Resources:
     return Resources(memory=8 * 10**9 if on_gpu else 2 * 10**9, gpus=int(on_gpu))
 
 
-def make(config: Config, path: Path, models: dict[str, str]) -> dict[str, float]:
+def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, float]:
     from gristmill.proxy.stream import Training
     from gristmill.proxy.train import train
 
@@ -56,3 +53,6 @@ def make(config: Config, path: Path, models: dict[str, str]) -> dict[str, float]
     if folder:
         shutil.rmtree(folder, ignore_errors=True)
     return {"steps": len(losses), "loss": round(float(np.mean(losses[-10:])), 6)}
+
+
+STAGE = Asset(version=1, config=Config, libraries=("torch",), uses=("pool",), resources=resources, make=make)

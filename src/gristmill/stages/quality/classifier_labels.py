@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite.archive import chunks_of
 from gristmill.stages.decontaminate.suite.files import Found, records
 from gristmill.stages.decontaminate.suite.form import Format, Reading
-from gristmill.stages.quality.classifier import Config, Labels
+from gristmill.stages.quality.classifier_config import Config, Labels
 from gristmill.stages.quality.classifier_examples import SCHEMA
 from gristmill.stages.quality.texts import groups_of
+from gristmill.stages.reading.archive import chunks_of
 from gristmill.stages.reading.decompress import Fault
 
 _HALF = 0.5

@@ -3,13 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from gristmill.stages.contract import Asset
 from gristmill.stages.quality import classifier
 from gristmill.stages.quality.classifier import counts_of
-
-VERSION = classifier.VERSION
-LIBRARIES = classifier.LIBRARIES
-SUFFIX = classifier.SUFFIX
-warnings = classifier.warnings
 
 
 class Config(classifier.Config):
@@ -23,3 +19,13 @@ def make(config: Config, path: Path) -> dict[str, Any]:
     trained = train(labelled_files(config), config)
     path.write_bytes(trained.model)
     return counts_of(trained.report)
+
+
+STAGE = Asset(
+    version=classifier.STAGE.version,
+    config=Config,
+    libraries=classifier.LIBRARIES,
+    make=make,
+    suffix=classifier.SUFFIX,
+    warnings=classifier.warnings,
+)

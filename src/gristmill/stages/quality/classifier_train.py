@@ -1,6 +1,6 @@
 """Trains a classifier on labelled texts, and judges it by those of other sites."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -8,12 +8,10 @@ import pyarrow as pa
 from gristmill.errors import UserError
 from gristmill.kernels.quality.features import Shape, cut_words, rows_of, vocabulary
 from gristmill.kernels.quality.train import hash_pieces, train_weights
+from gristmill.stages.quality.classifier_config import Options
 from gristmill.stages.quality.classifier_examples import Examples, clean, hold_out
 from gristmill.stages.quality.classifier_file import model_bytes, with_report
 from gristmill.stages.quality.classifier_report import Judge, judged
-
-if TYPE_CHECKING:
-    from gristmill.stages.quality.classifier import Options
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +24,7 @@ class Trained(NamedTuple):
     report: dict[str, Any]
 
 
-def train(examples: pa.Table, options: "Options") -> Trained:
+def train(examples: pa.Table, options: Options) -> Trained:
     """`examples` has the columns of classifier_examples.SCHEMA, in any order of rows."""
     found, removed = clean(examples, options.min_words)
     held, apart = hold_out(found, options.held_out_share, options.seed)

@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.shards.tokens import open_tokenizer
 from gristmill.stages.tokenizer.tokenizer_file import check_file
 
-VERSION = 1
-LIBRARIES = ("tokenizers",)
-ONLY_KEPT = True
-READS = ("text",)
 SCHEMA = pa.schema([("tokens", pa.int32())])
 
 
@@ -39,3 +35,16 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
     counts = answers.column("tokens").drop_null().to_numpy()
     return {"documents": len(counts), "tokens": int(counts.sum(dtype=np.int64))}
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    libraries=("tokenizers",),
+    reads=("text",),
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    check=check,
+)

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 from gristmill.stages.contract import AsCount, StageConfig
 from gristmill.stages.quality.groups import GroupedBy
 from gristmill.stages.quality.quality_ranks import Score, Weight
-from gristmill.stages.select.rules.rule import ByLanguage, ByName, BySource
 from gristmill.stages.shared.expressions import parse_value
+from gristmill.stages.shared.rule import ByLanguage, ByName, BySource
 
 Several = Annotated[tuple[Score, ...], Field(min_length=2, max_length=32)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill.counted import counted, percent
+from gristmill.hints import hint
 from gristmill.stages.quality.cutoff_config import Config
 from gristmill.stages.shared.tally import NOTHING
 
@@ -66,7 +67,7 @@ def _erased(of: Mapping[str, Verdicts], by: str) -> list[str]:
     shown = _some([f"{name} {percent(lost[name], 1)}" for name in worst])
     return [
         f"one cutoff for all takes more than {MOST_OF_IT:.0%} of {counted(len(lost), by)}: {shown}. Read some of what "
-        f"goes (gristmill inspect RECIPE --reason {LOW}); to judge each by its own, write per: [{by}], or set floors"
+        f"goes ({hint('dropped', reason=LOW)}); to judge each by its own, write per: [{by}], or set floors"
     ]
 
 

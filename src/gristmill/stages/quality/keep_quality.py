@@ -17,26 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.errors import WrongSetting
-from gristmill.stages.contract import OtherSetting, Prerequisite
+from gristmill.stages.contract import Map, OtherSetting, Prerequisite
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality import quality_ranks
 from gristmill.stages.quality.cutoff_config import Config
 from gristmill.stages.quality.cutoff_warnings import explain, warnings
 from gristmill.stages.quality.groups import COLUMNS, GroupedBy, columns_of, groups_of, name_of, values_of
 from gristmill.stages.quality.quality_ranks import WEIGHTS, scores_of, weights_of
-from gristmill.stages.select.rules.rule import Exceptions, thresholds
-from gristmill.stages.select.verdicts import Failing, first_of, tell
 from gristmill.stages.shared.expressions import parse_value
+from gristmill.stages.shared.rule import Exceptions, thresholds
 from gristmill.stages.shared.vectors import Vector
-
-__all__ = ["Config", "apply", "explain", "metrics", "warnings"]
+from gristmill.stages.shared.verdicts import Failing, first_of, tell
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
-LIBRARIES = ()
-ONLY_KEPT = True
-MAY_READ = (LABEL,)
 
 LOW, UNSCORED = "low_quality", "unscored"
 _RANKS = "quality_ranks"
@@ -256,3 +250,20 @@ def _count(names: Sequence[str], place: Array, verdict: pa.Array, batch: pa.Reco
         counts = {"documents": entry["count_all"], "text_bytes": entry["bytes_sum"]}
         found.setdefault(names[entry["of"]], {})[entry["verdict"]] = counts
     return found
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    reads=reads,
+    may_read=(LABEL,),
+    only_kept=True,
+    prerequisites=prerequisites,
+    schema=schema,
+    apply=apply,
+    metrics=metrics,
+    exceptions=exceptions,
+    check=check,
+    warnings=warnings,
+    explain=explain,
+)

@@ -21,17 +21,16 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.kernels.ngram.counts import HIGHEST_ORDER, MOST_WORDS
 from gristmill.places import place_of
-from gristmill.stages.contract import AsCount, Bytes, File, LanguageName, SourceName, StageConfig
-from gristmill.stages.decontaminate.suite.archive import chunks_of
+from gristmill.stages.contract import AsCount, Bytes, File, Fit, LanguageName, SourceName, StageConfig
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.quality import ngram_file
 from gristmill.stages.quality.ngram_file import ALL
 from gristmill.stages.quality.ngram_train import Estimate, Settings, Texts, estimate
 from gristmill.stages.quality.texts import TEXT
+from gristmill.stages.reading.archive import chunks_of
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.json_value import BOM, parsed
 
-VERSION = 2
 LIBRARIES = ("unicode",)
 SUFFIX = "ngrams"
 COLUMNS = ("sampled", "side", "target", "group", "language")
@@ -247,3 +246,15 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 def explain(config: Config) -> Sequence[str]:
     return [f"order {config.order}, {config.vocab:,} words, pruned below {', '.join(map(str, config.prune))}"]
+
+
+STAGE = Fit(
+    version=2,
+    config=Config,
+    libraries=LIBRARIES,
+    reads=reads,
+    fit=fit,
+    suffix=SUFFIX,
+    warnings=warnings,
+    explain=explain,
+)

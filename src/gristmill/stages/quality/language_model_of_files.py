@@ -3,12 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from gristmill.stages.contract import Asset
 from gristmill.stages.quality import language_model
-
-VERSION = language_model.VERSION
-LIBRARIES = language_model.LIBRARIES
-SUFFIX = language_model.SUFFIX
-warnings = language_model.warnings
 
 
 class Config(language_model.Config):
@@ -17,3 +13,13 @@ class Config(language_model.Config):
 
 def make(config: Config, path: Path) -> dict[str, Any]:
     return language_model.fit((), config, path)
+
+
+STAGE = Asset(
+    version=language_model.STAGE.version,
+    config=Config,
+    libraries=language_model.LIBRARIES,
+    make=make,
+    suffix=language_model.SUFFIX,
+    warnings=language_model.warnings,
+)

@@ -236,7 +236,7 @@ def _opened(file: IO[bytes]) -> Iterator[bytes]:
     magic = file.read(MAGIC_BYTES)
     file.seek(0)
     if compression(magic):
-        from gristmill.stages.decontaminate.suite.archive import chunks_of
+        from gristmill.stages.reading.archive import chunks_of
 
         most = _MOST_UNPACKED * (os.fstat(file.fileno()).st_size + (1 << 20))
         for chunk in chunks_of(file):

@@ -22,18 +22,12 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from gristmill.errors import WrongSetting
-from gristmill.stages.contract import File, LanguageName, StageConfig
+from gristmill.stages.contract import File, LanguageName, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality import ngram_arpa, ngram_file
 from gristmill.stages.quality.ngram_file import ALL, MAGIC, Language
 from gristmill.stages.quality.quality import ModelName, step_of
 
-VERSION = 2
-LIBRARIES = ("unicode",)
-READS = ("text",)
-MAY_READ = (LABEL,)
-ONLY_KEPT = True
-TRAINED = "language_models"
 """The field of `quality` whose models it takes."""
 BANDS = ("head", "middle", "tail")
 
@@ -185,3 +179,21 @@ def explain(config: Config) -> Sequence[str]:
         source = f"trained on this corpus: quality.language_models.{model.trained}" if model.trained else model.file
         told.append(f"{name}: {source}" + (f", language {model.language}" if model.language else ""))
     return told
+
+
+STAGE = Map(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=("text",),
+    may_read=(LABEL,),
+    only_kept=True,
+    uses=uses,
+    trained="language_models",
+    schema=schema,
+    apply=apply,
+    metrics=metrics,
+    check=check,
+    warnings=warnings,
+    explain=explain,
+)

@@ -20,15 +20,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from gristmill.errors import WrongSetting
-from gristmill.stages.contract import Bytes, File, StageConfig
+from gristmill.stages.contract import Bytes, File, Map, StageConfig
 from gristmill.stages.shared import fasttext_model
 from gristmill.stages.shared.fasttext_model import MOST_LABELS
 
-VERSION = 1
-LIBRARIES = ()
-READS = ("text",)
-ONLY_KEPT = True
-TRAINED = "classifiers"
 """The field of `quality` whose models it takes."""
 
 HIGH = "high"
@@ -155,3 +150,19 @@ def explain(config: Config) -> Sequence[str]:
         source = f"trained on this corpus: quality.classifiers.{model.trained}" if model.trained else str(model.file)
         told.append(f"{name}: {source}" + (f", label {model.label}" if model.label else ""))
     return told
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    reads=("text",),
+    only_kept=True,
+    uses=uses,
+    trained="classifiers",
+    schema=schema,
+    apply=apply,
+    metrics=metrics,
+    check=check,
+    warnings=warnings,
+    explain=explain,
+)

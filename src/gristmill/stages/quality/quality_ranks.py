@@ -21,7 +21,7 @@ import pyarrow as pa
 from pydantic import AfterValidator, Field
 
 from gristmill.shardformat.splitmix import mix_all
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.quality.groups import GroupedBy, columns_of, groups_of, hash_of
 from gristmill.stages.shared.expressions import parse_value
@@ -29,10 +29,6 @@ from gristmill.stages.shared.vectors import Columns
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
-JUDGES = False
-LIBRARIES = ()
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema(
     [
         ("group", pa.uint64()),
@@ -43,9 +39,6 @@ RECORD_SCHEMA = pa.schema(
     ]
 )
 """`tie` orders documents of one score and hash."""
-SCHEMA = pa.schema([("below", pa.int64()), ("total", pa.int64())])
-ROUNDS = ("place", "reduce")
-SUMMARIES = {"reduce": "weights_of_ranges"}
 
 Weight = Literal["documents", "bytes", "tokens"]
 WEIGHTS: dict[Weight, str | None] = {"documents": None, "bytes": "text_bytes", "tokens": "count_tokens.tokens"}
@@ -186,3 +179,18 @@ def _segments(*columns: Array) -> tuple[Array, Array]:
     is_first = np.ones(len(columns[0]), np.bool_)
     is_first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return np.flatnonzero(is_first), np.cumsum(is_first) - 1
+
+
+STAGE = Exchange(
+    version=1,
+    config=Config,
+    reads=reads,
+    only_kept=True,
+    judges=False,
+    record_schema=RECORD_SCHEMA,
+    schema=pa.schema([("below", pa.int64()), ("total", pa.int64())]),
+    emit=emit,
+    rounds={"place": place},
+    reduce=reduce,
+    summaries={"reduce": weights_of_ranges},
+)

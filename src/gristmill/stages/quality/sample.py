@@ -12,17 +12,9 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.tokenizer import tokenizer_sample
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
-
-VERSION = 1
-JUDGES = False
-LIBRARIES = ()
-ONLY_KEPT = True
-READS = tokenizer_sample.READS
-RECORD_SCHEMA = tokenizer_sample.RECORD_SCHEMA
-SCHEMA = tokenizer_sample.SCHEMA
 
 
 class Config(StageConfig):
@@ -77,3 +69,20 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 def explain(config: Config) -> Sequence[str]:
     return [f"{side}: {config.sample_bytes:,} bytes" for side in sorted(set(config.sides.values()))]
+
+
+STAGE = Exchange(
+    version=1,
+    config=Config,
+    reads=tokenizer_sample.READS,
+    only_kept=True,
+    judges=False,
+    record_schema=tokenizer_sample.RECORD_SCHEMA,
+    schema=tokenizer_sample.SCHEMA,
+    emit=emit,
+    tally=tally,
+    totals=totals,
+    reduce=reduce,
+    warnings=warnings,
+    explain=explain,
+)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.dedup.url_parts import hosts_of
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.natural_languages import LABEL
@@ -17,9 +17,6 @@ from gristmill.stages.shared import public_suffix
 from gristmill.stages.shared.public_suffix import registered_domains
 from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
 
-VERSION = 1
-JUDGES = False
-LIBRARIES = public_suffix.LIBRARIES
 SCHEMA = pa.schema(
     [
         ("sampled", pa.string()),
@@ -48,9 +45,6 @@ def reads(config: Config) -> tuple[str, ...]:
     return ("text", "url", "source", "doc_id", "language_hint", f"quality_{config.name}_sample.split")
 
 
-MAY_READ = (LABEL,)
-
-
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     text, url, source, doc_id, hint, split = (batch.column(place) for place in range(6))
     taken = np.flatnonzero(split.is_valid().to_numpy(zero_copy_only=False))
@@ -72,3 +66,15 @@ def groups_of(url: pa.Array, doc_id: pa.Array) -> pa.Array:
     named = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in domains.dictionary.to_pylist()]
     hashes = pa.array(np.frombuffer(b"".join(named), "<u8").astype(np.uint64))
     return pc.coalesce(hashes.take(domains.indices), pa.array(doc_order(doc_id, 0)[0]))
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    libraries=public_suffix.LIBRARIES,
+    reads=reads,
+    may_read=(LABEL,),
+    judges=False,
+    schema=SCHEMA,
+    apply=apply,
+)

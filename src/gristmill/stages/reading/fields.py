@@ -15,8 +15,8 @@ from pydantic import model_validator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.ingest.json_repair import MENDED
-from gristmill.stages.ingest.timestamps import microseconds
+from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.timestamps import microseconds
 
 
 class Fields(StageConfig):

@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from gristmill.stages.ingest.json_repair import mended
 from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.json_repair import mended
 
 BOM = b"\xef\xbb\xbf"
 

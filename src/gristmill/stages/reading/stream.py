@@ -7,8 +7,8 @@ was gzipped by hand are both read right. Everything before a damaged spot is han
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from gristmill.stages.ingest.head import Head
 from gristmill.stages.reading.decompress import CHUNK_BYTES, Fault, read_bzip2, read_gzip, read_xz, read_zstd
+from gristmill.stages.reading.head import Head
 
 COMPRESSED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 

@@ -22,17 +22,13 @@ from pydantic import Field, model_validator
 from gristmill.errors import WrongSetting
 from gristmill.kernels.urls import parts as urls
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import Count, File
+from gristmill.stages.contract import Count, File, Map
 from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.scrub import safety_hashes, safety_scores
 from gristmill.stages.shared import lists
 from gristmill.stages.shared.tally import NOTHING
 
-VERSION = 2
-LIBRARIES = ("unicode",)
-ONLY_KEPT = True
-PREREQUISITES = ("gristmill.stages.scrub.safety_hashes", "gristmill.stages.scrub.safety_scores")
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
 Array = np.ndarray[Any, Any]
@@ -85,9 +81,6 @@ def reads(config: Config) -> tuple[str, ...]:
         "safety_scores.toxicity": config.toxicity,
     }
     return ("source", *(column for column, wanted in asked.items() if wanted))
-
-
-MAY_READ = (LABEL,)
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -203,3 +196,20 @@ def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, in
         for _, _, spans in safety_scores.spans_of_terms(batch, safety_scores.Config(terms=config.terms))
         for row, start, stop in spans.tolist()
     ]
+
+
+STAGE = Map(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=reads,
+    may_read=(LABEL,),
+    only_kept=True,
+    prerequisites=("gristmill.stages.scrub.safety_hashes", "gristmill.stages.scrub.safety_scores"),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    highlights=highlights,
+    check=check,
+    warnings=warnings,
+)

@@ -16,13 +16,11 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.hash.hashset import hash_strings, labels_of
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.dedup.url_parts import Config as UrlConfig
 from gristmill.stages.dedup.url_parts import normal_forms
 from gristmill.stages.shared import lists
 
-VERSION = 2
-LIBRARIES = ("unicode",)
 SCHEMA = pa.schema([("withheld", pa.string())])
 DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
 """With their digits."""
@@ -87,3 +85,15 @@ def warnings(found: dict[str, Any], config: Config) -> list[str]:
     told = lists.told_of_oddities(found, lambda _: "not digests of 32, 40 or 64 hexadecimal digits")
     told += [f"{name} matched no document" for name, count in found.get("listed", {}).items() if not count]
     return told
+
+
+STAGE = Map(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=reads,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

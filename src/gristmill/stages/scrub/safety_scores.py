@@ -17,7 +17,7 @@ from gristmill.errors import WrongSetting
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import Terms, find_terms
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, language_of, rows_by_label
 from gristmill.stages.scrub import term_lists
 from gristmill.stages.shared import fasttext_model
@@ -25,10 +25,6 @@ from gristmill.stages.shared.fasttext_model import MOST_LABELS
 from gristmill.stages.shared.lists import told_of_oddities
 from gristmill.stages.shared.tally import NOTHING
 
-VERSION = 4
-LIBRARIES = ("unicode",)
-READS = ("text",)
-ONLY_KEPT = True
 SCHEMA = pa.schema([("words", pa.int32()), ("terms", pa.int32()), ("toxicity", pa.float32())])
 
 _LABEL = "__label__"
@@ -162,3 +158,18 @@ def warnings(found: dict[str, Any], config: Config) -> list[str]:
     if not found["with_terms"]:
         told.append("no term of the lists stands in any document")
     return told
+
+
+STAGE = Map(
+    version=4,
+    config=Config,
+    libraries=("unicode",),
+    reads=("text",),
+    may_read=may_read,
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    check=check,
+    warnings=warnings,
+)

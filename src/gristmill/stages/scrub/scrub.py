@@ -29,7 +29,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.places import place_of
 from gristmill.schema import VERDICT
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, language_of
 from gristmill.stages.scrub import email_addresses, names, phones
 from gristmill.stages.scrub.find import Wanted, find_all
@@ -39,10 +39,6 @@ from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
 from gristmill.stages.shared import public_suffix
 from gristmill.stages.shared.tally import NOTHING
 
-VERSION = 4
-ONLY_KEPT = True
-READS = ("text", "url", "source", "locator")
-MAY_READ = (LABEL,)
 _SPANS = pa.list_(pa.field("item", pa.int64()))
 SCHEMA = pa.schema(
     [
@@ -55,7 +51,6 @@ SCHEMA = pa.schema(
         *VERDICT,
     ]
 )
-MATCHED = ("replaced_types",)
 TOO_DENSE = "pii_density"
 MIN_FOUND = 5
 """Findings that a document has at least before its density counts: one address in a short note is no list."""
@@ -319,3 +314,20 @@ def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, in
         for row, (bounds, kinds) in enumerate(zip(spans, types, strict=True))
         for start, stop, kind in zip((bounds or ())[::2], (bounds or ())[1::2], kinds or (), strict=True)
     ]
+
+
+STAGE = Map(
+    version=4,
+    config=Config,
+    libraries=libraries,
+    reads=("text", "url", "source", "locator"),
+    may_read=(LABEL,),
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    matched=("replaced_types",),
+    highlights=highlights,
+    check=check,
+    warnings=warnings,
+)

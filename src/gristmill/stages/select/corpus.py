@@ -18,15 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted, percent, size
+from gristmill.hints import hint
 from gristmill.stages import NO_DOCUMENT
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
 from gristmill.stages.shared.tally import NOTHING
 
-VERSION = 3
-LIBRARIES = ()
 MAY_READ = (LABEL,)
 _Ints = npt.NDArray[np.int64]
 SCHEMA = pa.schema([("step", pa.string()), ("drop", pa.string())])
@@ -187,7 +186,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         if (step, reason) not in rules:
             told.append(
                 f"{step} took {rows:,} of {counted(seen, 'document')} of this source ({percent(rows, seen, 0)}) for "
-                f"{why}. Read some of them (gristmill inspect RECIPE --reason {reason}); "
+                f"{why}. Read some of them ({hint('dropped', reason=reason)}); "
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source steps of its own"
             )
     return told
@@ -208,7 +207,7 @@ def _of_languages(step: str, languages: Sequence[tuple[Any, ...]]) -> str:
         whose, those = "each of them", "them"
     return (
         f"{fact}, so that hardly any {label if len(languages) == 1 else 'of these languages'} is left. Read some of "
-        f"them (gristmill inspect RECIPE --reason {reason}); "
+        f"them ({hint('dropped', reason=reason)}); "
         f"{_advice(step, f'the language, change its threshold for {whose} (by_language)')}, or stop keeping {those}"
     )
 
@@ -241,3 +240,15 @@ def _greedy(
             reason = max(taken, key=lambda one: (taken[one], one))
             yield step, reason, reason if taken[reason] == rows else f"{reason} and other reasons", rows, left
         left -= rows
+
+
+STAGE = Map(
+    version=3,
+    config=Config,
+    reads=reads,
+    may_read=MAY_READ,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

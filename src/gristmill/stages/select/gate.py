@@ -32,14 +32,11 @@ from gristmill.kernels.hash.hashset import hash_strings, labels_of
 from gristmill.kernels.urls import parts as urls
 from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
 from gristmill.stages.buffers import bytes_of, spread, strings
-from gristmill.stages.contract import File, LicenseName, StageConfig
+from gristmill.stages.contract import File, LicenseName, Map, StageConfig
 from gristmill.stages.dedup.url_parts import hosts_of, plain_urls, without_breaks
 from gristmill.stages.select import licenses, robots_tags
 from gristmill.stages.shared import lists
 
-VERSION = 2
-LIBRARIES = ("unicode",)
-ONLY_KEPT = True
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
 Array = np.ndarray[Any, Any]
@@ -269,3 +266,16 @@ def _licenses(column: pa.Array, config: Config) -> Iterator[Rule]:
     if config.unknown_license == "drop":
         yield "license_unknown", unknown[place], column, None
     yield "license_not_allowed", refused[place], column, None
+
+
+STAGE = Map(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=reads,
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

@@ -11,13 +11,12 @@ docs/languages.md: what holds for other languages than English, where a step `la
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any, Literal
 
 import pyarrow as pa
 from pydantic import field_validator, model_validator
 
-from gristmill.stages.contract import OtherSetting, StageConfig
+from gristmill.stages.contract import Map, OtherSetting, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
 from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Thresholds
@@ -25,15 +24,12 @@ from gristmill.stages.select.rules.code import Config as CodeThresholds
 from gristmill.stages.select.rules.fineweb import Config as FineWebThresholds
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityThresholds
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionThresholds
-from gristmill.stages.select.rules.rule import EXCEPTIONS, exceptions_of, stated_in
-from gristmill.stages.select.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
 from gristmill.stages.shared.expressions import parse_rule
+from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
 from gristmill.stages.shared.vectors import Columns
+from gristmill.stages.shared.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
 
-VERSION = 3
-LIBRARIES = ()
-ONLY_KEPT = True
 SCHEMA = pa.schema(
     [
         pa.field("drop", pa.string()),
@@ -42,12 +38,12 @@ SCHEMA = pa.schema(
     ]
 )
 
-SETS: dict[str, ModuleType] = {
-    "gopher_repetition": gopher_repetition,
-    "gopher_quality": gopher_quality,
-    "c4": c4,
-    "fineweb": fineweb,
-    "code": code,
+SETS = {
+    "gopher_repetition": gopher_repetition.SET,
+    "gopher_quality": gopher_quality.SET,
+    "c4": c4.SET,
+    "fineweb": fineweb.SET,
+    "code": code.SET,
 }
 OWN = "own"
 _ABSENT: tuple[Any, ...] = (None, (), [])
@@ -127,8 +123,8 @@ def groups(config: Config) -> list[Group]:
         if name == OWN:
             found.append([parse_rule(text) for text in config.own])
         else:
-            module, own = SETS[name], getattr(config, name)
-            found.append(rule_set(module.rules(own), own, module.LANGUAGE, module.LANGUAGES))
+            published, own = SETS[name], getattr(config, name)
+            found.append(rule_set(published.rules(own), own, published.language, published.languages))
     return found
 
 
@@ -217,7 +213,22 @@ def for_all_languages(config: Config) -> list[str]:
         f"{name}.{threshold}"
         for name in config.rules
         if name in SETS
-        for threshold in dict.fromkeys(key for one in SETS[name].LANGUAGES.values() for key in one)
+        for threshold in dict.fromkeys(key for one in SETS[name].languages.values() for key in one)
         for own in (getattr(config, name),)
         if getattr(own, threshold) != type(own).model_fields[threshold].default
     ]
+
+
+STAGE = Map(
+    version=3,
+    config=Config,
+    reads=reads,
+    may_read=may_read,
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    exceptions=exceptions,
+    for_all_languages=for_all_languages,
+    warnings=warnings,
+)

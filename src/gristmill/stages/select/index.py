@@ -29,16 +29,13 @@ from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Sink, StageConfig
 from gristmill.stages.dedup import near_candidates, url_parts
-from gristmill.stages.dedup.keep_order import fixed_bytes
 from gristmill.stages.select.index_file import KINDS, write_file
+from gristmill.stages.shared.keep_order import fixed_bytes
 
-VERSION = 4
 LIBRARIES = (*url_parts.LIBRARIES, "unicode")
 READS = ("doc_id", "url", "text", "corpus.drop")
-COUNTS = "corpus"
-CARRIES_ROWS = True
 RECORD_SCHEMA = pa.schema([("kind", pa.uint8()), ("hash", pa.uint64())])
 FILE = "keys.index"
 
@@ -167,3 +164,19 @@ def sketches(texts: pa.Array) -> tuple[Array, Array]:
     chosen = (values < BELOW) | (place < LEAST)
     before = np.concatenate([[0], np.cumsum(chosen)])
     return before[starts], values[chosen] * _SPREAD
+
+
+STAGE = Sink(
+    version=4,
+    config=Config,
+    libraries=LIBRARIES,
+    reads=READS,
+    record_schema=RECORD_SCHEMA,
+    counts="corpus",
+    carries_rows=True,
+    layout=layout,
+    emit=emit,
+    build=build,
+    files=files,
+    facts=facts,
+)

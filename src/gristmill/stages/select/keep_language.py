@@ -16,14 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
-from gristmill.stages.contract import LanguageName, OtherSetting, StageConfig
-from gristmill.stages.select.rules.rule import places
+from gristmill.stages.contract import LanguageName, Map, OtherSetting, StageConfig
+from gristmill.stages.shared.rule import places
 from gristmill.stages.shared.tally import NOTHING
 
-VERSION = 1
-LIBRARIES = ()
-ONLY_KEPT = True
-READS = ("language.label", "language.probability", "text_bytes")
 SCHEMA = pa.schema([pa.field("drop", pa.string()), pa.field("detail", pa.string())])
 
 OTHER = "other_language"
@@ -115,3 +111,16 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if all(set(verdicts) == {"kept"} for verdicts in languages.values()):
         told.append("it dropped no document")
     return told
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    reads=("language.label", "language.probability", "text_bytes"),
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    exceptions=exceptions,
+    warnings=warnings,
+)

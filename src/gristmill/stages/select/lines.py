@@ -24,14 +24,9 @@ from pydantic import Field, model_validator
 from gristmill.kernels.text.lines import RULES, cut_lines
 from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.stages.buffers import views_of
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import AsCount, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label
 
-VERSION = 4
-LIBRARIES = ()
-READS = ("text",)
-ONLY_KEPT = True
-MAY_READ = (LABEL,)
 SCHEMA = pa.schema(
     [
         pa.field("text", pa.string()),
@@ -140,3 +135,16 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
         return ()
     idle = [name for name in on(config) if not found["lines_cut"].get(name)]
     return (f"{'rule' if len(idle) == 1 else 'rules'} {', '.join(idle)} cut no line",) if idle else ()
+
+
+STAGE = Map(
+    version=4,
+    config=Config,
+    reads=("text",),
+    may_read=(LABEL,),
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

@@ -20,12 +20,10 @@ from gristmill.kernels.hash.hashset import hash_strings
 from gristmill.kernels.urls import robots as kernel
 from gristmill.kernels.urls.parts import HOST, HOST_END, split_urls
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.select.robots_txt import rules_for
 
-VERSION = 2
-LIBRARIES = ("unicode",)
 READS = ("url", "snapshot", "timestamp", "ingest.text", "ingest.drop")
 RECORD_SCHEMA = pa.schema(
     [
@@ -36,8 +34,6 @@ RECORD_SCHEMA = pa.schema(
     ]
 )
 """`path` of a page; `rules` and `timestamp` of a robots.txt, as lines of `+` or `-` and a path."""
-SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string())])
-SUMMARIES = {"reduce": "in_short"}
 
 
 class Config(StageConfig):
@@ -147,3 +143,17 @@ def _rules_by_site(records: pa.Table, site: Any, is_robots: Any, sites: int) -> 
 
 def _mask(flags: Any) -> Any:
     return np.asarray(flags.to_numpy(zero_copy_only=False) if isinstance(flags, pa.Array) else flags.to_numpy())
+
+
+STAGE = Exchange(
+    version=2,
+    config=Config,
+    libraries=("unicode",),
+    reads=READS,
+    record_schema=RECORD_SCHEMA,
+    schema=pa.schema([("drop", pa.string()), ("detail", pa.string())]),
+    emit=emit,
+    reduce=reduce,
+    summaries={"reduce": in_short},
+    warnings=warnings,
+)

@@ -18,16 +18,13 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shared.expressions import parse_condition, parse_value
 from gristmill.stages.shared.vectors import Columns
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
-LIBRARIES = ()
-ONLY_KEPT = True
 SCHEMA = pa.schema([("group", pa.string())])
 
 ELSE = "else"
@@ -149,3 +146,15 @@ def _levels(batch: pa.RecordBatch, columns: Columns, config: Config) -> Array:
     share = (asked - levels[below]) / (levels[below + 1] - levels[below])
     chance = (doc_order(batch.column("doc_id"), config.seed ^ _SALT)[0] >> np.uint64(11)) * 2.0**-53
     return np.asarray(below + (chance < share))
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    reads=reads,
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

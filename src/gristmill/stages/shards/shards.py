@@ -24,20 +24,14 @@ from pydantic import Field
 
 from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
-from gristmill.stages.contract import AsCount, Count, StageConfig
+from gristmill.stages.contract import AsCount, Count, Sink, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
 from gristmill.stages.shards.tokens import open_tokenizer, token_type
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 2
-LIBRARIES = ("pyarrow",)
 READS = ("doc_id", "locator", "tokens.ids", "shard_groups.group")
-ONLY_KEPT = True
-USES = ("tokenizer",)
-COUNTS = "shard_groups"
-MEMORY_FIELD = "shard_tokens"
 RECORD_SCHEMA = pa.schema([("doc_id", pa.binary(16)), ("locator", pa.string()), ("ids", pa.large_binary())])
 FILES = ("tokens.bin", "tokens.index", "lineage.parquet")
 SIDECARS = {
@@ -226,3 +220,24 @@ def _check_name(what: str, name: str) -> None:
             f"the name of the {what} {name!r} has {len(name.encode())} bytes, and the header of a shard has room "
             f"for {NAME_BYTES}. Give it a shorter name."
         )
+
+
+STAGE = Sink(
+    version=2,
+    config=Config,
+    libraries=("pyarrow",),
+    reads=READS,
+    only_kept=True,
+    uses=("tokenizer",),
+    record_schema=RECORD_SCHEMA,
+    counts="shard_groups",
+    layout=layout,
+    emit=emit,
+    build=build,
+    files=files,
+    facts=facts,
+    memory_field="shard_tokens",
+    check=check,
+    warnings=warnings,
+    explain=explain,
+)

@@ -5,6 +5,7 @@ with the end-of-document token behind them, once. Text is text: the string of a 
 """
 
 import warnings as python_warnings
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.shards.special_ids import special_ids
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
-ONLY_KEPT = True
-READS = ("text",)
-USES = ("tokenizer",)
 SCHEMA = pa.schema([("ids", pa.large_binary()), ("tokens", pa.int64()), ("drop", pa.string())])
 
 NOTHING = "no_tokens"
@@ -39,7 +36,7 @@ def libraries(config: Config) -> tuple[str, ...]:
     return ("tokenizers",) if config.library_may_encode else ()
 
 
-def apply(batch: pa.RecordBatch, config: Config, models: dict[str, Path]) -> pa.RecordBatch:
+def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
     tokenizer = open_tokenizer(str(models["tokenizer"]))
     end, _ = special_ids(tokenizer, config.end_of_document, None)
     ids, offsets = tokenizer.encode(batch.column("text"))
@@ -86,3 +83,16 @@ def open_tokenizer(path: str) -> Any:
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # that the library encodes is told at the end of the run
         return load(path, probe="once")
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    libraries=libraries,
+    reads=("text",),
+    only_kept=True,
+    uses=("tokenizer",),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+)

@@ -26,15 +26,11 @@ from gristmill.counted import counted
 from gristmill.kernels.dedup.most_alike import Postings, most_alike
 from gristmill.kernels.dedup.sketch import ratio_of
 from gristmill.kernels.hash.radix import sort_order
-from gristmill.stages.contract import ReportMark, StageConfig
-from gristmill.stages.dedup.s_curve import Similarity
+from gristmill.stages.contract import Map, ReportMark, StageConfig
 from gristmill.stages.matches import first_and_last, shingles_of
+from gristmill.stages.shared.s_curve import Similarity
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
-VERSION = 5
-LIBRARIES = ("unicode",)
-ONLY_KEPT = True
-USES = ("takedown_sets",)
 READS = ("*.text", "takedown_match.request", "takedown_match.named_by")
 REASON = "taken_down"
 SCHEMA = pa.schema(
@@ -228,3 +224,17 @@ def in_part(documents: int) -> str:
         f"{counted(documents, 'document consists', 'documents consist')} mostly of passages that more than {MOST} "
         f"taken-down documents share (boilerplate?). Each was compared with the {COMPARED} likeliest: a copy of none"
     )
+
+
+STAGE = Map(
+    version=5,
+    config=Config,
+    libraries=("unicode",),
+    reads=READS,
+    only_kept=True,
+    uses=("takedown_sets",),
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.matches import (
     Match,
     first_and_last,
@@ -29,9 +29,6 @@ from gristmill.stages.matches import (
 )
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 4
-LIBRARIES = ("unicode",)
-JUDGES = False
 READS = ("doc_id", "url", "*.text")
 _SHINGLES = pa.list_(pa.uint64())
 SCHEMA = pa.schema(
@@ -131,3 +128,16 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         f"{counted(len(idle), 'item of the requests names', 'items of the requests name')} no document that was read: "
         f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. Are they written as the inputs have them?",
     )
+
+
+STAGE = Map(
+    version=4,
+    config=Config,
+    libraries=("unicode",),
+    reads=READS,
+    judges=False,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)

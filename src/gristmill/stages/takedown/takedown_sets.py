@@ -15,15 +15,13 @@ import pyarrow.parquet as pq
 
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet, UserError
-from gristmill.stages.contract import File, StageConfig
+from gristmill.hints import hint
+from gristmill.stages.contract import File, Fit, StageConfig
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.select.index import NGRAM
 from gristmill.stages.takedown.requests import read_all
 
-VERSION = 4
-LIBRARIES = ("unicode", "pyarrow")
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
-SUFFIX = "parquet"
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
 FEWEST = 16
 """Shingles that a text of a request needs to be looked for inside of longer documents; a shorter one is a commonplace,
@@ -80,7 +78,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     return (
         f"{counted(found['short_texts'], 'text of a request has', 'texts of requests have')} fewer than {FEWEST} "
         f"stretches of {NGRAM} words, so only documents that are that text, or a near copy of it, are taken down by "
-        "it. Bring more of the text, or name the documents: gristmill inspect RECIPE --grep finds them",
+        f"it. Bring more of the text, or name the documents: {hint('find_words')} finds them",
     )
 
 
@@ -99,3 +97,15 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
         except OSError as error:
             told = f"{path}: a text of {request} cannot be read: {error.strerror}. Correct the path."
             raise UserError(told) from None
+
+
+STAGE = Fit(
+    version=4,
+    config=Config,
+    libraries=("unicode", "pyarrow"),
+    reads=READS,
+    fit=fit,
+    suffix="parquet",
+    check=check,
+    warnings=warnings,
+)

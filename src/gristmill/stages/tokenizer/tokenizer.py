@@ -17,14 +17,11 @@ from pydantic import Field
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import AsCount, Fit, StageConfig
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
 from gristmill.tokenizer.special import SLOTS
 
-VERSION = 1
-LIBRARIES = ()
 READS = ("tokenizer_text.sampled", "tokenizer_text.domain", "tokenizer_text.split")
-SUFFIX = "json"
 
 _FIXED = 256 + SLOTS
 _MOST = 2_000_000
@@ -102,3 +99,6 @@ def _count(domains: dict[str, Any], domain: pa.Array, split: pa.Array, text: pa.
         counts = domains.setdefault(entry["domain"], {}).setdefault(entry["split"], {"documents": 0, "bytes": 0})
         counts["documents"] += entry["count_all"]
         counts["bytes"] += entry["bytes_sum"]
+
+
+STAGE = Fit(version=1, config=Config, reads=READS, fit=fit, suffix="json", warnings=warnings)

@@ -8,12 +8,7 @@ from typing import Any
 
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
 from gristmill.places import place_of
-from gristmill.stages.contract import File, StageConfig
-
-VERSION = 1
-LIBRARIES = ()
-SUFFIX = "json"
-COPIES = "file"
+from gristmill.stages.contract import Asset, File, StageConfig
 
 
 class Config(StageConfig):
@@ -62,3 +57,6 @@ def make(config: Config, path: Path) -> dict[str, Any]:
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """That another encoder than ours will have to do."""
     return [f"the library encodes, some 20 times slower: {reason}" for reason in found.get("encoded_by_library", ())]
+
+
+STAGE = Asset(version=1, config=Config, make=make, suffix="json", copies="file", check=check, warnings=warnings)

@@ -7,13 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.errors import UserError
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import Asset, File, StageConfig
 from gristmill.stages.tokenizer import tokenizer_file
-
-VERSION = 1
-LIBRARIES = ()
-SUFFIX = "json"
-COPIES = "pin"
 
 
 class Config(StageConfig):
@@ -33,3 +28,6 @@ def make(config: Config, path: Path) -> dict[str, Any]:
 
 def check(config: Config) -> None:
     tokenizer_file.check_file("pin", config.pin)
+
+
+STAGE = Asset(version=1, config=Config, make=make, suffix="json", copies="pin", check=check)

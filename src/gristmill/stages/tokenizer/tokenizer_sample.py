@@ -21,15 +21,11 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.doc_order import doc_order
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
-JUDGES = False
-LIBRARIES = ()
-ONLY_KEPT = True
 READS = ("doc_id", "source", "text_bytes")
 RECORD_SCHEMA = pa.schema([("domain", pa.int16()), ("bytes", pa.int64()), ("hash", pa.uint64()), ("tie", pa.uint64())])
 """`tie` orders documents of one hash."""
@@ -188,3 +184,20 @@ def domain_numbers(source: pa.Array, domains: dict[str, str], names: Sequence[st
     numbers = {name: number for number, name in enumerate(names)}
     places = np.array([numbers.get(name or "", -1) for name in known], np.int16)
     return places[encoded.indices.to_numpy()] if len(source) else np.zeros(0, np.int16)
+
+
+STAGE = Exchange(
+    version=1,
+    config=Config,
+    reads=READS,
+    only_kept=True,
+    judges=False,
+    record_schema=RECORD_SCHEMA,
+    schema=SCHEMA,
+    emit=emit,
+    tally=tally,
+    totals=totals,
+    reduce=reduce,
+    warnings=warnings,
+    explain=explain,
+)

@@ -7,12 +7,9 @@ trains a tokenizer or judges one then reads the sample alone.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
 
-VERSION = 1
-JUDGES = False
-LIBRARIES = ()
 READS = ("text", "source", "language_hint", "tokenizer_sample.split")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("sampled", "domain", "language", "split")])
 """The text, its domain, its language as the input states it, and `train` or `held_out`; nulls for a document that is
@@ -32,3 +29,6 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     domain = pa.array(names, pa.string()).take(pa.array(domain_numbers(source, config.domains, names)))
     columns = [*(pc.if_else(taken, column, nothing) for column in (text, domain, language)), split]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+STAGE = Map(version=1, config=Config, reads=READS, judges=False, schema=SCHEMA, apply=apply)

@@ -13,11 +13,11 @@ from typing import IO, Any, NamedTuple
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite.archive import chunks_of, is_archive, unpacked
 from gristmill.stages.decontaminate.suite.form import Broken, Format, Reading, value_at
 from gristmill.stages.ingest.json_values import elements
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.ingest.parquet import rows as parquet_rows
+from gristmill.stages.reading.archive import chunks_of, is_archive, unpacked
 from gristmill.stages.reading.csv_cut import cut
 from gristmill.stages.reading.decompress import Fault
 from gristmill.stages.reading.json_value import BOM, parsed

@@ -10,9 +10,8 @@ stage `lines` cuts the lines. FineWeb took the rules without the demand for term
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import OTHER_LANGUAGES, ByLanguage, BySource, Count, Languages, Rule
+from gristmill.stages.shared.rule import OTHER_LANGUAGES, ByLanguage, BySource, Count, Languages, Published, Rule
 
-LANGUAGE = "language.label"
 # FineWeb2 ran none of these rules on other languages than English (Penedo et al. 2025): a bracket and the number of
 # sentences, in lines of three words with spaces between them, are measures of English pages.
 LANGUAGES: Languages = {OTHER_LANGUAGES: {"curly_bracket": False, "min_sentences": None}}
@@ -43,3 +42,6 @@ def rules(config: Config) -> tuple[Rule, ...]:
         Rule("curly_bracket", f"{lines}brace_lines", ">", "curly_bracket"),
         Rule("too_few_sentences", f"{lines}sentences", "<", "min_sentences"),
     )
+
+
+SET = Published(rules, "language.label", LANGUAGES)

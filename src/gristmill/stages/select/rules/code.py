@@ -17,18 +17,18 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import (
+from gristmill.stages.shared.rule import (
     ByCodeLanguage,
     ByExtension,
     BySource,
     Count,
     Languages,
+    Published,
     Ratio,
     Rule,
     Share,
 )
 
-LANGUAGE = "language_hint"
 LANGUAGES: Languages = {}
 
 RULES = (
@@ -123,5 +123,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before all others."""
 
 
-def rules(config: Config) -> tuple[Rule, ...]:
-    return RULES
+SET = Published(lambda config: RULES, "language_hint", LANGUAGES)

@@ -8,9 +8,17 @@ paper says 10%; the run that made the corpus had 1%); if there are more than thr
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import OTHER_LANGUAGES, ByLanguage, BySource, Languages, Ratio, Rule, Share
+from gristmill.stages.shared.rule import (
+    OTHER_LANGUAGES,
+    ByLanguage,
+    BySource,
+    Languages,
+    Published,
+    Ratio,
+    Rule,
+    Share,
+)
 
-LANGUAGE = "language.label"
 # FineWeb2 (Penedo et al. 2025) has 0.1 for duplicate text, no rule for short lines, and a share of lines with an end
 # that it fitted to each language, 0 to 0.25, most of them below that of English. Thai and Lao have no mark for the end
 # of a sentence.
@@ -54,5 +62,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
 
 
-def rules(config: Config) -> tuple[Rule, ...]:
-    return RULES
+SET = Published(lambda config: RULES, "language.label", LANGUAGES)

@@ -11,18 +11,18 @@ and letters.
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import (
+from gristmill.stages.shared.rule import (
     OTHER_LANGUAGES,
     ByLanguage,
     BySource,
     Count,
     Languages,
+    Published,
     Ratio,
     Rule,
     Share,
 )
 
-LANGUAGE = "language.label"
 # Words of at most twice the language's mean, as 10 is of English words; a character is a word of Chinese and Japanese,
 # and 1.6 and 2 of them make one of a dictionary. Letters: marks count in the denominator, and English words are many
 # and short; FineWeb2 has 0.74 to 0.84 (Penedo et al. 2025), on words that a parser found.
@@ -81,5 +81,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
 
 
-def rules(config: Config) -> tuple[Rule, ...]:
-    return RULES
+SET = Published(lambda config: RULES, "language.label", LANGUAGES)

@@ -9,9 +9,8 @@ is void, goes as well.
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.select.rules.rule import ByLanguage, BySource, Count, Languages, Rule, Share
+from gristmill.stages.shared.rule import ByLanguage, BySource, Count, Languages, Published, Rule, Share
 
-LANGUAGE = "language.label"
 # Where every character is a token, ten of them are five or six words: shorter runs repeat in any text. FineWeb2's
 # thresholds for five and six words. A space is counted between the tokens of the most frequent n-gram, so that n
 # characters count as 2n - 1: the published shares, times that.
@@ -88,5 +87,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
 
 
-def rules(config: Config) -> tuple[Rule, ...]:
-    return RULES
+SET = Published(lambda config: RULES, "language.label", LANGUAGES)

@@ -1,0 +1,284 @@
+"""What a job of Slurm does: dial the process that runs the recipe, and do the tasks that it gives, in processes of its
+own (`LocalExecutor`), until it says that there are none left.
+
+    python -m gristmill_slurm.job
+
+A death of a worker is told as it is on one machine. The job ends, with its workers, when its connection does: who is
+killed leaves no job at work. SIGTERM (a preemption, scancel, a node that is taken down) is said before it ends; a job
+that Slurm queues again begins anew.
+"""
+
+import asyncio
+import math
+import os
+import random
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from gristmill.printable import printable
+from gristmill_slurm.wire import Unproven, Wire, dial
+
+if TYPE_CHECKING:
+    from gristmill.engine.executors.executor import StartWorker, Worker
+    from gristmill.engine.executors.local import LocalExecutor
+    from gristmill.store.store import Store
+
+MODULE = "gristmill_slurm.job"
+AT, NAME, KEY, KIND = "GRISTMILL_SLURM_AT", "GRISTMILL_SLURM_NAME", "GRISTMILL_SLURM_KEY", "GRISTMILL_SLURM_KIND"
+"""In the environment of a job: addresses, the name of who listens there, the secret, and what the job is for."""
+BEAT_S = 15.0
+"""Seconds between signs of life, in both directions."""
+SILENCE_S = 180.0
+"""Seconds without one after which the other side is taken for gone."""
+DIALS = 4
+"""Times that all addresses are tried."""
+PAUSE_S = 1.0
+"""Seconds after the first time. Each pause is twice as long as the one before."""
+STORE_LOOKS = 5
+"""Times that a job looks for what was just written to the store: some take seconds to show it."""
+MARKS = "cluster"
+"""The folder of the store where each run on a cluster leaves a file, by which a job knows that it sees that store."""
+
+
+def main() -> int | str:
+    """The exit code, 0 when there is nothing left to do; or what is to be said, with the exit code 1."""
+    try:
+        name, secret = os.environ[NAME], bytes.fromhex(os.environ.pop(KEY))
+        places = [place.rpartition(":") for place in os.environ[AT].split(",")]
+    except (KeyError, ValueError):
+        return f"{MODULE} is started by the executor slurm of a run, and not by hand."
+    return asyncio.run(_main([(host, int(port)) for host, _, port in places], name, secret))
+
+
+async def _main(places: list[tuple[str, int]], name: str, secret: bytes) -> int | str:
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    leaving = asyncio.create_task(stopped.wait())
+    dialling = asyncio.create_task(_dial(places, name, secret))
+    await asyncio.wait({leaving, dialling}, return_when=asyncio.FIRST_COMPLETED)
+    if not dialling.done():
+        return 128 + signal.SIGTERM
+    wire = dialling.result()
+    if isinstance(wire, str):
+        return wire
+    host = _Host(wire)
+    serving = asyncio.create_task(host.serve())
+    await asyncio.wait({leaving, serving}, return_when=asyncio.FIRST_COMPLETED)
+    if leaving.done():
+        wire.send(("leaving",))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await wire.flush()
+    host.close()
+    wire.close()
+    if not serving.done():
+        return 128 + signal.SIGTERM
+    serving.result()
+    return 0
+
+
+async def _dial(places: list[tuple[str, int]], name: str, secret: bytes) -> Wire | str:
+    """The connection to the run; what is to be said where there is none."""
+    for attempt in range(DIALS):
+        why = []
+        for host, port in places:
+            try:
+                return await dial(host, port, name, secret)
+            except Unproven:
+                why.append(f"{host}:{port} is somebody else")
+            except OSError as error:
+                why.append(f"{host}:{port} {error.strerror or error or type(error).__name__}")
+        if attempt + 1 < DIALS:  # a thousand jobs may start at once
+            await asyncio.sleep(PAUSE_S * 2**attempt * (0.5 + random.random()))
+    return printable(
+        f"The run that this job belongs to cannot be reached from {socket.gethostname()} ({'; '.join(why)}). If it has "
+        "ended, there is nothing left to do. If it has not, set host (and port, where a firewall is) under cluster in "
+        "the recipe, or in the profile, to an address that nodes reach."
+    )
+
+
+def _allotted() -> tuple[int, int | None]:
+    """CPUs and bytes of memory of this job; None where Slurm gave no limit."""
+    cpus = int(os.environ.get("SLURM_CPUS_ON_NODE", 0)) or os.cpu_count() or 1
+    whole, each = os.environ.get("SLURM_MEM_PER_NODE"), os.environ.get("SLURM_MEM_PER_CPU")
+    megabytes = int(whole) if whole else int(each) * cpus if each else 0
+    return cpus, megabytes << 20 or None
+
+
+class _Host:
+    """The tasks of one job."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._executor: LocalExecutor
+        self._store: Store
+        self._modules: tuple[str, ...] = ()
+        self._doing: set[asyncio.Task[None]] = set()
+        self._alone = AsyncExitStack()
+        self._start: StartWorker | None = None
+        self._workers: dict[int, Worker] = {}
+        self._has_kept = False
+
+    async def serve(self) -> None:
+        """Do what the wire asks for, until it ends or says so."""
+        beats = asyncio.create_task(self._beat())
+        try:
+            self._hello()
+            first = True
+            while True:
+                async with asyncio.timeout(SILENCE_S):
+                    number, verb, *about = await self._wire.receive()
+                if verb == "bye":
+                    return
+                if first:
+                    first = False
+                    if not await self._welcome(*about):
+                        return
+                elif verb != "beat":
+                    doing = asyncio.create_task(self._do(number, verb, about))
+                    self._doing.add(doing)
+                    doing.add_done_callback(self._doing.discard)
+        except (EOFError, TimeoutError):
+            return
+        finally:
+            beats.cancel()
+
+    def close(self) -> None:
+        if hasattr(self, "_executor"):
+            self._executor.close()
+
+    def _hello(self) -> None:
+        from gristmill.engine.work.memory import available_bytes
+
+        cpus, memory = _allotted()
+        bounds = [bound for bound in (memory, available_bytes()) if bound is not None]
+        end = float(os.environ.get("SLURM_JOB_END_TIME") or math.inf)
+        self._wire.send(
+            {
+                "job": f"{os.environ.get('SLURM_ARRAY_JOB_ID', 0)}_{os.environ.get('SLURM_ARRAY_TASK_ID', 0)}",
+                "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+                "kind": os.environ.get(KIND, ""),
+                "slots": cpus,
+                "memory_bytes": min(bounds) if bounds else None,
+                "left_s": end - time.time(),
+            }
+        )
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            self._wire.send(("beat",))
+
+    async def _welcome(self, uri: str, mark: bytes, modules: tuple[str, ...], code: Any, here: dict[str, str]) -> bool:
+        """Set up what tasks need; false where this machine is not fit for them, which is said."""
+        try:
+            from gristmill.engine.executors.installation import differences, installation
+            from gristmill.engine.executors.local import LocalExecutor
+            from gristmill.engine.executors.shared_kernels import fetch
+            from gristmill.stages import own_code
+            from gristmill.store.store import Store
+
+            unlike = differences(here, installation())
+            if unlike:
+                raise _Unfit(
+                    f"has {', '.join(unlike)}, so what is done there might come out otherwise. Install the same for "
+                    f"{sys.executable}, or name another python under cluster in the recipe, or in the profile"
+                )
+            self._store = Store(uri)
+            if not await asyncio.to_thread(self._sees, mark):
+                raise _Unfit(
+                    f"does not see the store {uri}: what was written there is not found, so nothing can be done there. "
+                    "Put it where all nodes have it under the same path, or into an object store (store: in the "
+                    "recipe)"
+                )
+            own_code.use(code)
+            await asyncio.to_thread(fetch, self._store, modules)
+            self._modules = modules
+            self._executor = LocalExecutor(self._store, _allotted()[0], modules, code, self._note)
+        except _Unfit as unfit:
+            self._wire.send(("unfit", str(unfit)))
+        except Exception as error:
+            told = "".join(traceback.format_exception_only(error)).strip()
+            self._wire.send(("unfit", f"cannot do tasks ({told}), so nothing runs there. Mend that"))
+        else:
+            self._wire.send(("ready",))
+            return True
+        await self._wire.flush()
+        return False
+
+    def _sees(self, mark: bytes) -> bool:
+        for look in range(STORE_LOOKS):
+            if self._store.read_file(f"{MARKS}/{os.environ[NAME]}") == mark:
+                return True
+            time.sleep(look)
+        return False
+
+    def _note(self, message: str) -> None:
+        self._wire.send(("note", message))
+
+    async def _do(self, number: int, verb: str, about: list[Any]) -> None:
+        from gristmill.engine.executors.executor import StageFailed
+
+        verbs: dict[str, Callable[..., Any]] = {
+            "task": self._task,
+            "start": self._start_worker,
+            "ask": self._ask,
+            "kill": self._kill,
+            "together": self._together,
+        }
+        try:
+            answer = await verbs[verb](*about)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            known = type(error).__module__.startswith("gristmill.")
+            answer = error if known else StageFailed(traceback.format_exc())
+        self._wire.send(("answer", number, answer))
+        await self._wire.flush()
+
+    async def _task(self, asked: bytes) -> Any:
+        from gristmill.engine.executors.shared_kernels import keep, secret
+        from gristmill.engine.executors.worker import unpickled
+
+        result = await self._executor.run(unpickled(asked))
+        if not self._has_kept and secret() is not None:  # so that jobs that start later need not compile
+            self._has_kept = True
+            await asyncio.to_thread(keep, self._store, self._modules)
+        return result
+
+    async def _start_worker(self) -> int:
+        from gristmill.stages.contract import Resources
+
+        if self._start is None:
+            self._start = await self._alone.enter_async_context(self._executor.alone(Resources()))
+        number = len(self._workers)
+        self._workers[number] = await self._start()
+        return number
+
+    async def _ask(self, worker: int, asked: bytes) -> Any:
+        from gristmill.engine.executors.worker import unpickled
+
+        return await self._workers[worker].ask(unpickled(asked))
+
+    async def _kill(self, worker: int) -> None:
+        self._workers[worker].kill()
+
+    async def _together(self) -> None:
+        """The end of being alone."""
+        self._start = None
+        self._workers.clear()
+        await self._alone.aclose()
+
+
+class _Unfit(Exception):
+    """Why this machine can do no task."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

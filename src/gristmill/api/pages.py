@@ -1,0 +1,42 @@
+"""Report pages by name: ours, and those that installed packages register as entry points of gristmill.pages.
+
+An entry point names a function that takes a finished corpus (`gristmill.open`) and returns the page as HTML.
+"""
+
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
+
+from gristmill.errors import UserError
+from gristmill.installed import PAGES, installed, load
+from gristmill.query.opening import check_finished
+from gristmill.recipe.checks.mistakes import suggest
+from gristmill.report.markup import escaped
+
+if TYPE_CHECKING:
+    from gristmill.api.corpus import Corpus
+
+BUILT_IN = {"funnel": "gristmill.api.pages:funnel"}
+
+
+def make_page(name: str, corpus: "Corpus") -> str:
+    """The page of this name as HTML. Raises UserError for an unknown name, and for a corpus that is not finished."""
+    point = EntryPoint(name, BUILT_IN[name], PAGES) if name in BUILT_IN else installed(PAGES).get(name)
+    if point is None:
+        known = list({**BUILT_IN, **installed(PAGES)})
+        raise UserError(f"{name} is not a report page, so nothing was written. {suggest(name, known, 'Pages')}")
+    function = load(point, f"The page {name}")
+    check_finished(corpus._look())
+    text = function(corpus)
+    if not isinstance(text, str):
+        raise UserError(
+            f"The page {name} ({point.value}) returned {type(text).__name__}, and a page is HTML as str, so nothing "
+            "was written. Correct the function."
+        )
+    return text
+
+
+def funnel(corpus: "Corpus") -> str:
+    """What came in, what each step dropped and why, and what is left."""
+    title = f"Funnel of {escaped(corpus.name)}"
+    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
+    return f"{head}<body><h1>{title}</h1>\n{corpus.funnel()._repr_html_()}</body></html>\n"

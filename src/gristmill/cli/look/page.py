@@ -1,0 +1,33 @@
+"""gristmill page: a report page of a finished corpus, built in or from an installed package."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import gristmill
+from gristmill.cli.shared.options import RecipeOrRun, StoreUri
+from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import console
+from gristmill.errors import UserError
+
+EXAMPLE = "Example: gristmill page funnel recipes/demo.yaml --out funnel.html"
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The page. A wrong name lists them.", show_default=False)],
+    recipe: RecipeOrRun,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Write the page to this file.", show_default=False)],
+    store: StoreUri = None,
+) -> None:
+    """Write a report page of a finished corpus, as HTML.
+
+    Packages add pages by entry points (docs/plugins.md).
+    """
+    text = gristmill.open(recipe, store=store, sample=asked_sample()).page(name)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be written ({error.strerror}). Name another file.") from None
+    console().print(words(f"{out}: the page {name}."))

@@ -1,0 +1,49 @@
+"""What installed packages add, by entry points: formats, commands, report pages and executors (docs/plugins.md).
+
+Looking for them takes a tenth of a second. So a name that is built in is never looked up here, and cannot be replaced.
+"""
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from gristmill.errors import UserError
+
+FORMATS, COMMANDS, PAGES = "gristmill.formats", "gristmill.commands", "gristmill.pages"
+EXECUTORS = "gristmill.executors"
+
+
+def installed(group: str) -> Mapping[str, EntryPoint]:
+    """The entry points of a group by name, sorted. Raises UserError if two packages register the same name."""
+    return _installed(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=16)
+def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    for point in sorted(entry_points(group=group)):
+        twin = found.setdefault(point.name, point)
+        if twin is not point:
+            raise UserError(
+                f"Two installed packages, {package_of(twin)} and {package_of(point)}, register {point.name} in the "
+                f"group {group}, so it is not clear which one is meant. Uninstall one of them."
+            )
+    return found
+
+
+def package_of(point: EntryPoint) -> str:
+    """`yard 1.0`."""
+    return "an unknown package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+
+def load(point: EntryPoint, what: str) -> Any:
+    """What an entry point names. Raises UserError if it cannot be imported; `what` is how the user knows it."""
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            f"{what} cannot be imported from {point.value} ({error}), so nothing was done. Install the package that "
+            "has it again, or use another."
+        ) from None

@@ -1,0 +1,39 @@
+"""Compiled kernels inside of a wheel, so that a first run does not compile.
+
+Numba keeps code by the exact CPU that it was compiled for. `make wheel-compiled` compiles kernels for BASELINE, so they
+run on every CPU of the architecture. A function that the user's cache does not have is copied there, as code for the
+user's CPU. Its folder is named by its sources and Numba's version: after a change of either the wheel's code is not
+found, and Numba compiles.
+"""
+
+import platform
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+
+BASELINE = ("generic", "")
+"""NUMBA_CPU_NAME and NUMBA_CPU_FEATURES: x86-64 with SSE2, or ARMv8 with NEON."""
+FILE = Path(__file__).with_name(f"compiled-{platform.machine()}-{sys.implementation.cache_tag}.zip")
+
+
+def read_shipped(path: str) -> bytes | None:
+    """What a file of compiled code would hold, by the names of its folder and itself; None if the wheel has none."""
+    name = "/".join(Path(path).parts[-2:])
+    archive = _archive()
+    return archive.read(name) if archive is not None and name in archive.NameToInfo else None
+
+
+@cache
+def _archive() -> zipfile.ZipFile | None:
+    return zipfile.ZipFile(FILE) if FILE.exists() else None
+
+
+def pack(folder: Path) -> int:
+    """Put the functions that Python calls into FILE; how many files. What only kernels call is inside of them."""
+    found = sorted(path for path in folder.rglob("*.nb[ic]") if ".inner." not in path.name)
+    with zipfile.ZipFile(FILE, "w") as archive:
+        for path in found:
+            name = zipfile.ZipInfo(f"{path.parent.name}/{path.name}")
+            archive.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return len(found)

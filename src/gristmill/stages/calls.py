@@ -1,0 +1,96 @@
+"""The functions of a stage, by the arguments that the engine calls them with.
+
+`models=` is given where a stage `uses` some: {name of the step: path of its file}. `loaded=` is what `setup` gave,
+`totals=` what `totals` gave, and `others=` the rows in which a `summary` describes the other pieces of a large key.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from gristmill.schema import Record
+from gristmill.stages.config_types import StageConfig
+from gristmill.stages.piece import Piece
+
+C = TypeVar("C", bound=StageConfig, contravariant=True)
+T = TypeVar("T")
+Given: TypeAlias = T | Callable[[C], T]
+"""A value, or a function of the config that gives it."""
+Models = Mapping[str, Path]
+Counts = Mapping[str, Any]
+"""Numbers by name, at any depth: the engine adds them up."""
+Entry = Mapping[str, Any]
+"""A set of files of a sink: a JSON object."""
+Answers: TypeAlias = pa.Table | tuple[pa.Table, Counts]
+Match = tuple[int, int, int, str]
+"""(row, start, stop, label), in bytes of the text."""
+
+
+class ReadBeside(Protocol[C]):
+    def __call__(self, piece: Piece, config: C, /, *, companions: Sequence[Piece]) -> Iterator[Record]: ...
+
+
+class BatchModels(Protocol[C]):
+    def __call__(self, batch: pa.RecordBatch, config: C, /, *, models: Models) -> pa.RecordBatch: ...
+
+
+class BatchLoaded(Protocol[C]):
+    def __call__(self, batch: pa.RecordBatch, config: C, /, *, loaded: Any) -> pa.RecordBatch: ...
+
+
+class BatchModelsLoaded(Protocol[C]):
+    def __call__(self, batch: pa.RecordBatch, config: C, /, *, models: Models, loaded: Any) -> pa.RecordBatch: ...
+
+
+class SetupModels(Protocol[C]):
+    def __call__(self, config: C, /, *, models: Models) -> Any: ...
+
+
+class RoundTotals(Protocol[C]):
+    def __call__(self, records: pa.Table, config: C, /, *, totals: dict[str, Any]) -> Answers: ...
+
+
+class RoundOthers(Protocol[C]):
+    def __call__(self, records: pa.Table, config: C, /, *, others: pa.Table | None) -> Answers: ...
+
+
+class RoundTotalsOthers(Protocol[C]):
+    def __call__(
+        self, records: pa.Table, config: C, /, *, totals: dict[str, Any], others: pa.Table | None
+    ) -> Answers: ...
+
+
+class SummaryTotals(Protocol[C]):
+    def __call__(self, records: pa.Table, config: C, /, *, totals: dict[str, Any]) -> pa.Table: ...
+
+
+class FitModels(Protocol[C]):
+    def __call__(self, batches: Iterator[pa.RecordBatch], config: C, path: Path, /, *, models: Models) -> Counts: ...
+
+
+class MakeModels(Protocol[C]):
+    def __call__(self, config: C, path: Path, /, *, models: Models) -> Counts: ...
+
+
+class BuildModels(Protocol[C]):
+    def __call__(
+        self, records: pa.Table | None, config: C, entry: Entry, folder: Path, /, *, models: Models
+    ) -> Counts: ...
+
+
+class FactsModels(Protocol[C]):
+    def __call__(self, config: C, /, *, models: Models) -> Mapping[str, Any]: ...
+
+
+ReadCall = Callable[[Piece, C], Iterator[Record]] | ReadBeside[C]
+BatchCall = Callable[[pa.RecordBatch, C], pa.RecordBatch] | BatchModels[C] | BatchLoaded[C] | BatchModelsLoaded[C]
+SetupCall = Callable[[C], Any] | SetupModels[C]
+RoundCall = Callable[[pa.Table, C], Answers] | RoundTotals[C] | RoundOthers[C] | RoundTotalsOthers[C]
+SummaryCall = Callable[[pa.Table, C], pa.Table] | SummaryTotals[C]
+FitCall = Callable[[Iterator[pa.RecordBatch], C, Path], Counts] | FitModels[C]
+MakeCall = Callable[[C, Path], Counts] | MakeModels[C]
+BuildCall = Callable[[pa.Table | None, C, Entry, Path], Counts] | BuildModels[C]
+FactsCall = Callable[[C], Mapping[str, Any]] | FactsModels[C]
+LayoutCall = Callable[[Counts, C], Mapping[str, Iterable[Entry]]]

@@ -1,0 +1,116 @@
+"""The wheels have all that they need: installed outside of the repository, they go from `init` to the loader."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import gristmill
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = [f"plugins/{path.parent.name}" for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+SOURCES = {"gristmill": ROOT / "src" / "gristmill"} | {
+    name: ROOT / plugin / "src" / name for plugin in PLUGINS for name in (f"gristmill_{Path(plugin).name}",)
+}
+RECIPE = """
+recipe: few
+seed: 1
+store: ./store
+sources: {notes: {kind: text, read: {format: jsonl, paths: [notes.jsonl]}, domain: text, tier: A}}
+steps: [exact_dedup]
+tokenizer: {train: {vocab: 512, sample_bytes: {text: 10KB}, held_out_share: 0.1}}
+shards: {seq_len_tokens: 64}
+mix: {tokens: 1k, domains: {text: 1}, max_epochs: 50}
+"""
+TRAINER = """
+import json, pathlib, sys
+import gristmill
+from gristmill.loader import Loader
+(manifest,) = pathlib.Path("store").rglob("manifest.json")
+loader = Loader(manifest, batch_samples=4)
+print(json.dumps([gristmill.__file__, next(iter(loader)).tokens.shape]))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory):
+    """All wheels, by the name of their package: built as `make wheel` builds them, of a copy without other files."""
+    copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("dist")
+    generated = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT / "src", copy / "src", ignore=generated)
+    shutil.copytree(ROOT / "plugins", copy / "plugins", ignore=generated)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", out)
+    run(copy, sys.executable, "-m", "pip", "wheel", *options, ".", *(f"./{plugin}" for plugin in PLUGINS))
+    return {path.name.split("-")[0]: path for path in out.glob("*.whl")}
+
+
+@pytest.fixture(scope="module")
+def program(wheels, tmp_path_factory):
+    """The folder of programs of a new environment with the wheels, and the libraries of this one behind them."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(folder, sys.executable, "-m", "venv", "--without-pip", ".")
+    python = folder / "bin" / "python"
+    options = ("--quiet", "--no-deps", "--no-index", "--no-compile")
+    run(folder, sys.executable, "-m", "pip", "--python", python, "install", *options, *wheels.values())
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    # Paths that a .pth file names are searched, but the .pth files there, which lead to the repository, do not count.
+    libraries = [path for path in sys.path if Path(path).name == "site-packages"]
+    (site / "libraries.pth").write_text("\n".join(libraries))
+    return folder / "bin"
+
+
+def run(folder, *words):
+    """What a program says, outside of the repository."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run([*map(str, words)], cwd=folder, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, f"{words}\n{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
+    return ended.stdout
+
+
+def test_the_metadata_agree():
+    """One version and one set of keywords everywhere; classifiers name the Pythons that pip may install it on."""
+    project, *plugins = (
+        tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in (".", *PLUGINS)
+    )
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (cited["version"], cited["license"]) == (gristmill.__version__, project["license"])
+    assert cited["keywords"] == project["keywords"]
+    assert {one["requires-python"] for one in (project, *plugins)} == {">=3.11,<3.14"}
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if "Python :: 3" in line]
+    assert named == ["3.11", "3.12", "3.13"]
+
+
+@pytest.mark.slow
+def test_every_file_of_the_package_is_in_its_wheel(wheels):
+    """Modules and data alike; nothing is installed beside the package."""
+    assert wheels.keys() == SOURCES.keys()
+    for name, folder in SOURCES.items():
+        files = {path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+        with zipfile.ZipFile(wheels[name]) as wheel:
+            packed = {file for file in wheel.namelist() if ".dist-info/" not in file}
+        assert packed == {str(path.relative_to(folder.parent)) for path in files}
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_goes_from_init_to_the_loader(program, tmp_path):
+    """In a folder outside of the repository, with the commands that the wheels install."""
+    command = program / "gristmill"
+    run(tmp_path, command, "init", "starter.yaml")
+    assert "recipe: my-corpus" in (tmp_path / "starter.yaml").read_text()
+    texts = [f"The miller counts sack {number} of {number * 7}, and writes it down." for number in range(200)]
+    (tmp_path / "notes.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    (tmp_path / "few.yaml").write_text(RECIPE)
+    assert "kept 200" in run(tmp_path, command, "run", "few.yaml", "--workers", "1")
+    where, shape = json.loads(run(tmp_path, program / "python", "-c", TRAINER))
+    assert Path(where).is_relative_to(program.parent)
+    assert shape == [4, 64]
+    assert "extractor show" in run(tmp_path, command, "extractor", "show", "--help")

@@ -1,0 +1,96 @@
+"""Verdicts: honest where nothing differs, right where something does, and corrected for looks and tasks."""
+
+import numpy as np
+import pytest
+
+from gristmill.proxy.items import Items
+from gristmill.proxy.verdict import OVERALL, Scores, compare
+from gristmill.student import quantile, two_sided
+
+
+def suite(tasks=2, items=30):
+    """Held-out texts: each item is one unit of 100 bytes."""
+    count = tasks * items
+    numbers = np.arange(count)
+    return Items(
+        tuple(f"task{number}" for number in range(tasks)),
+        tuple(map(str, numbers)),
+        task=numbers // items,
+        kind=np.zeros(count, np.int64),
+        tokens=np.zeros(2 * count, np.int64),
+        starts=2 * np.arange(count + 1),
+        context=np.ones(count, np.int64),
+        unit=numbers,
+        unit_item=numbers,
+        unit_bytes=np.full(count, 100),
+        unit_gold=np.ones(count, bool),
+    )
+
+
+def runs(random, items, seeds, shift=0.0, noise=(0.02, 0.02)):
+    """Scores of so many seeds: hard and easy items, a seed that is better or worse as a whole, and chance."""
+    hard = np.random.default_rng(1).normal(150, 30, len(items.task))
+    found = []
+    for _ in range(seeds):
+        factor = 1 + shift + random.normal(0, noise[0]) + random.normal(0, noise[1], len(hard))
+        found.append(Scores(hard * factor, np.zeros(len(hard))))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("degrees", "expected"), [(1, 12.706205), (2, 4.302653), (4, 2.776445), (10, 2.228139), (100, 1.983972)]
+)
+def test_quantiles_of_student_are_those_of_the_tables(degrees, expected):
+    assert quantile(0.05, degrees) == pytest.approx(expected, abs=1e-6)
+    assert two_sided(expected, degrees) == pytest.approx(0.05, abs=1e-7)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_alike_corpora_are_rarely_told_apart(seeds):
+    """Of 200 comparisons without a difference at most 5% are decided, as many looks as are planned included."""
+    items, random = suite(), np.random.default_rng(7)
+    decided = sum(
+        compare(items, runs(random, items, seeds), runs(random, items, seeds))[-1].verdict != "no evidence"
+        for _ in range(200)
+    )
+    assert decided <= 10
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(0.2, "worse"), (-0.2, "better")])
+def test_a_large_difference_is_found_with_its_sign(shift, verdict):
+    """Less bits are better; the interval holds the truth, and does not hold nothing."""
+    items, random = suite(), np.random.default_rng(3)
+    overall = compare(items, runs(random, items, 5), runs(random, items, 5, shift))[-1]
+    assert (overall.name, overall.verdict) == (OVERALL, verdict)
+    assert overall.low < shift < overall.high
+    assert not overall.low < 0 < overall.high
+
+
+def test_more_looks_need_more_evidence():
+    """The same scores, decided at one look, are undecided when each of twenty looks could err."""
+    items, random = suite(), np.random.default_rng(5)
+    a, b = runs(random, items, 4), runs(random, items, 4, 0.06)
+    once, often = (compare(items, a, b, looks=looks)[-1] for looks in (1, 20))
+    assert once.verdict == "worse"
+    assert often.verdict == "no evidence"
+    assert often.high - often.low > once.high - once.low
+
+
+def test_a_noisy_task_weighs_less():
+    """One task says +10% with little noise, the other -10% with much: the first decides the sign."""
+    items, random = suite(), np.random.default_rng(9)
+    a, b = runs(random, items, 5, noise=(0, 0.01)), runs(random, items, 5, 0.1, noise=(0, 0.01))
+    noisy = items.task == 1
+    b = [Scores(np.where(noisy, one.bits * random.normal(0.82, 0.2), one.bits), one.greedy) for one in b]
+    first, second, overall = compare(items, a, b)
+    assert first.signal_to_noise > second.signal_to_noise
+    assert overall.difference > 0.05
+
+
+def test_items_that_do_not_count_change_nothing():
+    items, random = suite(), np.random.default_rng(11)
+    a, b = runs(random, items, 3), runs(random, items, 3)
+    use = items.task == 0
+    touched = [Scores(np.where(use, one.bits, 1.0), one.greedy) for one in b]
+    assert compare(items, a, b, use) == compare(items, a, touched, use)
+    assert [one.name for one in compare(items, a, b, use)] == ["task0", OVERALL]

@@ -1,0 +1,164 @@
+"""The keep order: bytes that sort as the documents do."""
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gristmill.errors import UserError
+from gristmill.stages.dedup.alarm import alarms
+from gristmill.stages.shared.keep_order import RANK_BYTES, KeepOrder, ranks, reads, unseen_sources
+
+MOST = 2**63 - 1
+FIELDS = ("source", "score", "length", "date")
+
+documents = st.lists(
+    st.tuples(
+        st.binary(min_size=16, max_size=16),
+        st.sampled_from(["a", "b", "c", "ü"]),
+        st.none() | st.floats(width=64) | st.sampled_from([0.0, -0.0, math.inf, -math.inf, 5e-324, -5e-324]),
+        st.none() | st.integers(0, 2**32 - 2) | st.integers(0, 3),
+        st.none() | st.integers(-MOST, MOST - 1) | st.integers(-2, 2),
+    ),
+    unique_by=lambda document: document[0],
+    max_size=12,
+)
+orders = st.builds(
+    lambda by, named, scored, length, date: KeepOrder(
+        by=tuple(by),
+        sources=tuple(named) if "source" in by else (),
+        score="quality.score" if scored and "score" in by else None,
+        length=length,
+        date=date,
+    ),
+    st.lists(st.sampled_from(FIELDS), unique=True),
+    st.lists(st.sampled_from(["c", "a", "ü", "nowhere"]), unique=True),
+    st.booleans(),
+    st.sampled_from(["longest", "shortest"]),
+    st.sampled_from(["oldest", "newest"]),
+)
+
+
+def batch_of(rows, order):
+    columns = {
+        "doc_id": pa.array([row[0] for row in rows], pa.binary(16)),
+        "source": pa.array([row[1] for row in rows], pa.string()),
+        "quality.score": pa.array([row[2] for row in rows], pa.float64()),
+        "text_bytes": pa.array([row[3] for row in rows], pa.int64()),
+        "timestamp": pa.array([row[4] for row in rows], pa.timestamp("us", "UTC")),
+    }
+    return pa.record_batch({name: columns[name] for name in reads(order)})
+
+
+def plainly(row, order):
+    """The same order as a tuple of Python: the oracle."""
+    doc_id, source, score, size, moment = row
+    keys = {
+        "source": (order.sources.index(source) if source in order.sources else len(order.sources),),
+        "score": (1, 0) if score is None or math.isnan(score) or order.score is None else (0, -score),
+        "length": (1, 0) if not size else (0, -size if order.length == "longest" else size),
+        "date": (1, 0) if moment is None else (0, moment if order.date == "oldest" else -moment),
+    }
+    if order.score is None:
+        keys["score"] = ()
+    return (*(keys[field] for field in order.by), doc_id)
+
+
+@given(documents, orders)
+def test_ranks_sort_as_the_documents_do(rows, order):
+    """For every order, scores of every kind, lengths and moments, bytes compare as the tuples of fields."""
+    found = ranks(batch_of(rows, order), order).to_pylist()
+    assert all(len(rank) == RANK_BYTES and rank.endswith(row[0]) for rank, row in zip(found, rows, strict=True))
+    by_rank = [row for _, row in sorted(zip(found, rows, strict=True), key=lambda pair: pair[0])]
+    assert [row[0] for row in by_rank] == [row[0] for row in sorted(rows, key=lambda row: plainly(row, order))]
+
+
+@given(documents, orders, st.integers(0, 12))
+def test_a_rank_depends_on_its_row_alone(rows, order, at):
+    """A slice of a batch has the slice of its ranks, so the cutting of a part into batches shows nowhere."""
+    batch = batch_of(rows, order)
+    assert ranks(batch.slice(at), order).to_pylist() == ranks(batch, order).to_pylist()[at:]
+
+
+def test_scores_may_have_any_type_of_number():
+    """A score of small floats, of integers or of truth values orders as its value does."""
+    order = KeepOrder(by=("score",), score="s")
+    for column in (
+        pa.array([0.5, None, 1.5], pa.float32()),
+        pa.array([1, None, 2], pa.int8()),
+        pa.array([False, None, True]),
+    ):
+        batch = pa.record_batch({"doc_id": pa.array([bytes(16)] * 3, pa.binary(16)), "s": column})
+        one, two, three = ranks(batch, order).to_pylist()
+        assert three < one < two
+
+
+def test_the_moment_at_the_end_of_time_comes_before_no_moment():
+    """The largest and the smallest number of microseconds still come before a document without a timestamp."""
+    rows = [(bytes([9]) * 16, "a", None, 1, moment) for moment in (MOST, -MOST - 1)] + [(bytes(16), "a", None, 1, None)]
+    for date in ("oldest", "newest"):
+        order = KeepOrder(by=("date",), date=date)
+        found = ranks(batch_of(rows, order), order).to_pylist()
+        assert max(found) == found[2]
+
+
+def test_only_columns_that_are_compared_are_read():
+    """Reading the text to know its length, or a source that orders nothing, would cost for no use."""
+    assert reads(KeepOrder(by=())) == ("doc_id",)
+    assert reads(KeepOrder()) == ("doc_id", "timestamp", "text_bytes")
+    every = KeepOrder(sources=("a",), score="quality.score")
+    assert reads(every) == ("doc_id", "source", "timestamp", "text_bytes", "quality.score")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"by": ("date", "length", "date")}, "'date' stands there twice"),
+        ({"sources": ("a", "b", "a")}, "'a' stands there twice"),
+        ({"by": ("date",), "sources": ("a",)}, "Add source to by"),
+        ({"by": ("date",), "score": "quality.score"}, "Add score to by"),
+    ],
+)
+def test_an_order_that_contradicts_itself_is_refused(fields, said):
+    """A name given twice, and a setting that nothing would use, are told before any work."""
+    with pytest.raises(ValidationError, match=said):
+        KeepOrder(**fields)
+
+
+def test_sources_that_never_came_are_told():
+    """A source in `sources` that sent nothing orders nothing."""
+    metrics = {"sources": {"wiki": {"rows_sent": 3}, "crawl": {"rows_sent": 9}}}
+    assert unseen_sources(metrics, KeepOrder(sources=("wiki", "crawl"))) == ()
+    (told,) = unseen_sources(metrics, KeepOrder(sources=("wkii", "crawl")))
+    assert "wkii" in told
+    assert "crawl, wiki" in told
+
+
+def test_the_alarm_names_the_source_that_lost_too_much():
+    """More than the share warns, with counts by reason; just the share, few documents and no losses do not."""
+    metrics = {
+        "sources": {
+            "gone": {"rows_sent": 1000, "dropped": {"duplicate_text": 960, "worker_crashed": 10}},
+            "all": {"rows_sent": 50, "dropped": {"duplicate_text": 50}},
+            "nearly_all": {"rows_sent": 859_092, "dropped": {"duplicate_text": 859_090}},
+            "just": {"rows_sent": 100, "dropped": {"duplicate_text": 90}},
+            "few": {"rows_sent": 3, "dropped": {"duplicate_text": 3}},
+            "fine": {"rows_sent": 1000, "dropped": {}},
+        }
+    }
+    every, gone, nearly = alarms(metrics, 0.9)
+    assert every.startswith("source all lost 100% of its documents (50 of 50: duplicate_text 50)")
+    assert gone.startswith("source gone lost 97% of its documents (970 of 1,000: duplicate_text 960, worker_")
+    assert nearly.startswith("source nearly_all lost 99.9% of")
+    assert alarms(metrics, 1) == ()
+    assert alarms({}, 0.9) == ()
+
+
+def test_a_score_that_is_no_number_is_told():
+    """A column of texts has no order of values."""
+    batch = pa.record_batch({"doc_id": pa.array([b"0" * 16], pa.binary(16)), "extract.title": pa.array(["Bar"])})
+    with pytest.raises(UserError, match=r"extract\.title, a column of type string, and a score is a number"):
+        ranks(batch, KeepOrder(by=("score",), score="extract.title"))

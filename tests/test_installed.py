@@ -1,0 +1,133 @@
+"""Packages add formats, commands and report pages by entry points, as docs/plugins.md shows."""
+
+import sys
+
+import pytest
+from tests.packages import installed_from, write_metadata
+
+import gristmill
+from gristmill.cli.main import run_command
+from gristmill.cli.shared.help import added_commands, stored_help
+from gristmill.errors import UserError
+from gristmill.recipe.load import load
+from gristmill.recipe.settings import all_entries, entry
+
+RECIPE = """
+recipe: apples
+store: ./store
+sources:
+  trees: {kind: text, read: {format: orchard, paths: [trees.txt]}}
+steps: []
+"""
+
+
+@pytest.fixture
+def orchard(tmp_path, monkeypatch, forgotten):
+    """The package of docs/plugins.md, installed; and a recipe that reads its format."""
+    (tmp_path / "apples.yaml").write_text(RECIPE)
+    (tmp_path / "trees.txt").write_text("Boskoop: a sour <b>apple</b>\n<i>Cox</i>: a sweet apple\n")
+    monkeypatch.chdir(tmp_path)
+    with installed_from("plugins.md", tmp_path / "site", monkeypatch) as site:
+        yield site
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    def typed(line):
+        monkeypatch.setattr(sys, "argv", ["gristmill", *line.split()])
+        monkeypatch.setenv("COLUMNS", "100")
+        code = run_command()
+        return code, *capsys.readouterr()
+
+    return typed
+
+
+def test_a_recipe_reads_an_installed_format(orchard, edit):
+    """Its settings are checked, it is listed with ours, and its code is in the key."""
+    corpus = gristmill.open("apples.yaml")
+    corpus.run(workers=1, executor="inline")
+    assert [row["title"] for row in corpus.documents().rows()] == ["Boskoop", "<i>Cox</i>"]
+    assert gristmill.open("apples.yaml").plan().is_done
+    edit(orchard / "orchard" / "reader.py", "title.strip()", "title.strip().upper()")
+    (first, *_) = gristmill.open("apples.yaml").plan()
+    assert (first["step"], first["why"]) == ("trees/ingest", "orchard/reader.py changed")
+    assert [one.name for one in all_entries() if one.kind == "format"][-1] == "orchard"
+    assert [setting.name for setting in entry("orchard").settings] == ["separator"]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("orchid", r"apples.yaml:5: orchid is not a format\. Did you mean orchard\?"),
+        ("orchard, separatr: x", r"separatr.* Did you mean separator\?"),
+    ],
+)
+def test_a_mistake_names_what_the_package_has(orchard, edit, tmp_path, written, message):
+    edit(tmp_path / "apples.yaml", "orchard", written)
+    with pytest.raises(UserError, match=message):
+        load("apples.yaml")
+
+
+def test_a_reader_beside_the_recipe_does_not_take_the_name_of_an_installed_one(orchard, tmp_path):
+    (tmp_path / "orchard.py").write_text("def read(piece, config):\n    return []\n")
+    with pytest.raises(UserError, match=r"that an installed package adds \(orchard\.reader\), and orchard\.py beside"):
+        load("apples.yaml")
+
+
+def test_an_installed_command_is_one_of_gristmill(orchard, typed):
+    """It runs, the help and the message for a wrong name list it, and ours are looked up in no package."""
+    gristmill.open("apples.yaml").run(workers=1, executor="inline")
+    assert typed("pick apples.yaml --number 2") == (0, "Boskoop\n<i>Cox</i>\n", "")
+    _, out, _ = typed("--help")
+    assert out.endswith("Commands of other packages:\n  pick  A command of orchard 1.0.\n")
+    assert typed("pikc")[2].endswith("Did you mean gristmill pick?\n")
+    assert "gristmill pick needs recipe" in typed("pick")[2]
+
+
+def test_the_stored_help_lists_installed_commands_as_the_commands_do(orchard, typed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert added_commands() == {"pick": "A command of orchard 1.0."}
+    assert stored_help(["-h"]) + "\n" == typed("-h")[1]
+
+
+def test_a_page_is_written_by_its_name(orchard, typed, tmp_path):
+    """Ours and that of a package; a wrong name lists both, and an unfinished corpus has no page."""
+    code, _, err = typed("page harvest apples.yaml --out page.html")
+    assert (code, "has not run to its end" in err) == (2, True)
+    gristmill.open("apples.yaml").run(workers=1, executor="inline")
+    assert typed("page harvest apples.yaml --out page.html") == (0, "page.html: the page harvest.\n", "")
+    assert (tmp_path / "page.html").read_text() == (
+        "<!doctype html><title>apples</title><ul><li>Boskoop</li><li>&lt;i&gt;Cox&lt;/i&gt;</li></ul>\n"
+    )
+    assert typed("page funnel apples.yaml --out funnel.html")[0] == 0
+    assert "<h1>Funnel of apples</h1>" in (tmp_path / "funnel.html").read_text()
+    code, _, err = typed("page harvets apples.yaml --out page.html")
+    assert (code, " ".join(err.split())) == (
+        2,
+        "gristmill: harvets is not a report page, so nothing was written. Did you mean harvest? "
+        "Pages: funnel, harvest.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("return f", "return b'' or 1, f", "returned tuple, and a page is HTML as str"),
+        ("def page", "def pages", r"cannot be imported from orchard\.harvest:page"),
+    ],
+)
+def test_a_page_that_is_wrong_is_one_message(orchard, edit, old, new, message):
+    gristmill.open("apples.yaml").run(workers=1, executor="inline")
+    edit(orchard / "orchard" / "harvest.py", old, new)
+    with pytest.raises(UserError, match=message):
+        gristmill.open("apples.yaml").page("harvest")
+
+
+def test_two_packages_of_one_name_are_refused(orchard, typed):
+    """Which of them is meant is not for us to guess; the help says so as well."""
+    points = {"gristmill.formats": {"orchard": "vineyard.reader"}, "gristmill.commands": {"pick": "vineyard:pick"}}
+    write_metadata(orchard, "vineyard", "2.0", points)
+    with pytest.raises(UserError, match=r"Two installed packages, orchard 1\.0 and vineyard 2\.0, register orchard in"):
+        load("apples.yaml")
+    assert stored_help(["-h"]) is None
+    assert "orchard 1.0 and vineyard 2.0, register pick" in " ".join(typed("-h")[2].split())
