@@ -45,7 +45,7 @@ def test_without_the_package_the_executor_says_how_to_install_it(name, monkeypat
     with pytest.raises(UserError) as refused:
         registry.load(name)
     assert str(refused.value) == (
-        f"--executor {name} is a separate package, which is not installed, so nothing was run. Install it: "
+        f"executor={name} is a separate package, which is not installed, so nothing was run. Install it: "
         f"pip install ./plugins/{name} in a clone of Gristmill"
     )
 

@@ -4,21 +4,30 @@ An entry point names a function that takes a finished corpus (`gristmill.open`) 
 """
 
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from gristmill.api.tables import Table
+from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.installed import PAGES, installed, load
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.report.markup import escaped
 
-if TYPE_CHECKING:
-    from gristmill.api.corpus import Corpus
+
+class OpenCorpus(Protocol):
+    """What `gristmill.open` returns, as far as pages need it."""
+
+    name: str
+
+    def funnel(self) -> Table: ...
+    def _look(self) -> Seen: ...
+
 
 BUILT_IN = {"funnel": "gristmill.api.pages:funnel"}
 
 
-def make_page(name: str, corpus: "Corpus") -> str:
+def make_page(name: str, corpus: OpenCorpus) -> str:
     """The page of this name as HTML. Raises UserError for an unknown name, and for a corpus that is not finished."""
     point = EntryPoint(name, BUILT_IN[name], PAGES) if name in BUILT_IN else installed(PAGES).get(name)
     if point is None:
@@ -35,7 +44,7 @@ def make_page(name: str, corpus: "Corpus") -> str:
     return text
 
 
-def funnel(corpus: "Corpus") -> str:
+def funnel(corpus: OpenCorpus) -> str:
     """What came in, what each step dropped and why, and what is left."""
     title = f"Funnel of {escaped(corpus.name)}"
     head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'

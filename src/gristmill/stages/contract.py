@@ -121,9 +121,9 @@ class Stage(Generic[C]):
     warnings: Callable[[dict[str, Any], C], Sequence[str]] | None = None
     """Called at the end of a run with the summed metrics: what silently did nothing."""
     explain: Callable[[C], Sequence[str]] | None = None
-    """Lines that `gristmill plan` shows under the step."""
+    """Lines that a plan shows under the step."""
     explain_fully: Callable[[C], Sequence[str]] | None = None
-    """Lines that `gristmill plan --explain` shows in their place."""
+    """Lines that the explained plan shows in their place."""
 
     def __new__(cls, *_: Any, **declared: Any) -> "Stage[C]":
         known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(cls)}
@@ -182,7 +182,7 @@ class Reader(Stage[C]):
     splittable: Callable[[str], bool]
     """Whether reading can start in the middle of a file of that name."""
     positions: str = "positions of the reader"
-    """What the positions of its records count (bytes of the file, rows), for `gristmill inspect`."""
+    """What the positions of its records count (bytes of the file, rows), for the display of documents."""
     beside: tuple[str, ...] = ()
     """Reasons of records that are no documents by the nature of the format: not a loss, even of a whole first part."""
     used: tuple[str, ...] = ()

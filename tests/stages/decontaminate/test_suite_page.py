@@ -22,8 +22,3 @@ def test_the_page_names_every_setting_and_every_ready_description():
     """A setting that nobody can find is none."""
     assert [name for name in Benchmark.model_fields if f"`{name}" not in PAGE] == []
     assert [name for name in ready_names() if name not in PAGE] == []
-
-
-def test_ready_descriptions_are_in_the_package():
-    """They are data, which a wheel has only where it is told so."""
-    assert "stages/decontaminate/suite/ready/*.yaml" in (ROOT / "pyproject.toml").read_text()

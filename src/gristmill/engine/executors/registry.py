@@ -33,8 +33,8 @@ def find(name: str) -> EntryPoint:
         return others[name]
     if name in PACKAGES:
         raise UserError(
-            f"--executor {name} is a separate package, which is not installed, so nothing was run. Install it: "
-            f"pip install ./plugins/{name} in a clone of Gristmill"
+            f"{option('executor', name)} is a separate package, which is not installed, so nothing was run. Install "
+            f"it: pip install ./plugins/{name} in a clone of Gristmill"
         )
     known = [*dict.fromkeys((*BUILT_IN, *PACKAGES, *others))]
     meant = f" Did you mean {near}?" if (near := nearest(name, known)) else ""
@@ -45,4 +45,4 @@ def find(name: str) -> EntryPoint:
 
 def load(name: str) -> Any:
     """What makes the executor of a name: imported only now, since not everyone has Ray."""
-    return load_installed(find(name), f"--executor {name}")
+    return load_installed(find(name), option("executor", name))
