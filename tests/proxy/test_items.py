@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.proxy.items import KINDS, Items, encode_items
+from gristmill.proxy.items import KINDS, Items, encode_items, touched
+from gristmill.proxy.pool import Pool
 from gristmill.stages.decontaminate.suite.form import Item
 
 END = 999
@@ -55,3 +56,16 @@ def test_a_task_ends_with_its_share_of_tokens(tmp_path):
     again = Items.load(tmp_path / "one")
     assert (again.tasks, again.ids) == (held.tasks, held.ids)
     assert (again.tokens == held.tokens).all()
+
+
+def test_items_that_a_pool_holds_are_found():
+    """Most of the text, or of the question with its answer, must be there; half of a sentence is not enough."""
+    sentences = [f"The {name} mill stands by the river {name} since the year {name}, and it grinds." for name in "abcd"]
+    quiz = item(
+        "Which river turns the wheel of the old mill at Aldgate?", "the Lea", ("the Lea", "none at all"), "quiz"
+    )
+    held = encode_items([*map(item, sentences), quiz], encode, END, 200, 10**6)
+    pieces = [sentences[0], sentences[2][:30], quiz.question]
+    tokens = np.array(encode(" | ".join(pieces)), np.uint16)
+    pool = Pool(tokens, np.array([0, len(tokens)]), np.zeros(1, np.uint64), np.zeros(1, np.int32), np.zeros(1), 300, 1)
+    assert touched(held, pool).tolist() == [True, False, False, False, True]

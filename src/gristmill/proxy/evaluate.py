@@ -11,7 +11,6 @@ import numpy as np
 from gristmill.loader.tensors import torch
 from gristmill.proxy.items import Items
 from gristmill.proxy.model import SIZES, Decoder
-from gristmill.proxy.pool import GRAM, Pool, gram_hashes
 from gristmill.proxy.train import load_weights
 
 Array = np.ndarray[Any, Any]
@@ -19,8 +18,6 @@ Weights = dict[str, Array]
 
 BATCH = 8192
 """Tokens that are scored at once."""
-TOUCHED = 0.5
-"""The share of the n-grams of an item from which on it counts as known from the training."""
 
 
 def score(snapshots: list[Weights], size: str, vocab: int, items: Items, device: str) -> tuple[Array, Array]:
@@ -70,21 +67,3 @@ def _forward(model: Any, tokens: Any, labels: Any, device: str) -> tuple[Array, 
     nats = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     right = (logits.argmax(-1) == labels) | (labels < 0)
     return nats.view(labels.shape).double().sum(1).cpu().numpy(), right.all(1).cpu().numpy()
-
-
-def touched(items: Items, pool: Pool) -> Array:
-    """Of each item, whether most of its n-grams, with the right answer, are in the pool."""
-    gold = np.flatnonzero(items.unit_gold[items.unit])
-    grams = [gram_hashes(items.tokens[items.starts[one] : items.starts[one + 1]]) for one in gold]
-    owner = np.repeat(items.unit_item[items.unit[gold]], [len(each) for each in grams])
-    wanted = np.concatenate([*grams, np.zeros(0, np.uint64)])
-    known = np.unique(wanted)
-    found = np.zeros(len(known), bool)
-    step = 1 << 22
-    for start in range(0, len(pool.tokens), step):  # with the last n-gram of a stretch
-        here = np.intersect1d(gram_hashes(pool.tokens[start : start + step + GRAM - 1]), known)
-        found[np.searchsorted(known, here)] = True
-    hits = found[np.searchsorted(known, wanted)] if len(known) else np.zeros(0, bool)
-    count = len(items.task)
-    all_of_it = np.bincount(owner, minlength=count)
-    return (np.bincount(owner, hits, count) >= TOUCHED * all_of_it) & (all_of_it > 0)

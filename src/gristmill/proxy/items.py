@@ -15,12 +15,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gristmill.proxy.pool import save_arrays
+from gristmill.proxy.pool import Pool, gram_hashes, save_arrays
 
 Array = np.ndarray[Any, Any]
 Encode = Callable[[str], list[int]]
 
 KINDS = ("text", "answer", "choices")
+TOUCHED = 0.5
+"""The share of the n-grams of an item from which on it counts as known from the training."""
+TOUCHED_BYTES, LEAST_GRAM = 40, 4
+"""About so many bytes of text are an n-gram, and at least so many tokens."""
 
 
 class SuiteItem(Protocol):
@@ -124,3 +128,25 @@ def encode_items(items: Sequence[SuiteItem], encode: Encode, end: int, window: i
     columns |= {"context": context, "unit": unit, "unit_item": unit_item, "unit_bytes": unit_bytes}
     arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
     return Items(tasks, tuple(ids), unit_gold=np.array(unit_gold, bool), **arrays)
+
+
+def touched(items: Items, pool: Pool) -> Array:
+    """Of each item, whether most of its n-grams, with the right answer, are in the pool. Items that are shorter than
+    an n-gram are not looked for.
+    """
+    scored = (np.diff(items.starts) - items.context).sum()
+    width = max(LEAST_GRAM, round(TOUCHED_BYTES * int(scored) / max(1, int(items.unit_bytes.sum()))))
+    gold = np.flatnonzero(items.unit_gold[items.unit])
+    grams = [gram_hashes(items.tokens[items.starts[one] : items.starts[one + 1]], width) for one in gold]
+    owner = np.repeat(items.unit_item[items.unit[gold]], [len(each) for each in grams])
+    wanted = np.concatenate([*grams, np.zeros(0, np.uint64)])
+    known = np.unique(wanted)
+    found = np.zeros(len(known), bool)
+    step = 1 << 22
+    for start in range(0, len(pool.tokens), step):  # with the last n-gram of a stretch
+        here = np.intersect1d(gram_hashes(pool.tokens[start : start + step + width - 1], width), known)
+        found[np.searchsorted(known, here)] = True
+    hits = found[np.searchsorted(known, wanted)] if len(known) else np.zeros(0, bool)
+    count = len(items.task)
+    all_of_it = np.bincount(owner, minlength=count)
+    return (np.bincount(owner, hits, count) >= TOUCHED * all_of_it) & (all_of_it > 0)

@@ -103,28 +103,49 @@ def _documents(loader: Loader) -> tuple[dict[bytes, int], Array, Array]:
     numbers: dict[bytes, int] = {}
     keys: list[int] = []
     lengths: list[int] = []
-    hashed: set[tuple[bytes, int]] = set()
+    seen: set[tuple[int, int]] = set()
+    edges: dict[int, dict[int, tuple[int, Array, Array]]] = {}
+    end = loader.manifest.tokenizer["end_of_document"]
     for at in range(loader.samples):
         sample = loader.sample(at)
-        hashes = gram_hashes(np.asarray(sample.tokens))
-        for document, offset, (start, stop) in zip(sample.doc_ids, sample.doc_offsets, sample.doc_spans, strict=True):
-            name = document.tobytes()
-            number = numbers.setdefault(name, len(numbers))
+        tokens = np.asarray(sample.tokens)
+        hashes = gram_hashes(tokens)
+        for document, offset, (start, stop) in zip(
+            sample.doc_ids, sample.doc_offsets.tolist(), sample.doc_spans.tolist(), strict=True
+        ):
+            number = numbers.setdefault(document.tobytes(), len(numbers))
             if number == len(keys):
                 keys.append(2**64 - 1)
                 lengths.append(0)
-            lengths[number] += int(stop - start)
-            if (name, int(offset)) not in hashed:
-                hashed.add((name, int(offset)))
-                keys[number] = min(keys[number], _least(hashes, sample.tokens, int(start), int(stop)))
+            lengths[number] += stop - start
+            if (number, offset) in seen:
+                continue
+            seen.add((number, offset))
+            is_whole = offset == 0 and tokens[stop - 1] == end
+            if stop - start >= GRAM:
+                keys[number] = min(keys[number], int(hashes[start : stop - GRAM + 1].min()))
+            elif is_whole:
+                keys[number] = int(gram_hashes(tokens[start:stop], stop - start)[0])
+            if not is_whole:
+                head, tail = tokens[start : min(stop, start + GRAM - 1)], tokens[max(start, stop - GRAM + 1) : stop]
+                edges.setdefault(number, {})[offset] = (stop - start, head.copy(), tail.copy())
+    for number, pieces in edges.items():
+        keys[number] = min([keys[number], *_across_cuts(pieces)])
     return numbers, mixed(np.array(keys, np.uint64)), np.array(lengths, np.int64)
 
 
-def _least(hashes: Array, tokens: Array, start: int, stop: int) -> int:
-    """The least hash of the n-grams of a piece; of a shorter one, the hash of all its tokens."""
-    if stop - start >= GRAM:
-        return int(hashes[start : stop - GRAM + 1].min())
-    return int(gram_hashes(np.asarray(tokens[start:stop]), stop - start)[0])
+def _across_cuts(pieces: Mapping[int, tuple[int, Array, Array]]) -> list[int]:
+    """The least hash of the n-grams at each place where a document was cut: copies may be cut at other places."""
+    found: list[int] = []
+    reached, last = 0, np.zeros(0, np.uint16)
+    for offset, (length, head, tail) in sorted(pieces.items()):
+        before = last if offset == reached else last[:0]
+        around = np.concatenate([before, head])
+        if len(before) and len(around) >= GRAM:
+            found.append(int(gram_hashes(around).min()))
+        last = np.concatenate([before, tail])[1 - GRAM :] if length < GRAM - 1 else tail
+        reached = offset + length
+    return found
 
 
 def gram_hashes(tokens: Array, width: int = GRAM) -> Array:

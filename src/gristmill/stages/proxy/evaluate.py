@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from gristmill.proxy.items import Items
+from gristmill.proxy.items import Items, touched
 from gristmill.proxy.pool import Pool, save_arrays
 from gristmill.stages.contract import Asset, Resources, StageConfig
 
@@ -22,7 +22,7 @@ def resources(config: Config, part_bytes: int) -> Resources:
 
 
 def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, int]:
-    from gristmill.proxy.evaluate import score, touched
+    from gristmill.proxy.evaluate import score
 
     items, pool = Items.load(models["items"]), Pool.load(models["pool"])
     snapshots: dict[str, dict[str, np.ndarray]] = {}
