@@ -119,6 +119,10 @@ def test_there_must_be_something_to_pin(small, edit, monkeypatch, capfd):
     assert "exists and is another file" in capfd.readouterr().err
     assert small.recipe.read_text() == recipe
     (small.folder / "recipe.tokenizer.json").unlink()
+    (small.folder / "recipe.tokenizer.json").mkdir()
+    assert pin(small, monkeypatch) == 2
+    assert "is a folder, so nothing was written. Name a file: --out" in capfd.readouterr().err
+    (small.folder / "recipe.tokenizer.json").rmdir()
     assert pin(small, monkeypatch) == 0
     edit(small.recipe, "  pin: recipe.tokenizer.json\n", "")
     edit(small.recipe, "  train:", "  file: recipe.tokenizer.json\n  #")

@@ -15,8 +15,9 @@ MAY_IMPORT = {
     "loader": {"kernels", "shardformat", "counted", "errors", "log"},
     "store": {"objects", "errors", "hints", "log", "processes", "schema", "places", "thrift"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
+    "proxy": {"loader", "shardformat", "student"},
     "stages": {
-        *("tokenizer", "shardformat", "kernels"),
+        *("tokenizer", "shardformat", "kernels", "proxy"),
         *("counted", "data_files", "errors", "expression", "hints", "log", "schema", "places", "checked", "processes"),
         "thrift",
     },
@@ -26,7 +27,7 @@ MAY_IMPORT = {
         *("hints", "log", "processes", "schema", "places", "checked", "printable", "stopping"),
     },
     "query": {
-        *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat"),
+        *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "proxy"),
         *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
     "report": {"stages", "tokenizer", "kernels", "counted", "errors", "hints", "log", "schema", "places", "printable"},
@@ -37,7 +38,7 @@ MAY_IMPORT = {
     "cli": {
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
         *("installed", "counted", "errors", "hints", "log", "processes", "expression", "schema", "places"),
-        *("printable", "stopping"),
+        *("printable", "stopping", "proxy"),
     },
 }
 

@@ -9,6 +9,7 @@ from gristmill.cli.main import COMMANDS, FOLDERS
 HEAVY = ("pydantic", "numba", "numpy", "pyarrow", "duckdb", "torch", "ray", "yaml", "fsspec")
 READ_MORE = frozenset(
     [
+        "ablate",
         "steps",
         "plan",
         "run",

@@ -44,6 +44,8 @@ def command(
             f"Run: gristmill tokenizer train {recipe}"
         )
     path = out or recipe.with_suffix(".tokenizer.json")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder, so nothing was written. Name a file: --out {path / 'tokenizer.json'}")
     name = os.path.relpath(path, recipe.parent)
     edited = with_entry(recipe.read_text(encoding="utf-8"), "tokenizer", "pin", name)
     data = bytes(memoryview(mill.store.get_part(part)))
