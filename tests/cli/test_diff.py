@@ -235,3 +235,13 @@ def test_a_version_whose_datasets_are_gone_is_told(versions, say, tmp_path):
     said = say("diff", copy, versions.hashes["first"], versions.hashes["files"])
     assert said.code == 2
     assert "gc let it go" in said.err
+
+
+def test_two_files_of_one_recipe_are_not_called_the_same(versions, say, tmp_path):
+    """Each stands for the newest run of its name, which is one and the same."""
+    other = versions.folder / "other.yaml"
+    other.write_text(versions.recipe.read_text().replace("25", "12"))
+    said = say("diff", versions.recipe, other)
+    assert said.code == 2
+    assert "both name the recipe project" in said.err
+    assert "so nothing was compared. Name two versions" in said.err

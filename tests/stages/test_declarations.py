@@ -169,6 +169,7 @@ def test_a_whole_exchange_has_no_fault():
     [
         ({"VERSION": "1"}, "VERSION is not a whole number"),
         ({"READS": "text"}, "READS is text, not a tuple"),
+        ({"ONLY_KEPT": "no"}, "ONLY_KEPT is 'no', not True or False"),
         ({"RECORD_SCHEMA": [("host", "string")]}, "RECORD_SCHEMA is of type list"),
         ({"RECORD_SCHEMA": pa.schema([("part", pa.uint64())])}, "RECORD_SCHEMA has part"),
         ({"RECORD_SCHEMA": pa.schema([("n", pa.int64()), ("n", pa.int64())])}, "a column twice"),

@@ -180,7 +180,7 @@ def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
         return
     try:
         source = own_code.find_module(name, folder)
-        is_stage = source is not None and bool(VERBS & own_code.verbs_in(source))
+        is_stage = source is not None and bool({*VERBS, name} & own_code.verbs_in(source))
     except CannotRead:
         is_stage = False
     if is_stage:

@@ -37,6 +37,8 @@ def faults_of(stage: AnyStage) -> list[str]:
         takes_tuple = any(get_origin(kind) is tuple for kind in (one.type, *get_args(one.type)))
         if takes_tuple and isinstance(vars(stage)[one.name], str):
             faults.append(f"its {one.name.upper()} is text, not a tuple of names")
+        if one.type is bool and not isinstance(vars(stage)[one.name], bool):
+            faults.append(f"its {one.name.upper()} is {vars(stage)[one.name]!r}, not True or False")
     if isinstance(stage, Exchange | Sink):
         faults += _faults_of_records(stage)
     if isinstance(stage, Exchange):
