@@ -54,8 +54,8 @@ def command(
     (old_place, old), (new_place, new) = opened = _open(version, store)
     if old.hash == new.hash and old_place.file and new_place.file and old_place.file != new_place.file:
         raise UserError(
-            f"{old_place.file} and {new_place.file} both name the recipe {old.recipe} in {old_place.store.uri}, and its "
-            "newest run is meant by both, so nothing was compared. Name two versions: gristmill diff "
+            f"{old_place.file} and {new_place.file} both name the recipe {old.recipe} in {old_place.store.uri}, and "
+            "both stand for its newest run, so nothing was compared. Name two versions: gristmill diff "
             f"{old_place.store.uri}@OLD {new_place.store.uri}@NEW; gristmill versions {old_place.store.uri} lists them."
         )
     before, now = (see_record(place.store, one.told(place.store), one.record) for place, one in opened)
