@@ -18,8 +18,8 @@ from fuzz.target import Target, words
 from fuzz.targets.packing import repack, size
 from fuzz.targets.reading import check_reader, check_rows
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import code, csv_rows, html_files, jsonl, parquet, text
-from gristmill.stages.reading import csv_cut, json_values
+from gristmill.stages.ingest import code, csv_rows, html_files, json_values, jsonl, parquet, text
+from gristmill.stages.reading import csv_cut
 
 _LINES = [
     {"text": "the mill stands by the river", "url": "http://a.example/", "timestamp": "2021-03-04T05:06:07Z"},

@@ -185,7 +185,7 @@ def test_a_kill_leaves_nothing_that_looks_whole(everything, exported, tmp_path):
     """And the next export takes away what was left."""
     code = (
         "import os, signal, gristmill\n"
-        "from gristmill.query import export\n"
+        "from gristmill.query.export import export\n"
         "export.croissant = lambda told: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"gristmill.open({f'{everything.project.store}@v1'!r}).export({str(tmp_path / 'out')!r}, columns={COLUMNS!r})\n"
     )

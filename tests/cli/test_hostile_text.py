@@ -176,7 +176,8 @@ MISTAKES = (
     "audit recipe.yaml --type EVIL",
     "audit recipe.yaml --out EVIL/EVIL",
     "whatif recipe.yaml EVIL",
-    "page funnel recipe.yaml --out pageEVIL.html",
+    "page EVIL recipe.yaml --out page.html",
+    "ablate recipe.yaml EVIL --suite EVIL",
     "whatif recipe.yaml heuristics.EVIL=EVIL",
     "verify recipe.yaml --recompute EVIL",
     "shards decode recipe.yaml --group EVIL",
@@ -220,7 +221,7 @@ def check(line, said, also=""):
 @pytest.mark.slow
 def test_no_command_lets_data_reach_the_terminal(hostile, typed):
     """Every command, as tables and as JSON, on hostile keys, URLs, names, texts, licenses, domains and snapshots."""
-    assert {line.split()[0] for line in LOOKS} == set(COMMANDS)
+    assert {line.split()[0] for line in LOOKS} == set(COMMANDS) - {"ablate"}  # it prints numbers, and needs torch
     shown = 0
     for line in LOOKS:
         said = typed(*arguments(line, IN_A_NAME))
@@ -270,9 +271,11 @@ def test_no_mistake_is_told_with_escapes(hostile, typed):
         assert said.code == 2, f"{line}: {said}"
         check(line, said)
         assert said.out == ""
-        assert "owned" in said.err or line.endswith(("--workers EVIL", "-n EVIL", "decode tokenizer.json EVIL")), (
-            f"{line}: {said.err}"
-        )
+        assert (
+            "owned" in said.err
+            or line.startswith("ablate")
+            or line.endswith(("--workers EVIL", "-n EVIL", "decode tokenizer.json EVIL"))
+        ), f"{line}: {said.err}"
 
 
 def test_a_pipe_gets_decoded_bytes_as_they_are_and_a_terminal_does_not(hostile, typed, monkeypatch):

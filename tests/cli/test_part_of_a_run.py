@@ -162,7 +162,7 @@ def test_a_store_in_memory_is_told_of_as_one(short, say):
     for command in (["funnel"], ["inspect"], ["verify"], ["status"], ["whatif"], ["sample"], ["shards", "head"]):
         change = ["longer_than.chars=3"] if command == ["whatif"] else []
         said = say(*command, short.recipe, *change, *empty)
-        assert "is in the memory of the command that fills it, and empty" in said.out + said.err, command
+        assert "is in the memory of the process that fills it, and empty" in said.out + said.err, command
     assert "store in memory is empty" in say("status", f"memory://{short.folder}/another-process@project").err
 
 

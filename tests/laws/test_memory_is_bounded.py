@@ -1,6 +1,7 @@
 """Law 5: memory is bounded by the part, not the corpus: in workers, for every kind of task, and in the coordinator."""
 
 import json
+import logging
 import random
 import tracemalloc
 from collections import Counter, defaultdict
@@ -86,12 +87,13 @@ def test_four_times_the_input_takes_the_same_memory_in_every_kind_of_task(projec
 
 
 @pytest.mark.slow
-def test_the_coordinator_holds_some_hundred_bytes_for_each_task(tmp_path, monkeypatch):
+def test_the_coordinator_holds_some_hundred_bytes_for_each_task(tmp_path, monkeypatch, caplog):
     """Of a crawl through recipes/web.yaml, a tokenizer and shards; whoever does the tasks makes the answers up.
 
     What it holds at a time, the window of parts and the tables of an exchange, is full with 18 parts already; modules
     and their caches are loaded by the first run, of two.
     """
+    caplog.set_level(logging.CRITICAL, "gristmill")  # pytest keeps what is logged
     monkeypatch.setattr(shuffle, "FEW_FILES", 16)
     monkeypatch.setattr(shuffle, "FEW_SEGMENTS", 256)
     monkeypatch.setattr(shuffle, "FAN_OUT", 64)

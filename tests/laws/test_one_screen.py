@@ -23,7 +23,9 @@ WORDS = re.compile(
 
 def offences(tree):
     """Line and fact of everything in a module that could write to a terminal by itself."""
-    made = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    made = {call.func for call in calls}
+    of_readers = {word for call in calls if ast.unparse(call.func) == "Reader" for word in call.keywords}
     for node in ast.walk(tree):
         match node:
             case ast.Name(id="print" | "input" | "Console") if node in made:
@@ -37,7 +39,7 @@ def offences(tree):
                 yield node.lineno, f"uses sys.{attr}"
             case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="write"), args=[ast.Constant(), *_]):
                 yield node.lineno, "writes to a descriptor"
-            case ast.keyword(arg="err" | "markup", value=ast.Constant(value=True)):
+            case ast.keyword(arg="err" | "markup", value=ast.Constant(value=True)) if node not in of_readers:
                 yield node.value.lineno, f"asks for {node.arg}=True"
             case ast.Import(names=names):
                 yield from ((node.lineno, f"imports {name.name}") for name in names if name.name in MODULES)

@@ -47,9 +47,9 @@ def command(
     workers: Workers = None,
     json: Json = False,
 ) -> None:
-    """Train small models on A and on B at the same cost, and say which is better.
+    """Train small models on two corpora, and say which is better.
 
-    Both sides train on the same number of tokens, with the same seeds. Scores are bits per byte of right answers and
+    A and B train on the same number of tokens, with the same seeds. Scores are bits per byte of right answers and
     of held-out texts. The verdict is better, worse or no evidence, with 95% intervals over seeds and items. Trained
     models are kept in the store, so another seed or another suite does not train them again.
     """
@@ -106,7 +106,7 @@ def _show(out: Screen, a: str, b: str, result: Result) -> None:
     for remark in result.remarks:
         print_paragraph(f"NOTE: {remark}")
     overall, setup = result.overall, result.setup
-    trained = f"{counted(result.seeds, 'pair')} of {setup.size} models, {setup.tokens:,} tokens each"
+    trained = f"{counted(result.seeds, 'pair')} of {setup.size} models, {counted(setup.tokens, 'token')} each"
     if overall is None:
         print_paragraph(f"No evidence: every item is in a pool ({trained}).")
         return

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gristmill.counted import counted
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import Graph, Node, make_asset_node
@@ -115,8 +116,8 @@ class Ablation:
             there = side.shards.manifest.samples * side.shards.manifest.seq_len
             if there < setup.tokens:
                 raise UserError(
-                    f"{side.name}: its mixture draws {there:,} tokens, and a proxy of size {setup.size} trains on "
-                    f"{setup.tokens:,}, so nothing was trained. Give fewer tokens, or draw more in `mix`."
+                    f"{side.name}: its mixture draws {counted(there, 'token')}, and a proxy of size {setup.size} "
+                    f"trains on {setup.tokens:,}, so nothing was trained. Give fewer tokens, or draw more in `mix`."
                 )
 
     def run(self, seeds: Sequence[int], listener: Listener, workers: int | None = None, looks: int = 1) -> Result:
