@@ -206,7 +206,7 @@ def main(recipe: str, nodes: int, cores: int, lost_every_s: float, slow: float, 
     mill.executor = lambda *_: executor  # type: ignore[method-assign, assignment]
     asyncio.set_event_loop_policy(_Policy())
     begun = time.perf_counter()
-    made = mill.run(None, Silent()).made
+    made = mill.run(None, Silent()).states
     said = {
         "tasks": sum(len(one.tasks) for one in made.values()),
         "efficiency": executor.useful_s / (executor.slots * executor.ended_s),

@@ -75,11 +75,11 @@ def count_in_dictionaries(store: Path, before: str, now: str) -> tuple[int, int]
     """Documents that came, and that went."""
     kept = []
     for name in (before, now):
-        seen, found = see(Store(str(store)), name), {}
-        for document in seen.documents["made"]:
-            ids = PartReader(seen.store, document.part).read(["doc_id"])["doc_id"].to_pylist()
-            corpus = seen.made["made/corpus"].layers["made", document.order][0]
-            drops = PartReader(seen.store, corpus).read(["drop"])["drop"].to_pylist()
+        view, found = see(Store(str(store)), name), {}
+        for document in view.documents["made"]:
+            ids = PartReader(view.store, document.part).read(["doc_id"])["doc_id"].to_pylist()
+            corpus = view.states["made/corpus"].layers["made", document.order][0]
+            drops = PartReader(view.store, corpus).read(["drop"])["drop"].to_pylist()
             found.update(zip(ids, drops, strict=True))
         kept.append({doc_id for doc_id, drop in found.items() if drop is None})
     return len(kept[1] - kept[0]), len(kept[0] - kept[1])

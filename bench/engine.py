@@ -37,8 +37,8 @@ def task_overhead(folder: Path) -> Iterable[dict]:
         "steps: [extract]\n"
     )
     seconds, run = timed(recipe, folder / "tiny-store", 1)
-    tasks = sum(len(made.executed) for made in run.made.values())
-    inside = sum(made.cost["wall_s"] for made in run.made.values())
+    tasks = sum(len(made.executed) for made in run.states.values())
+    inside = sum(made.cost["wall_s"] for made in run.states.values())
     yield measurement("engine.task_overhead", 1e3 * (seconds - inside) / tasks, "ms a task (asked: under 5)")
     yield measurement("engine.tiny_task", 1e3 * inside / tasks, "ms inside a task")
     command = [sys.executable, "-m", "gristmill.cli.main", "run", str(recipe), "--store", str(folder / "tiny-store")]

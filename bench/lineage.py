@@ -85,7 +85,7 @@ def real(data: Path, folder: Path) -> Path:
 def proved(name: str, recipe: Path, store: Path) -> Iterator[dict]:
     mill = Mill(load(recipe, store=str(store)))
     mill.run(None, Silent())
-    looked = mill.look()
+    looked = mill.dry_run()
     shards = Published(looked)
     drawn = list(draw(shards))
     begun = time.perf_counter()

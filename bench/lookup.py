@@ -65,7 +65,7 @@ def made_up(folder: Path) -> Iterable[dict]:
     mill.executor = lambda *_: MakesUp(mill.store)  # type: ignore[method-assign]
     made = mill.run(None, Silent())
     assert sum(document.part.rows for document in made.documents["many"]) == DOCUMENTS
-    stored = made.made[f"many/{INDEX}"].stored_bytes
+    stored = made.states[f"many/{INDEX}"].stored_bytes
     yield measurement("lookup.documents", DOCUMENTS, "documents")
     yield measurement("lookup.stored", stored / DOCUMENTS, "bytes of the index a document, with what was sent to it")
     yield measurement("lookup.build", 1e6 * cpu(made, INDEX) / DOCUMENTS, "µs of CPU a document")
@@ -118,7 +118,7 @@ def share_of_index(data: Path, folder: Path) -> dict:
 
 def cpu(made: Run, name: str) -> float:
     """CPU seconds of the steps of a name, without what compiling took."""
-    costs = [made.made[node.id].cost for node in made.nodes.values() if node.name == name]
+    costs = [made.states[node.id].cost for node in made.nodes.values() if node.name == name]
     return sum(cost.get("cpu_s", 0.0) - cost.get("compile_s", 0.0) for cost in costs)
 
 

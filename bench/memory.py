@@ -24,7 +24,7 @@ def run(data: Path | None) -> Iterable[dict]:
                 "steps: [extract]\n"
             )
             seconds, run = timed(recipe, folder / "store", 2)
-        peaks.append(max(made.cost["peak_rss_bytes"] for made in run.made.values()) / 1e6)
+        peaks.append(max(made.cost["peak_rss_bytes"] for made in run.states.values()) / 1e6)
         yield measurement(f"memory.speed_{gigabytes}_gb", gigabytes * 1e3 / seconds, "MB/s with two workers")
     yield measurement(
         "memory.peak_worker",

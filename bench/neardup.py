@@ -94,7 +94,7 @@ def against_all_pairs(data: Path | None) -> Iterable[dict]:
         _, _, run = timed_stage(recipe)
         mill = Mill(load(recipe))
         clusters, links = read_layer(mill, run)
-        metrics = run.made["all/near_dedup"].metrics
+        metrics = run.states["all/near_dedup"].metrics
     ones, others, similar = all_pairs(found, 0.5)
     for low, high in ((0.8, 0.85), (0.85, 0.9), (0.9, 1.01), (0.85, 1.01)):
         here = (similar >= low) & (similar < high)
@@ -118,7 +118,7 @@ def read_layer(mill: Mill, run) -> tuple[np.ndarray, set[tuple[int, int]]]:
     keeper, linked, of = {}, {}, {}
     for document in run.documents["texts"]:
         ids = PartReader(mill.store, document.part).read(["doc_id", "locator"])
-        layer = run.made["all/near_dedup"].layers["texts", document.order][0]
+        layer = run.states["all/near_dedup"].layers["texts", document.order][0]
         table = PartReader(mill.store, layer).read(["cluster", "linked_to"])
         for name, locator, cluster, links in zip(
             *(ids[c].to_pylist() for c in ("doc_id", "locator")),

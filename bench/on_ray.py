@@ -154,7 +154,7 @@ def chaos(folder: Path, cluster: Any) -> Iterable[dict]:
         if process.returncode == 0:
             mill = Mill(load(recipe))
             assert _hashes(mill) == wanted, "other bytes than without losses"
-            assert not any(made.given_up for made in mill.look().made.values()), "a document was given up"
+            assert not any(made.given_up for made in mill.dry_run().states.values()), "a document was given up"
             ended += 1
             shutil.rmtree(store / "stages")
             for path in sorted(store.glob("tasks/*.json")):
@@ -175,7 +175,7 @@ def _start(recipe: Path, address: str) -> "subprocess.Popen[str]":
 
 
 def _hashes(mill: Mill) -> dict[str, list[str]]:
-    made = mill.look().made
+    made = mill.dry_run().states
     found = {node: [part.hash for _, (part, _) in sorted(one.layers.items())] for node, one in made.items()}
     assert all(found.values())
     return found

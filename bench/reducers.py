@@ -52,7 +52,7 @@ def _measure(folder: Path, name: str, steps: str, size: str) -> Iterable[dict]:
         f"recipe: {name}\nseed: 1\nstore: ./store\nsources:\n  big: {{kind: text, domain: all, "
         f"read: {{format: jsonl, paths: ['in/*.jsonl'], {fields}}}}}\n{steps}"
     )
-    made = Mill(load(recipe)).run(os.cpu_count(), Silent()).made
+    made = Mill(load(recipe)).run(os.cpu_count(), Silent()).states
     peaks: dict[str, list[float]] = {}
     store = Store(str(folder / "store"))
     for state in made.values():

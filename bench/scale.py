@@ -236,7 +236,7 @@ def main(recipe: str, parts: int, stop_after: int) -> None:
     executor = MadeUp(mill.store, stop_after)
     mill.executor = lambda *_: executor  # type: ignore[method-assign, assignment]
     begun, cpu = time.perf_counter(), time.process_time()
-    made = mill.run(None, Silent()).made
+    made = mill.run(None, Silent()).states
     said = {
         "executed": executor.executed,
         "tasks": sum(len(one.tasks) for one in made.values()),

@@ -63,7 +63,7 @@ def run(data: Path | None) -> Iterable[dict]:
         Mill(load(recipe, store=str(folder / "compiled"))).run(1, Silent())
         write(folder, found)
         begun = time.perf_counter()
-        made = Mill(load(recipe, store=str(folder / "store"))).run(1, Silent()).made
+        made = Mill(load(recipe, store=str(folder / "store"))).run(1, Silent()).states
         seconds = time.perf_counter() - begun
         cpu = {name: made[name].cost["cpu_s"] for name in STAGES}
         tokens = made["all/tokens"].metrics["tokens"]

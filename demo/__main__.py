@@ -87,7 +87,7 @@ def draw(recipe: Path) -> str:
 def score_run(recipe: Path, truth: Truth, with_table: bool) -> str:
     """How the planted defects fared in the run that the recipe's store holds."""
     mill = Mill(load(recipe))
-    run = mill.look()
+    run = mill.dry_run()
     texts: dict[tuple[str, str], Texts | None] = {}
     verdicts = []
     for row in rows(run, None, None, None, cuts=True):
@@ -135,7 +135,7 @@ def count_replaced(run: Run, truth: Truth) -> tuple[dict[str, int], Counter[str]
 def count_good_lines(run: Run, truth: Truth) -> int:
     """Lines that were cut and are neither planted nor the footer of every page."""
     planted = {plant.text for plant in truth.plants["boilerplate_line"]}
-    cut = [made.metrics.get("most_cut", {}) for made in run.made.values()]
+    cut = [made.metrics.get("most_cut", {}) for made in run.states.values()]
     return sum(
         count for lines in cut for line, count in lines.items() if line not in planted and not line.startswith(FOOTER)
     )

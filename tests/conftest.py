@@ -99,16 +99,16 @@ class Project:
         command = [sys.executable, "-m", "gristmill", "run", str(self.recipe), *arguments]
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def look(self) -> Run:
-        return self.mill().look()
+    def dry_run(self) -> Run:
+        return self.mill().dry_run()
 
     def executed(self, run: Run) -> dict[str, int]:
-        return {node_id: len(made.executed) for node_id, made in run.made.items() if made.executed}
+        return {node_id: len(made.executed) for node_id, made in run.states.items() if made.executed}
 
     def parts(self, run: Run) -> dict[str, list[str]]:
         """The hashes of everything that a run has, by node and in order."""
         return {
-            node_id: [part.hash for _, (part, _) in sorted(made.layers.items())] for node_id, made in run.made.items()
+            node_id: [part.hash for _, (part, _) in sorted(made.layers.items())] for node_id, made in run.states.items()
         }
 
     def datasets(self) -> Any:

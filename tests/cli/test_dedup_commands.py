@@ -94,7 +94,7 @@ def test_clusters_are_shown_and_an_index_is_used(project, typed, tmp_path):
     write(project, [texts[0] + " and more", "quite another text about something that nobody wrote before now"], 1)
     project.write_recipe(f"  - known_dedup: {{indexes: ['{index}']}}\n", read=", fields: {key: id}")
     run = project.run()
-    assert run.made["all/known_dedup"].metrics["dropped"] == {"known_near_duplicate": 1}
+    assert run.states["all/known_dedup"].metrics["dropped"] == {"known_near_duplicate": 1}
 
 
 def test_what_cannot_be_shown_is_said(project, typed):

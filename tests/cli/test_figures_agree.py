@@ -169,7 +169,7 @@ def test_status_says_what_every_stage_read_and_holds(everything, say):
     told = [json.loads(say("status", name, "--json").out)["stages"] for name in names]
     held = {one["stage"]: one["stored_bytes"] for one in told[0]}
     assert held == {one["stage"]: one["stored_bytes"] for one in told[1]}
-    for node_id, made in everything.run.made.items():
+    for node_id, made in everything.run.states.items():
         records = [everything.run.store.read_json(f"tasks/{key}.json") for key in made.tasks]
         made_parts = (part_from_json(part) for record in records for part in record["parts"])
         parts = {part.hash: part for part in with_verdicts(made_parts)}

@@ -201,8 +201,8 @@ def keys_of(record):
 def looks(project, store):
     """What reads the records of runs."""
     mill = project.mill()
-    run = mill.look()
-    run.made[next(iter(run.made))].waiting = 1  # so that the plan says why
+    run = mill.dry_run()
+    run.states[next(iter(run.states))].waiting = 1  # so that the plan says why
     return (
         lambda: describe(see(store, "project")),
         lambda: list(funnel_lines(funnels(see(store, "project")))),
@@ -278,7 +278,7 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     other.write_text(project.recipe.read_text().replace("recipe: project", "recipe: other").replace("12", "15"))
     mill = Mill(load(other))
     mill.executor = lambda *_: InlineExecutor(mill.store)
-    both = [made.made["all/longer_than"].layers["notes", (0, 0)][0] for made in (run, mill.run(None, Silent()))]
+    both = [made.states["all/longer_than"].layers["notes", (0, 0)][0] for made in (run, mill.run(None, Silent()))]
     for part in both:
         path = project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet"
         times = path.stat()

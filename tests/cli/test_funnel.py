@@ -52,10 +52,10 @@ def test_every_kind_of_loss_is_there(found):
 @pytest.mark.parametrize("source", [pytest.param("crawl", marks=pytest.mark.slow), "notes"])
 def test_bytes_are_those_of_the_texts_themselves(everything, found, source):
     """Against a walk over all documents, step by step, with their texts in hand."""
-    seen = everything.run
-    layers = [step for step in seen.chains[source] if seen.nodes[step].has_layers and seen.nodes[step].name != CORPUS]
+    view = everything.run
+    layers = [step for step in view.chains[source] if view.nodes[step].has_layers and view.nodes[step].name != CORPUS]
     steps = [INGEST, *layers]
-    after = {step: list(rows(seen, step, None, None, [source])) for step in steps}
+    after = {step: list(rows(view, step, None, None, [source])) for step in steps}
     first, cut, read, kept = {}, {}, 0, 0
     for number, row in enumerate(after[steps[-1]]):
         if row.reason in NO_DOCUMENT:

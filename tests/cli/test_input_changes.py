@@ -100,7 +100,7 @@ def test_a_file_in_several_tasks_is_counted_once(notes):
 def gone_now(project, number):
     """What a plan says when a file is gone, of what is on record of the tasks that read it."""
     (project.folder / "in" / f"{number:02}.jsonl").unlink()
-    return list(input_changes.input_changes(project.look(), project.mill().newest_whole()))
+    return list(input_changes.input_changes(project.dry_run(), project.mill().newest_whole()))
 
 
 def reading(store):

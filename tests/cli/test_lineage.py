@@ -25,7 +25,7 @@ def kept(everything):
 @pytest.fixture(scope="module")
 def looked(everything):
     """The run as a command sees it."""
-    return everything.project.look()
+    return everything.project.dry_run()
 
 
 @pytest.fixture

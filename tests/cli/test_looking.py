@@ -224,7 +224,7 @@ def test_a_reason_that_no_document_has_is_no_mistake(everything, say, where):
     """Of a reader, of a step of ours, of one of the user's own whose code is there; and in the store alone, too."""
     project = everything.project
     name = project.recipe if where == "recipe" else f"{project.store}@everything"
-    given = {reason for made in everything.run.made.values() for reason in made.metrics.get("dropped", {})}
+    given = {reason for made in everything.run.states.values() for reason in made.metrics.get("dropped", {})}
     idle = ["truncated_zstd", "opted_out", "all_text_repeated", "worker_crashed", "unsure_language"]
     assert given.isdisjoint(idle)
     known = reasons_of(everything.run if where == "recipe" else see(everything.run.store, "everything"))

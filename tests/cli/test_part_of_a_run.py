@@ -171,7 +171,7 @@ def test_documents_that_are_read_and_not_judged_are_no_corpus(short, say, comman
     """Also without a step: a run may stop after `ingest`."""
     short.write_recipe("  []")
     short.run()
-    made = short.look().made["notes/corpus"]
+    made = short.dry_run().states["notes/corpus"]
     for key in made.tasks:
         (short.store / "tasks" / f"{key}.json").unlink()
     for path in (short.store / "stages").iterdir():

@@ -75,7 +75,7 @@ def small(tmp_path_factory):
 
 
 def models_of(run):
-    return {name: run.made[f"quality/{name}"].model.hash for name in ("edu", "clean")}
+    return {name: run.states[f"quality/{name}"].model.hash for name in ("edu", "clean")}
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def test_another_setting_of_a_classifier_trains_and_scores_and_extracts_nothing(
 def test_parts_of_another_size_make_the_same_models(changed, small):
     """How documents are cut into parts is no matter of theirs."""
     _, run = changed("part_bytes: 20KB", "part_bytes: 7KB")
-    assert len(run.made["books/ingest"].tasks) > len(small.run.made["books/ingest"].tasks) > 1
+    assert len(run.states["books/ingest"].tasks) > len(small.run.states["books/ingest"].tasks) > 1
     assert models_of(run) == small.models
 
 

@@ -111,7 +111,7 @@ def test_samples_say_when_a_document_is_seen(everything, say, ask):
 def test_tasks_have_their_cost(everything, ask):
     found = ask("select step, count(*) n, sum(wall_s) s from tasks group by step")
     assert {one["step"]: one["n"] for one in found} == {
-        step: len(made.tasks) for step, made in everything.run.made.items() if made.tasks
+        step: len(made.tasks) for step, made in everything.run.states.items() if made.tasks
     }
     assert all(one["s"] >= 0 for one in found)
 
@@ -138,7 +138,7 @@ def test_texts_are_not_read_where_none_is_asked_for(project, monkeypatch):
         return hold(files, part, opened, chunk)
 
     monkeypatch.setattr(joined_files.JoinedFiles, "hold", noted)
-    session = Session(project.look())
+    session = Session(project.dry_run())
     for query, is_read in (
         ("select reason, count(*), sum(text_bytes) from documents group by 1", False),
         ("select step, reason, detail, doc_id from verdicts", False),

@@ -65,7 +65,7 @@ def test_a_run_is_stopped_at_any_moment(project, number, lines):
     project.write_recipe(STEPS)
     check(project, lines, number)
     run = project.run()
-    assert run.made["all/longer_than"].metrics["rows"]
+    assert run.states["all/longer_than"].metrics["rows"]
 
 
 @pytest.mark.parametrize(

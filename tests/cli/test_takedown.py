@@ -73,9 +73,9 @@ def test_a_keeper_that_goes_leaves_no_copy_and_changes_one_shard(taken):
         if one != two
     ]
     assert len(changed) == 1
-    ran = {node for node, made in taken["after"].made.items() if made.executed}
+    ran = {node for node, made in taken["after"].states.items() if made.executed}
     assert not ran & {"all/near_dedup", "notes/ingest"}, "nothing before the takedown runs again"
-    assert len(taken["after"].made["all/tokens"].executed) <= 1
+    assert len(taken["after"].states["all/tokens"].executed) <= 1
 
 
 def test_check_tells_where_everything_is(taken, monkeypatch, capsys):

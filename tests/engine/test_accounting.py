@@ -85,11 +85,11 @@ def test_no_two_documents_share_an_id(project, kind):
     assert len(ids) >= 2 * 2 * rows
     assert len(set(ids)) == len(ids)
     for source in ("x", "y"):
-        assert run.made[f"{source}/ingest"].metrics["rows"] == len(ids) // 2
+        assert run.states[f"{source}/ingest"].metrics["rows"] == len(ids) // 2
     if read:
         told = [line for line in find_warnings(run) if "a key that an earlier record" in line]
         assert [line.partition(":")[0] for line in told] == ["x/ingest", "y/ingest"]
-        repeated = run.made["x/ingest"].metrics["repeated_keys"]
+        repeated = run.states["x/ingest"].metrics["repeated_keys"]
         assert f"{repeated} records have" in told[0]
         assert f"(such as one/{name}#same)" in told[0]
         assert "Let `fields.key` name a field that is unique" in told[0]

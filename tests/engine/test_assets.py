@@ -1,6 +1,7 @@
 """Assets are made of files: they read no documents, wait for none, and are keyed by their files alone."""
 
 import pytest
+from stages.shards.made import tokenizer_file
 
 from gristmill.cli.corpus.verify import make_executor
 from gristmill.engine.mill import Silent
@@ -13,7 +14,6 @@ from gristmill.query.sizing.disk import estimate
 from gristmill.query.sizing.plan import make_plan
 from gristmill.query.versions.verify import verify
 from gristmill.recipe.load import load
-from stages.shards.made import tokenizer_file
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 
@@ -53,7 +53,7 @@ def test_a_step_uses_what_an_asset_made_of_a_file(listed):
     assert dropped
     assert all({"mill", "grain"}.intersection(text.split()) for text in kept)
     assert not any({"mill", "grain"}.intersection(text.split()) for text in dropped)
-    assert run.made["all/word_list"].metrics == {"words": 2}
+    assert run.states["all/word_list"].metrics == {"words": 2}
 
 
 def test_an_asset_is_made_before_any_source_is_read(listed):
@@ -74,21 +74,21 @@ def test_an_asset_is_made_though_reading_fails(listed, edit):
     edit(listed.recipe, "format: jsonl", "format: broken")
     with pytest.raises(UserError, match="the disk is gone"):
         listed.run()
-    looked = listed.look()
-    assert len(looked.made["all/word_list"].tasks) == 1
-    assert not looked.made["all/word_list"].missing
+    looked = listed.dry_run()
+    assert len(looked.states["all/word_list"].tasks) == 1
+    assert not looked.states["all/word_list"].missing
     edit(listed.recipe, "format: broken", "format: jsonl")
     assert "all/word_list" not in listed.executed(listed.run())
 
 
 def test_no_source_runs_an_asset_again_and_its_file_does(listed):
     """More files, other documents: nothing. Another word: the asset, and what uses it."""
-    first = listed.run().made["all/word_list"].tasks
+    first = listed.run().states["all/word_list"].tasks
     listed.write_inputs(files=5, records=40, seed=8)
     changed = listed.run()
     assert "notes/ingest" in listed.executed(changed)
-    assert changed.made["all/word_list"].executed == set()
-    assert dict(changed.made["all/word_list"].tasks.items()) == dict(first.items())
+    assert changed.states["all/word_list"].executed == set()
+    assert dict(changed.states["all/word_list"].tasks.items()) == dict(first.items())
     (listed.folder / "words.txt").write_text("mill grain stone\n")
     executed = listed.executed(listed.run())
     assert executed["all/word_list"] == 1
@@ -111,7 +111,7 @@ def test_an_asset_belongs_to_no_source(listed, edit):
     edit(listed.recipe, "  notes: {", "  letters: {")
     edit(listed.recipe, "steps:\n", "steps:\n  - stagebox.length\n")
     run = listed.run()
-    assert run.made["all/word_list"].executed == set()
+    assert run.states["all/word_list"].executed == set()
     assert run.nodes["all/word_list"].sources == ()
 
 
@@ -125,14 +125,14 @@ def test_a_limit_on_documents_is_none_on_assets(listed):
 def test_a_plan_knows_an_asset_before_anything_is_read(listed):
     """One task, which waits for nothing; its size is that of its file."""
     mill = listed.mill()
-    run = mill.look()
+    run = mill.dry_run()
     line = next(line for line in make_plan(mill, run) if line.id == "all/word_list")
     assert (line.cached, line.to_run, line.waiting, line.why) == (0, 1, 0, ("first run",))
     assert estimate(run, mill.store, mill.known_before()).most_bytes > 0
     listed.run()
     (listed.folder / "words.txt").write_text("sieve\n")
     mill = listed.mill()
-    run = mill.look()
+    run = mill.dry_run()
     lines = {line.id: line for line in make_plan(mill, run)}
     assert lines["all/word_list"].to_run == 1
     assert lines["all/listed"].why == ("waits for all/word_list",)
@@ -175,7 +175,7 @@ def test_an_asset_of_an_asset_waits_for_that_one_alone(listed, edit):
     (listed.folder / "words.txt").write_text("mill grain millstone\n")
     run = listed.run()
     assert listed.executed(run)["all/longest"] == 1
-    assert run.store.local_path(run.made["all/longest"].model).read_text() == "millstone"
+    assert run.store.local_path(run.states["all/longest"].model).read_text() == "millstone"
 
 
 def test_an_edited_asset_of_ones_own_is_made_again(listed, edit):
@@ -188,11 +188,11 @@ def test_an_edited_asset_of_ones_own_is_made_again(listed, edit):
     )
     listed.write_recipe("  - mine: {words: words.txt}\n")
     run = listed.run()
-    assert run.store.local_path(run.made["all/mine"].model).read_text() == "MILL GRAIN\n"
+    assert run.store.local_path(run.states["all/mine"].model).read_text() == "MILL GRAIN\n"
     assert listed.executed(listed.run()) == {}
     edit(source, ".upper()", ".title()")
     mill = listed.mill()
-    assert [line.why for line in make_plan(mill, mill.look()) if line.id == "all/mine"] == [("mine.py changed",)]
+    assert [line.why for line in make_plan(mill, mill.dry_run()) if line.id == "all/mine"] == [("mine.py changed",)]
     assert listed.executed(listed.run()) == {"all/mine": 1}
 
 
@@ -225,18 +225,18 @@ def test_an_asset_that_writes_nothing_is_told(listed):
 def test_an_asset_is_seen_verified_kept_and_made_again(listed):
     """By whoever looks at the store, verifies it, collects its garbage, or has lost the file."""
     run = listed.run()
-    model = run.made["all/word_list"].model
-    seen = see(run.store, "project")
-    assert seen.made["all/word_list"].model == model
-    assert seen.nodes["all/word_list"].kind == "asset"
-    assert documents_by_step(seen)["all/word_list"] == (None, 0)
-    everything = listed.mill().look(keep=lambda *_: True)
+    model = run.states["all/word_list"].model
+    view = see(run.store, "project")
+    assert view.states["all/word_list"].model == model
+    assert view.nodes["all/word_list"].kind == "asset"
+    assert documents_by_step(view)["all/word_list"] == (None, 0)
+    everything = listed.mill().dry_run(keep=lambda *_: True)
     assert "all/word_list" in {task.node for task, _ in everything.tasks.kept}
     found = verify(everything, 1.0, make_executor(run.store, None, name="inline"), Silent())
     assert (found.broken, found.different) == ({}, [])
-    assert found.recomputed == sum(len(made.tasks) for made in run.made.values())
+    assert found.recomputed == sum(len(made.tasks) for made in run.states.values())
     (listed.folder / "words.txt").write_text("wheel\n")
-    other = listed.run().made["all/word_list"].model
+    other = listed.run().states["all/word_list"].model
     (listed.folder / "words.txt").write_text("mill grain\n")
     assert listed.executed(listed.run()) == {}
     garbage = find_garbage(run.store)

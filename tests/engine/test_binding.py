@@ -79,8 +79,8 @@ def test_what_the_check_of_a_recipe_allows_a_run_reads(project, name, step, is_t
     column = name.rpartition(".")[2]
     for document in run.documents["notes"]:
         at = ("notes", document.order)
-        layer = document.part if step == "ingest" else run.made[f"all/{step}"].layers[at][0]
-        copied = run.made["all/copy_of"].layers[at][0]
+        layer = document.part if step == "ingest" else run.states[f"all/{step}"].layers[at][0]
+        copied = run.states["all/copy_of"].layers[at][0]
         assert _column(run, copied, "copied") == [str(value) for value in _column(run, layer, column)]
 
 
@@ -121,7 +121,7 @@ def test_each_source_has_the_model_of_its_own_route(two_kinds):
         assert len(found) == 30
         assert all(rarest == min(counts[word] for word in text.split()) for text, rarest in found)
     assert project.executed(project.run()) == {}
-    assert not project.look().unfinished()
+    assert not project.dry_run().unfinished()
 
 
 def test_another_model_of_one_route_runs_nothing_on_the_other(two_kinds):
@@ -130,7 +130,7 @@ def test_another_model_of_one_route_runs_nothing_on_the_other(two_kinds):
     project.run()
     with (project.folder / "files" / "a.jsonl").open("a") as file:
         file.write(json.dumps({"text": "gear"}) + "\n")
-    executed = project.run().made
+    executed = project.run().states
     assert len(executed["all/rarity"].executed) == 1
     assert not executed["web/vocabulary"].executed
     assert executed["code/vocabulary"].executed

@@ -63,7 +63,7 @@ def dropped(project, found):
 
 
 def dropped_in(store, found):
-    made = found.made["all/gate"].layers
+    made = found.states["all/gate"].layers
     rows = [PartReader(store, part).read(["drop"]).column("drop").to_pylist() for part, _ in made.values()]
     return sum(reason is not None for column in rows for reason in column)
 
@@ -139,7 +139,7 @@ def test_a_copy_that_is_damaged_while_its_list_changes_is_refused(web):
 def test_a_plan_copies_nothing(web):
     """Looking leaves the store as it is."""
     write(web.folder / "lists" / "blocked.txt", "a.org")
-    web.look()
+    web.dry_run()
     assert not list(web.store.glob("parts/**/*.txt"))
 
 
@@ -165,7 +165,7 @@ def test_folders_keep_names_compression_and_links(web):
     write_lists(web, "lists")
     found = web.run()
     assert dropped(web, found) == 100
-    decided = found.made["all/gate"].metrics["decided"]
+    decided = found.states["all/gate"].metrics["decided"]
     assert {"block_domains/spam", "block_domains/junk", "block_domains/other"} <= set(decided)
 
 

@@ -15,7 +15,7 @@ from gristmill.query.sizing.disk import Disk, estimate
 
 def disk_of(project):
     mill = project.mill()
-    return estimate(mill.look(), mill.store, mill.known_before())
+    return estimate(mill.dry_run(), mill.store, mill.known_before())
 
 
 def taken_bytes(project):

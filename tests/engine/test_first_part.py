@@ -152,7 +152,7 @@ def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
 def test_what_is_told_of_a_list_can_be_written(read):
     """A number steps into it."""
     run = read("format: jsonl, paths: [a.jsonl], fields: {text: msg.0.content}", {"a.jsonl": CHATS})
-    assert run.made["notes/ingest"].metrics["dropped"] == {}
+    assert run.states["notes/ingest"].metrics["dropped"] == {}
 
 
 def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
@@ -178,7 +178,7 @@ def test_what_later_steps_use_is_no_loss(read):
     """An archive of robots.txt files is a source like any other."""
     robots = record("response", url="http://a.example/robots.txt")
     run = read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": record("warcinfo") + robots * 5})
-    assert run.made["notes/ingest"].metrics["dropped"]["robots_txt"] == 5
+    assert run.states["notes/ingest"].metrics["dropped"]["robots_txt"] == 5
 
 
 def test_several_reasons_or_a_record_that_is_left_do_not_stop_it(read):
@@ -192,7 +192,7 @@ def test_only_the_first_part_decides(read):
     """A file of another kind further on is a matter of its rows; the first one is not, and can be left out."""
     files = {"a.jsonl": lines(ROWS), "b.jsonl": lines([{"no": 1}] * 20)}
     run = read("format: jsonl, paths: ['?.jsonl'], part_bytes: 100B", files)
-    assert run.made["notes/ingest"].metrics["dropped"] == {"missing_text": 20}
+    assert run.states["notes/ingest"].metrics["dropped"] == {"missing_text": 20}
     files = {"a.jsonl": files["b.jsonl"], "b.jsonl": files["a.jsonl"]}
     with pytest.raises(UserError, match=r"a\.jsonl#0"):
         read("format: jsonl, paths: ['?.jsonl'], part_bytes: 100B", files)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.frontier import READING, Frontier, Item
-from gristmill.engine.schedule.seen import Document
 from gristmill.store.store import Part
 
 # clean -> score -> shuffle (an exchange: send, answer) -> final, which uses a model that is trained on score

@@ -40,7 +40,7 @@ def tagged(tagged_once, tmp_path):
     """The same in a folder of its own, to be damaged."""
     project = Project(tmp_path / "tagged")
     shutil.copytree(tagged_once.folder, project.folder, symlinks=True)
-    assert not find_garbage(project.mill().store, project.look()).files
+    assert not find_garbage(project.mill().store, project.dry_run()).files
     return project
 
 
@@ -64,7 +64,7 @@ def flip(path):
 def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
     """What such a record keeps alive is not known; the message names it, and nothing goes."""
     mill = tagged.mill()
-    run = mill.look()
+    run = mill.dry_run()
     if kind == "locks":
         mill.store.write_json("locks/0123.json", {"id": "0123"})
     path = tagged.store / _of_version(mill, kind)
@@ -115,7 +115,7 @@ def test_what_a_dataset_names_stays_when_its_task_record_is_gone(tagged):
     kept = {name for name, _ in mill.store.list_files("parts")}
     for name, _ in list(mill.store.list_files("tasks")):
         os.unlink(tagged.store / name)
-    collect(mill.store, find_garbage(mill.store, mill.look()))
+    collect(mill.store, find_garbage(mill.store, mill.dry_run()))
     assert {name for name, _ in mill.store.list_files("parts")} == kept
 
 
@@ -134,7 +134,7 @@ def test_copies_of_config_files_stay_as_long_as_a_run_that_used_them(project):
 
     def clean():
         mill = project.mill()
-        collect(mill.store, find_garbage(mill.store, mill.look()))
+        collect(mill.store, find_garbage(mill.store, mill.dry_run()))
 
     used = []
     for domain in ("a.org", "b.org", "c.org"):
@@ -159,9 +159,9 @@ def test_what_a_run_made_stays_where_the_records_of_its_stages_were_deleted(tagg
     """They may be, at any time: the layers name their tasks too."""
     shutil.rmtree(tagged.store / "stages")
     mill = tagged.mill()
-    whole = tagged.parts(mill.look())
+    whole = tagged.parts(mill.dry_run())
     collect(mill.store, find_garbage(mill.store, None))
-    assert tagged.parts(mill.look()) == whole
+    assert tagged.parts(mill.dry_run()) == whole
     tagged.run()
     assert not [note for note in tagged.notes if "missing" in note]
 
@@ -216,7 +216,7 @@ def test_it_frees_a_full_disk(tagged, monkeypatch, is_in_use):
     """Where a disk has no room for a lease, what nothing needs goes first; nothing goes while others use the store."""
     store = tagged.mill().store
     store.remove("versions/v1.json")
-    wanted = find_garbage(store, tagged.look())
+    wanted = find_garbage(store, tagged.dry_run())
     assert len(wanted.files) > 2
     if is_in_use:
         store.write_json("locks/0123.json", vars(lease_of_another()))
@@ -231,8 +231,8 @@ def test_it_frees_a_full_disk(tagged, monkeypatch, is_in_use):
     before = set(store.list_files("parts"))
 
     def clean():
-        with alone(store, lambda: find_garbage(store, tagged.look())):
-            collect(store, find_garbage(store, tagged.look()))
+        with alone(store, lambda: find_garbage(store, tagged.dry_run())):
+            collect(store, find_garbage(store, tagged.dry_run()))
 
     if is_in_use:
         with pytest.raises(UserError, match="No space left"):
@@ -240,7 +240,7 @@ def test_it_frees_a_full_disk(tagged, monkeypatch, is_in_use):
         assert set(store.list_files("parts")) == before
     else:
         clean()
-        assert not find_garbage(store, tagged.look()).files
+        assert not find_garbage(store, tagged.dry_run()).files
         assert not any((tagged.store / path).exists() for path in wanted.files)
 
 

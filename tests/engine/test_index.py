@@ -13,7 +13,7 @@ NODE = "notes/index"
 
 def files_of(run):
     """The hashes of the sets, by what each is."""
-    catalogue = json.loads(bytes(memoryview(run.store.get_part(run.made[NODE].model))))
+    catalogue = json.loads(bytes(memoryview(run.store.get_part(run.states[NODE].model))))
     sets = {one["entry"]["set"]: one["files"][index.FILE]["hash"] for one in catalogue["outputs"]}
     return sets, catalogue["parts"]
 
@@ -21,7 +21,7 @@ def files_of(run):
 def test_a_recipe_says_whether_there_is_one_and_it_runs_nothing_else(project):
     project.write_recipe(STEPS)
     without = project.run()
-    assert NODE not in without.made
+    assert NODE not in without.states
     project.write_recipe(STEPS, top="index: true")
     first = project.run()
     assert set(project.executed(first)) == {NODE}
@@ -45,10 +45,10 @@ def test_a_new_file_sends_its_own_keys_alone_and_every_document_is_found(project
     project.write_recipe(STEPS, top="index: true")
     first = project.run()
     assert len(files_of(first)[0]) == 4
-    before = {label for _, label in first.made[NODE].tasks.items() if label.endswith(" emit")}
+    before = {label for _, label in first.states[NODE].tasks.items() if label.endswith(" emit")}
     (project.folder / "in" / "04.jsonl").write_text(json.dumps({"text": "a new note of some words " * 400}))
     run = project.run()
-    emitted = {dict(run.made[NODE].tasks.items())[key] for key in run.made[NODE].executed}
+    emitted = {dict(run.states[NODE].tasks.items())[key] for key in run.states[NODE].executed}
     assert len([label for label in emitted if label.endswith(" emit")]) == 1
     assert len(before) == len(files_of(first)[1]) == len(files_of(run)[1]) - 1
     for seen in (run, see(run.store, "project")):

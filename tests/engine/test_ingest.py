@@ -74,7 +74,7 @@ def test_repeated_keys_are_counted_and_told(project):
     rows = [{"id": str(n % 30), "text": f"text {n}"} for n in range(40)]
     recipe(project, {"a.jsonl": rows, "b.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
     run = project.run()
-    assert run.made["x/ingest"].metrics["repeated_keys"] == 10
+    assert run.states["x/ingest"].metrics["repeated_keys"] == 10
     assert any(
         "10 records have a key that an earlier record of the same file has" in told for told in find_warnings(run)
     )
@@ -111,7 +111,9 @@ def test_repeated_keys_do_not_mix_up_documents(project):
     for some, read in ((plain, ""), (keyed, ", fields: {key: id}")):
         recipe(project, some, f"\n{NEAR}", read)
         run = project.run(store=str(project.folder / f"store{len(verdicts)}"))
-        verdicts.append({step: run.made[f"all/{step}"].metrics["dropped"] for step in ("near_dedup", "simhash_dedup")})
+        verdicts.append(
+            {step: run.states[f"all/{step}"].metrics["dropped"] for step in ("near_dedup", "simhash_dedup")}
+        )
     assert verdicts[0] == verdicts[1]
 
 
@@ -192,8 +194,8 @@ def test_a_small_file_of_huge_fields_that_nobody_reads_takes_little_memory(proje
     recipe(project, {})
     project.recipe.write_text(project.recipe.read_text().replace("*.jsonl", "*.gz").replace("4KB", "64MB"))
     run = project.run(workers=1)
-    assert run.made["x/ingest"].metrics["rows"] == 32_768
-    assert run.made["x/ingest"].cost["peak_rss_bytes"] < 800 << 20
+    assert run.states["x/ingest"].metrics["rows"] == 32_768
+    assert run.states["x/ingest"].cost["peak_rss_bytes"] < 800 << 20
     assert sum(document.part.rows for document in run.documents["x"]) == 32_768
     groups = [
         pq.ParquetFile(Store(str(project.store)).part_path(document.part)).metadata for document in run.documents["x"]
@@ -221,5 +223,5 @@ def test_markup_that_no_step_removes_is_warned_of(project):
         project.recipe.read_text().replace("format: jsonl, paths: ['*.jsonl']", "format: code, paths: [pages]")
     )
     run = project.run()
-    assert run.made["x/ingest"].metrics["markup_texts"] == 1
+    assert run.states["x/ingest"].metrics["markup_texts"] == 1
     assert not [line for line in find_warnings(run) if "markup" in line]

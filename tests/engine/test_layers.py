@@ -61,10 +61,10 @@ def test_a_stage_that_writes_other_columns_than_promised_is_refused():
 def test_every_layer_has_the_rows_of_its_documents(project):
     """Whatever was dropped, each layer of each part has a row for each document."""
     run = project.run()
-    for (_, order), (document, _) in run.made["notes/ingest"].layers.items():
+    for (_, order), (document, _) in run.states["notes/ingest"].layers.items():
         for node_id in run.graph.chains["notes"]:
             if run.graph.nodes[node_id].has_layers:
-                part, _ = run.made[node_id].layers["notes", order]
+                part, _ = run.states[node_id].layers["notes", order]
                 path = project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet"
                 assert pq.read_metadata(path).num_rows == document.rows
 

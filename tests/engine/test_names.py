@@ -123,7 +123,7 @@ def test_the_plan_names_a_file_whose_name_is_no_utf8(latin):
     write(latin.folder / "data" / LATIN, "three")
     os.unlink(latin.folder / "data" / OTHER)
     mill = latin.mill()
-    [stage] = [stage for stage in make_plan(mill, mill.look()) if stage.id == "x/ingest"]
+    [stage] = [stage for stage in make_plan(mill, mill.dry_run()) if stage.id == "x/ingest"]
     assert stage.why == ("caf\ufffd.jsonl changed", "caf\ufffd.jsonl is gone")
 
 

@@ -53,8 +53,8 @@ def test_a_module_and_a_function_beside_the_recipe_are_steps(own):
     (project.folder / "more").mkdir()
     (project.folder / "more" / "words.py").write_text("def short_enough(text): return text.isupper()\n")
     run = project.run()
-    assert run.made["all/long_enough"].metrics["dropped"]["not_long_enough"] > 0
-    assert run.made["all/short_enough"].metrics["dropped"] == {}
+    assert run.states["all/long_enough"].metrics["dropped"]["not_long_enough"] > 0
+    assert run.states["all/short_enough"].metrics["dropped"] == {}
 
 
 def test_an_edited_module_runs_its_step_again_and_no_other(own):
@@ -69,7 +69,7 @@ def test_an_edited_module_runs_its_step_again_and_no_other(own):
     assert project.executed(project.run()) == {}
     (project.folder / "limits.py").write_text("LEAST = 13\n")
     mill = project.mill()
-    why = {stage.id: stage.why for stage in make_plan(mill, mill.look())}
+    why = {stage.id: stage.why for stage in make_plan(mill, mill.dry_run())}
     assert why["all/long_enough"] == why["all/fine"] == ("limits.py changed",)
     executed = project.executed(project.run())
     assert "all/length" not in executed
@@ -267,7 +267,7 @@ def reduce(records, config):
 def test_an_exchange_of_ones_own_is_held_to_its_promise(own, before, after, telling):
     """At emit and at reduce; an answer to nobody is told and not lost."""
     project = own("  - odd\n", odd=EXCHANGE)
-    assert project.run().made["all/odd"].metrics["answers"] == 20
+    assert project.run().states["all/odd"].metrics["answers"] == 20
     head, body = EXCHANGE.split("class Config")
     (project.folder / "odd.py").write_text(f"{head}class Config{body.replace(before, after)}")
     assert telling in said(project)
@@ -303,8 +303,8 @@ def test_workers_run_what_was_hashed(own):
     )
     mill = project.mill()
     (project.folder / "limits.py").write_text("LEAST = 10**6\n")
-    assert mill.run(1, Silent()).made["all/fine"].metrics["dropped"] == {}
-    assert project.run(1).made["all/fine"].metrics["dropped"] == {"not_fine": 20}
+    assert mill.run(1, Silent()).states["all/fine"].metrics["dropped"] == {}
+    assert project.run(1).states["all/fine"].metrics["dropped"] == {"not_fine": 20}
 
 
 FAIL = "def fail(): raise GeneratorExit\n"
@@ -316,7 +316,7 @@ def test_a_step_that_forks_is_answered_once(own):
     once = "if not forks:\n        forks.append(1)\n        if os.fork() == 0: return False"
     forked = f"import os\nforks = []\ndef fine(text):\n    {once}\n    return True\n"
     project = own("  - words.fine\n", words=forked)
-    assert project.run(1).made["all/fine"].metrics["dropped"] == {}
+    assert project.run(1).states["all/fine"].metrics["dropped"] == {}
     assert project.notes == []
 
 
@@ -364,7 +364,7 @@ def test_compiling_is_told_once_and_is_in_the_cost_of_its_task(own):
         "def fine(text): return one(len(text)) > 0\n",
     )
     listener = Silent()
-    made = project.mill().run(1, listener).made["all/fine"]
+    made = project.mill().run(1, listener).states["all/fine"]
     assert [note.partition(" (")[0] for note in listener.notes] == ["compiling kernels"]
     assert 0 < made.cost["compile_s"] < made.cost["wall_s"]
 

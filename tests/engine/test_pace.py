@@ -77,8 +77,8 @@ def test_what_an_earlier_run_took_says_what_the_next_will_take(project):
 
 def test_a_run_that_finds_all_done_knows_the_pace_too(project):
     """From the records of its stages, and of a run that is looked at from the store."""
-    done = {node_id: made.pace for node_id, made in project.run().made.items()}
-    again = {node_id: made.pace for node_id, made in project.run().made.items()}
+    done = {node_id: made.pace for node_id, made in project.run().states.items()}
+    again = {node_id: made.pace for node_id, made in project.run().states.items()}
     assert again == done
     assert all(done.values())
 

@@ -47,12 +47,12 @@ def pin(project, monkeypatch):
 
 def hint(project):
     mill = project.mill()
-    return tokenizer_hint(mill, mill.look())
+    return tokenizer_hint(mill, mill.dry_run())
 
 
 def plan(project):
     mill = project.mill()
-    return make_plan(mill, mill.look())
+    return make_plan(mill, mill.dry_run())
 
 
 def waits(project, step):
@@ -67,7 +67,7 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     before = small.parts(first)
     assert hint(small) is None
     edit(small.recipe, "chars: 12", "chars: 40")
-    documents = first.made["all/tokens"].metrics["documents"]
+    documents = first.states["all/tokens"].metrics["documents"]
     told = f"trained again, and all {documents} documents encoded again: `gristmill tokenizer pin {small.recipe}` keeps"
     assert told in hint(small)
 
@@ -78,13 +78,13 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     edit(small.recipe, "chars: 40", "chars: 12")
     assert [stage.id for stage in plan(small) if stage.to_run or stage.waiting] == ["all/tokenizer"]
     mill = small.mill()
-    disk = estimate(mill.look(), mill.store, mill.known_before())
+    disk = estimate(mill.dry_run(), mill.store, mill.known_before())
     assert disk.most_bytes <= 4 * 4096  # records, and no tokenizer
     edit(small.recipe, "chars: 12", "chars: 40")
     file = small.folder / "recipe.tokenizer.json"
     pinned = file.read_bytes()
     file.write_bytes(pinned + b"\n")
-    assert f"another than that of the last run ({first.made['all/tokenizer'].layers['', (0, 0)][0].hash[:12]})" in (
+    assert f"another than that of the last run ({first.states['all/tokenizer'].layers['', (0, 0)][0].hash[:12]})" in (
         hint(small)
     )
     assert f"all documents, {documents} in the last run, are encoded again" in hint(small)
@@ -101,8 +101,8 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     edit(small.recipe, "chars: 12", "chars: 40")
     changed = small.run()
     assert "all/tokenizer" not in small.executed(changed)
-    assert small.executed(changed)["all/tokens"] == 1 < len(changed.made["all/tokens"].tasks)
-    assert changed.made["all/tokens"].metrics["documents"] < documents
+    assert small.executed(changed)["all/tokens"] == 1 < len(changed.states["all/tokens"].tasks)
+    assert changed.states["all/tokens"].metrics["documents"] < documents
     with Loader(changed.shards) as loader:
         assert len(loader)
 

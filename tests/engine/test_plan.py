@@ -11,7 +11,7 @@ from gristmill.query.sizing.plan import describe_change, make_plan
 
 def plan_of(project):
     mill = project.mill()
-    return {stage.id: stage for stage in make_plan(mill, mill.look())}
+    return {stage.id: stage for stage in make_plan(mill, mill.dry_run())}
 
 
 def test_before_the_first_run_everything_is_new(project):
@@ -57,7 +57,7 @@ def test_new_changed_and_missing_files_are_named(project):
 def test_a_lost_part_is_named(project):
     """A part that somebody deleted is told apart from changed input."""
     run = project.run()
-    part, _ = run.made["all/length"].layers["notes", (0, 0)]
+    part, _ = run.states["all/length"].layers["notes", (0, 0)]
     (project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet").unlink()
     assert plan_of(project)["all/length"].why == ("notes part 0.0 is no longer in the store",)
 
@@ -88,7 +88,7 @@ def test_until_sends_no_source_alone_through_what_is_for_all(project):
 def test_until_stops_after_a_step_and_its_work_is_reused(project, until):
     """What `--until` did is not done again by the whole run."""
     part = project.run(until=until)
-    done = sum(len(made.executed) for made in part.made.values())
+    done = sum(len(made.executed) for made in part.states.values())
     whole = project.run()
     again = {node_id: count for node_id, count in project.executed(whole).items() if not node_id.endswith("corpus")}
     assert done > 0

@@ -67,7 +67,7 @@ def test_fatal_records_become_rows_with_a_reason_and_the_rest_goes_on(project):
     run = project.run(workers=2)
     lines = texts(17, 41)
     assert given_up(project, run) == [(lines[17], "all/deadly", CRASHED), (lines[41], "all/deadly", CRASHED)]
-    assert run.made["all/length"].metrics["rows"] == 60
+    assert run.states["all/length"].metrics["rows"] == 60
     assert any("looking for the record" in note for note in project.notes)
 
 
@@ -82,7 +82,7 @@ def test_the_evidence_lies_in_the_record_of_the_task(project):
     [evidence] = found.evidence
     assert evidence["record"] == [17]
     assert [one["death"] for one in evidence["trials"]] == ["SIGSEGV"] * 3
-    cached = project.look()
+    cached = project.dry_run()
     assert [result.evidence for _, result in cached.tasks.kept if result.poisoned] == [[evidence]]
 
 
@@ -131,7 +131,7 @@ def test_a_storm_of_kills_gives_no_document_up(project, how, kills):
     run = project.run(workers=2)
     assert len(list((project.folder / "kills").iterdir())) == kills
     assert given_up(project, run) == []
-    assert run.made["all/deadly"].metrics["dropped"] == {}
+    assert run.states["all/deadly"].metrics["dropped"] == {}
     if kills == 1:
         assert len([note for note in project.notes if "trying again" in note]) == 1
 
@@ -193,7 +193,7 @@ def test_an_exchange_outlives_a_storm(project, when):
     storm = f"word: '', how: SIGKILL, kills: '{project.folder / 'kills'}', most: 4"
     project.write_recipe(f"  - stagebox.deadly_exact: {{when: {when}, {storm}}}\n")
     run = project.run(workers=2)
-    assert run.made["all/deadly_exact"].metrics["dropped"] == {}
+    assert run.states["all/deadly_exact"].metrics["dropped"] == {}
 
 
 @pytest.mark.slow
@@ -219,16 +219,16 @@ def test_given_up_documents_come_back_when_the_fault_is_mended(project):
     write_texts(project, texts(17))
     project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n  - stagebox.exact\n")
     first = project.run(workers=2)
-    assert first.made["all/deadly"].given_up == 1
-    still = verify(project.look(), 1.0, project.mill().executor(2), Silent())
+    assert first.states["all/deadly"].given_up == 1
+    still = verify(project.dry_run(), 1.0, project.mill().executor(2), Silent())
     assert (still.survivors, still.different) == (0, [])
     (project.folder / "mended").touch()
     again = project.run(workers=2)
-    assert (project.executed(again), again.made["all/deadly"].given_up) == ({}, 1)
-    now = verify(project.look(), 1.0, project.mill().executor(2), Silent())
+    assert (project.executed(again), again.states["all/deadly"].given_up) == ({}, 1)
+    now = verify(project.dry_run(), 1.0, project.mill().executor(2), Silent())
     assert (now.survivors, now.different) == (1, [])
     retried = project.mill().run(2, Silent(), retry_crashed=True)
-    assert retried.made["all/deadly"].given_up == 0
+    assert retried.states["all/deadly"].given_up == 0
     assert given_up(project, retried) == []
     assert project.parts(retried) == project.parts(project.run(store=str(project.folder / "never-crashed")))
     assert project.executed(project.mill().run(2, Silent(), retry_crashed=True)) == {}
@@ -292,8 +292,8 @@ def test_a_poisoned_part_keeps_its_rows_and_row_groups(project):
     write_texts(project, texts(0))
     project.write_recipe("  - stagebox.deadly\n")
     run = project.run(workers=2)
-    for (_, order), (part, _) in run.made["all/deadly"].layers.items():
-        document = run.made["notes/ingest"].layers["notes", order][0]
+    for (_, order), (part, _) in run.states["all/deadly"].layers.items():
+        document = run.states["notes/ingest"].layers["notes", order][0]
         paths = [project.store / "parts" / name.hash[:2] / f"{name.hash}.parquet" for name in (part, document)]
         assert pq.read_metadata(paths[0]).num_rows == pq.read_metadata(paths[1]).num_rows
 

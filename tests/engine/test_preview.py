@@ -41,7 +41,7 @@ def plan(project):
                 (project.folder / file).write_bytes(content)
             told.append(f"  {name}: {{kind: text, read: {{{setting}, paths: [{file}]}}}}\n")
         project.recipe.write_text(f"recipe: p\nstore: ./store\nsources:\n{''.join(told)}steps: {steps}\n")
-        return project.mill().look(previews=True).previews
+        return project.mill().dry_run(previews=True).previews
 
     return planned
 

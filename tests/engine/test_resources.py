@@ -232,7 +232,7 @@ def test_resources_are_in_no_key_and_a_plan_shows_them(project):
 
     def planned():
         mill = project.mill()
-        [line] = [line for line in make_plan(mill, mill.look()) if line.id == "all/heavy"]
+        [line] = [line for line in make_plan(mill, mill.dry_run()) if line.id == "all/heavy"]
         return line.explained, line.why
 
     own.write_text(HEAD + "RESOURCES = Resources(memory='300MB')\n")
@@ -256,7 +256,7 @@ def test_a_worker_loads_once_and_releases_at_the_end(project, workers):
     """In this process, and in others, however many tasks there are."""
     project.write_recipe(f"  - stagebox.loads: {{diary: '{project.folder}/diary'}}\n")
     (project.folder / "diary").mkdir()
-    tasks = len(project.run(workers).made["all/loads"].executed)
+    tasks = len(project.run(workers).states["all/loads"].executed)
     told = [path.read_text().split()[::2] for path in (project.folder / "diary").iterdir()]
     assert all(words == ["load", *["use"] * (len(words) - 2), "release"] for words in told)
     assert sum(len(words) - 2 for words in told) >= tasks > len(told)

@@ -45,9 +45,9 @@ def test_a_limit_reads_and_hashes_no_file_that_it_does_not_need(limited):
     project = limited(20)
     run = project.run()
     assert run.inputs["notes"].record().keys() == {"00.jsonl"}
-    assert len(run.made["notes/ingest"].tasks) == 1
+    assert len(run.states["notes/ingest"].tasks) == 1
     assert project.executed(project.run()) == {}
-    assert project.look().made["notes/corpus"].waiting == 0
+    assert project.dry_run().states["notes/corpus"].waiting == 0
 
 
 def test_a_limit_is_the_same_for_any_number_of_workers(limited):
@@ -100,9 +100,9 @@ def test_a_sample_reads_few_pieces_of_many(project):
     project.write_recipe(steps=" []", pattern="in/n*.jsonl")
     run = sampled(project, "1%", until="ingest")
     assert len(run.inputs["notes"].record()) == 10
-    assert run.made["notes/ingest"].metrics["rows"] == 10
+    assert run.states["notes/ingest"].metrics["rows"] == 10
     run = sampled(project, "20%", until="ingest")
-    assert run.made["notes/ingest"].metrics["rows"] == 200
+    assert run.states["notes/ingest"].metrics["rows"] == 200
 
 
 def test_a_sample_is_never_empty(project):

@@ -197,15 +197,15 @@ def test_garbage_collection_keeps_the_manifest_that_lives(corpus):
     _, after = corpus.run()
     mill = corpus.project.mill()
     folder = f"small/{before.hash[:12]}"
-    kept = find_garbage(mill.store, mill.look())
+    kept = find_garbage(mill.store, mill.dry_run())
     assert kept.published == (folder,)
     collect(mill.store, kept)
     with Loader(before.location) as loader:
         assert sum(len(batch) for batch in loader) == loader.samples
     for wrong in (f"small/{after.hash[:12]}", "small/none"):
         with pytest.raises(UserError, match="Nothing was removed"):
-            find_garbage(mill.store, mill.look(), [wrong])
-    garbage = find_garbage(mill.store, mill.look(), [folder])
+            find_garbage(mill.store, mill.dry_run(), [wrong])
+    garbage = find_garbage(mill.store, mill.dry_run(), [folder])
     assert any(before.hash[:12] in path for path in garbage.files)
     assert not any(after.hash[:12] in path for path in garbage.files)
     freed = {path: size for path, size in garbage.files.items() if path.endswith(".bin")}
@@ -220,12 +220,12 @@ def test_a_manifest_is_found_only_for_the_recipe_as_it_stands(corpus):
     """A changed recipe has no shards until it ran."""
     mill = corpus.project.mill()
     with pytest.raises(UserError, match=r"Run: corpus\.run\(\)"):
-        find_manifest(mill.look())
+        find_manifest(mill.dry_run())
     _, manifest = corpus.run()
-    assert read_manifest(find_manifest(corpus.project.look())).hash == manifest.hash
+    assert read_manifest(find_manifest(corpus.project.dry_run())).hash == manifest.hash
     corpus.recipe(mix=MIX)
     with pytest.raises(UserError, match="as it stands now"):
-        find_manifest(corpus.project.look())
+        find_manifest(corpus.project.dry_run())
 
 
 def test_a_dry_run_counts_shards_that_are_missing(corpus):
@@ -233,8 +233,8 @@ def test_a_dry_run_counts_shards_that_are_missing(corpus):
     _, manifest = corpus.run()
     lost = manifest.groups[0].shards[0].bin
     next(corpus.project.store.glob(f"parts/{lost[:2]}/{lost}.bin")).unlink()
-    look = corpus.project.look()
-    assert {node: len(made.missing) for node, made in look.made.items() if made.missing} == {"all/shards": 1}
+    look = corpus.project.dry_run()
+    assert {node: len(made.missing) for node, made in look.states.items() if made.missing} == {"all/shards": 1}
     assert corpus.project.executed(corpus.project.run()) == {"all/shards": 1}
 
 
@@ -259,7 +259,7 @@ def test_removing_10_documents_of_20000_rewrites_at_most_10_shards_of_100(corpus
 def test_a_damaged_manifest_is_said_to_be_made_again_once(corpus):
     """By the run that makes it, not by publishing as well, which finds the damage."""
     run, _ = corpus.run()
-    (part, _) = run.made["all/mix"].layers["", (0, 0)]
+    (part, _) = run.states["all/mix"].layers["", (0, 0)]
     path = Path(run.store.part_path(part))
     content, stamp = path.read_bytes(), path.stat()
     path.chmod(0o644)

@@ -36,7 +36,7 @@ def large(monkeypatch):
 
 
 def merges(run):
-    return [label for made in run.made.values() for label in made.tasks.values() if " merge " in label]
+    return [label for made in run.states.values() for label in made.tasks.values() if " merge " in label]
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def test_a_document_that_goes_runs_again_only_what_read_it(project, large):
     path.write_text("\n".join(lines))
     again = project.run(until="all/exact_dedup")
     for node_id in ("all/exact_dedup", "all/url_dedup"):
-        reducers = {key for key, label in again.made[node_id].tasks.items() if "keys" in label}
+        reducers = {key for key, label in again.states[node_id].tasks.items() if "keys" in label}
         assert len(reducers) > 8
-        assert len(reducers & again.made[node_id].executed) < len(reducers) / 2, node_id
+        assert len(reducers & again.states[node_id].executed) < len(reducers) / 2, node_id
 
 
 def test_a_document_that_goes_takes_its_own_shard_with_it_and_no_other(project, large):
@@ -86,22 +86,22 @@ def test_a_document_that_goes_takes_its_own_shard_with_it_and_no_other(project, 
     assert any(label.startswith("notes merge") for label in merges(run))
     corpus.write("notes", 300, 11, gone=("notes7",))
     again = project.run()
-    (sink,) = [node_id for node_id in again.made if again.graph.nodes[node_id].name == "shards"]
+    (sink,) = [node_id for node_id in again.states if again.graph.nodes[node_id].name == "shards"]
     built = {
         key: label
-        for key, label in again.made[sink].tasks.items()
+        for key, label in again.states[sink].tasks.items()
         if not {"emit", "merge", "catalogue"} & set(label.split())
     }
     assert len(built) >= 8
-    assert len(again.made[sink].executed & built.keys()) == 1
+    assert len(again.states[sink].executed & built.keys()) == 1
 
 
 def test_a_run_that_is_planned_stops_at_merges(everything, large):
     """A dry run knows what is missing, and writes nothing."""
     everything.run(until="all/url_dedup")
-    looked = everything.look()
-    assert looked.made["all/exact_dedup"].missing
-    assert looked.made["all/exact_dedup"].waiting
+    looked = everything.dry_run()
+    assert looked.states["all/exact_dedup"].missing
+    assert looked.states["all/exact_dedup"].waiting
 
 
 # The plan

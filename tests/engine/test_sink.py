@@ -9,7 +9,7 @@ from gristmill.store.store import Part
 
 
 def catalogue(project, run):
-    part, _ = run.made["all/bundle"].layers["", (0, 0)]
+    part, _ = run.states["all/bundle"].layers["", (0, 0)]
     return json.loads((project.store / "parts" / part.hash[:2] / f"{part.hash}.json").read_text())
 
 
@@ -59,7 +59,7 @@ def test_a_document_that_goes_away_rebuilds_the_files_that_held_it(project):
     old = {output["files"]["texts.txt"]["hash"] for output in before["outputs"]}
     changed = [output for output in after["outputs"] if output["files"]["texts.txt"]["hash"] not in old]
     assert len(changed) == 1
-    made = run.made["all/bundle"]
+    made = run.states["all/bundle"]
     builds = [label for key, label in made.tasks.items() if key in made.executed and not label.endswith("emit")]
     assert len(builds) == 2, "the bundle and the catalogue; what other parts send has not changed"
 
@@ -79,12 +79,12 @@ def test_a_changed_config_builds_again_and_a_second_run_does_not(project):
 @pytest.mark.slow
 def test_a_plan_counts_what_a_sink_would_build(project):
     """Before the first run all waits; after a lost file the plan names what it would build again."""
-    stages = {stage.id: stage for stage in make_plan(project.mill(), project.look())}
+    stages = {stage.id: stage for stage in make_plan(project.mill(), project.dry_run())}
     assert stages["all/bundle"].waiting > 0
     found = catalogue(project, project.run())
     lost = found["outputs"][0]["files"]["sizes.txt"]["hash"]
     (project.store / "parts" / lost[:2] / f"{lost}.txt").unlink()
-    stages = {stage.id: stage for stage in make_plan(project.mill(), project.look())}
+    stages = {stage.id: stage for stage in make_plan(project.mill(), project.dry_run())}
     assert stages["all/bundle"].to_run == 1
     assert catalogue(project, project.run()) == found
 

@@ -33,12 +33,12 @@ def test_a_run_that_finds_all_done_looks_at_no_task(project, reads):
     assert "tasks" not in reads
     assert project.executed(second) == {}
     assert project.parts(second) == project.parts(first)
-    for node_id, made in first.made.items():
-        again = second.made[node_id]
+    for node_id, made in first.states.items():
+        again = second.states[node_id]
         assert (dict(again.tasks.items()), again.metrics) == (dict(made.tasks.items()), made.metrics)
         assert again.stored_bytes == made.stored_bytes
     reads.clear()
-    look = project.look()
+    look = project.dry_run()
     assert "tasks" not in reads
     assert not look.unfinished()
 
@@ -49,11 +49,11 @@ def test_only_tasks_below_a_stage_that_differs_are_looked_at(project, edit, read
     edit(project.recipe, "upper: {min_chars: 20}", "upper: {min_chars: 21}")
     reads.clear()
     run = project.run()
-    below = [run.made[f"all/{name}"].tasks for name in ("upper", "exact", "two_rounds", "vocabulary")]
+    below = [run.states[f"all/{name}"].tasks for name in ("upper", "exact", "two_rounds", "vocabulary")]
     assert reads["tasks"] >= sum(map(len, below))
-    assert not run.made["all/length"].executed
-    before = [run.made[name].tasks for name in ("notes/ingest", "all/length")]
-    every = sum(len(made.tasks) for made in run.made.values())
+    assert not run.states["all/length"].executed
+    before = [run.states[name].tasks for name in ("notes/ingest", "all/length")]
+    every = sum(len(made.tasks) for made in run.states.values())
     assert reads["tasks"] <= 2 * (every - sum(map(len, before)))
 
 
@@ -136,7 +136,7 @@ def test_a_record_that_speaks_of_another_step_is_not_believed(project):
     datasets = store.read_json(f"stages/{keys['all/length']}.json")["datasets"]
     name = f"stages/{keys['notes/corpus']}.json"
     store.write_json(name, {**store.read_json(name), "datasets": datasets})
-    one, two = list(first.made["all/upper"].tasks)[:2]
+    one, two = list(first.states["all/upper"].tasks)[:2]
     store.write_json(f"tasks/{one}.json", store.read_json(f"tasks/{two}.json"))
     store.unmark(f"stages/{keys['all/upper']}.json")
     second = project.run()

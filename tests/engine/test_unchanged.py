@@ -27,12 +27,14 @@ def few(project):
 
 def test_an_unchanged_recipe_is_answered_by_the_record_of_its_last_run(few):
     """Under its own name, with all that the full way finds."""
-    seen, full = open_unchanged(str(few.recipe)), few.mill().look()
-    assert seen is not None
-    assert (seen.told, seen.name) == (str(few.recipe), "few")
-    assert {one: seen.made[one].metrics for one in seen.nodes} == {one: full.made[one].metrics for one in full.nodes}
-    assert {one: set(seen.made[one].tasks) for one in seen.nodes} == {
-        one: set(full.made[one].tasks) for one in full.nodes
+    view, full = open_unchanged(str(few.recipe)), few.mill().dry_run()
+    assert view is not None
+    assert (view.label, view.name) == (str(few.recipe), "few")
+    assert {one: view.states[one].metrics for one in view.nodes} == {
+        one: full.states[one].metrics for one in full.nodes
+    }
+    assert {one: set(view.states[one].tasks) for one in view.nodes} == {
+        one: set(full.states[one].tasks) for one in full.nodes
     }
 
 

@@ -39,7 +39,7 @@ def gated(project, monkeypatch):
 def layers_of(run):
     """The small parts of all layers, by node and in order."""
     return {
-        node_id: [part.verdicts for _, (part, _) in sorted(made.layers.items())] for node_id, made in run.made.items()
+        node_id: [part.verdicts for _, (part, _) in sorted(made.layers.items())] for node_id, made in run.states.items()
     }
 
 
@@ -97,7 +97,7 @@ def test_new_texts_with_equal_verdicts_run_nothing_that_only_gates(gated, monkey
     assert set(gated.executed(second)) == {"all/upper", "notes/corpus"}
     assert second.stages.keys["all/longer_than"] == first.stages.keys["all/longer_than"]
     assert gated.parts(second)["all/longer_than"] == gated.parts(first)["all/longer_than"]
-    assert all(gated.executed(second)[name] == len(second.made[name].tasks) for name in gated.executed(second))
+    assert all(gated.executed(second)[name] == len(second.states[name].tasks) for name in gated.executed(second))
 
 
 def test_new_verdicts_run_what_gates(gated, edit):
@@ -105,7 +105,7 @@ def test_new_verdicts_run_what_gates(gated, edit):
     first = gated.run()
     edit(gated.recipe, "min_chars: 20", "min_chars: 25")
     second = gated.run()
-    assert gated.executed(second)["all/longer_than"] == len(second.made["all/longer_than"].tasks)
+    assert gated.executed(second)["all/longer_than"] == len(second.states["all/longer_than"].tasks)
     assert gated.parts(second)["all/longer_than"] != gated.parts(first)["all/longer_than"]
 
 
@@ -140,7 +140,7 @@ def test_damage_far_away_is_repaired_where_it_is_read(gated, edit):
     """A chunk that no longer is what was hashed: the part is made again."""
     far = f"memory://{gated.folder}"
     first = gated.run(store=far)
-    store, (part, _) = first.store, next(iter(first.made["all/length"].layers.values()))
+    store, (part, _) = first.store, next(iter(first.states["all/length"].layers.values()))
     path = store.part_path(part)
     whole = store.fs.cat_file(path)
     store.fs.pipe_file(path, whole[:20] + bytes([whole[20] ^ 1]) + whole[21:])  # in its first column
@@ -157,14 +157,14 @@ def test_verify_knows_verdicts(project):
     run = project.run()
     lost = layers_of(run)["all/upper"][0].part
     (project.store / "parts" / lost.hash[:2] / f"{lost.hash}.verdicts").unlink()
-    seen = project.mill().look(keep=lambda *_: True)
-    found = verify(seen, 1.0, InlineExecutor(seen.store), Silent())
+    view = project.mill().dry_run(keep=lambda *_: True)
+    found = verify(view, 1.0, InlineExecutor(view.store), Silent())
     assert {part.hash: fact for part, fact in found.broken.items()} == {lost.hash: "is missing"}
     assert found.made_by[lost.hash].startswith("all/upper, ")
     assert (found.recomputed > 0, found.different) == (True, [])
     shutil.rmtree(project.store / "tasks")
-    seen = see(seen.store, "project")
-    assert lost in verify(seen, 0, InlineExecutor(seen.store), Silent()).broken, "a dataset names it too"
+    view = see(view.store, "project")
+    assert lost in verify(view, 0, InlineExecutor(view.store), Silent()).broken, "a dataset names it too"
 
 
 def test_verdicts_of_what_is_needed_are_no_garbage(project):
@@ -175,7 +175,7 @@ def test_verdicts_of_what_is_needed_are_no_garbage(project):
     short = project.run()
     collect(store, find_garbage(store))
     kept = {name.rsplit("/", 1)[1].split(".")[0] for name, _ in store.list_files("parts")}
-    needed = {part.hash for made in short.made.values() for part in with_verdicts(p for p, _ in made.layers.values())}
+    needed = {part.hash for made in short.states.values() for part in with_verdicts(p for p, _ in made.layers.values())}
     assert needed == kept
     assert not {one.hash for one in layers_of(run)["all/exact"]} & kept
 
@@ -189,11 +189,11 @@ def test_a_store_of_an_earlier_version_is_used_as_it_is(project, monkeypatch):
     assert not list(project.store.glob("parts/*/*.verdicts"))
     second = project.run()
     assert project.executed(second) == {}
-    seen = project.mill().look(keep=lambda *_: True)
-    assert verify(seen, 1.0, InlineExecutor(seen.store), Silent()).different == []
+    view = project.mill().dry_run(keep=lambda *_: True)
+    assert verify(view, 1.0, InlineExecutor(view.store), Silent()).different == []
     project.write_inputs(files=5)
     third = project.run()
-    assert 0 < project.executed(third)["all/upper"] < len(third.made["all/upper"].tasks)
+    assert 0 < project.executed(third)["all/upper"] < len(third.states["all/upper"].tasks)
     assert set(project.parts(first)["all/upper"]) < set(project.parts(third)["all/upper"])
     anew = project.run(store=f"memory://{project.folder}")
     assert project.parts(anew) == project.parts(third)

@@ -185,7 +185,7 @@ def test_copies_in_two_sources_are_found_by_default(project, step):
     words = {"exact_dedup": "over all sources", "near_dedup": "within each snapshot"}
     assert found["a"]["scopes"] == found["b"]["scopes"] == {f"all/{step}": words[step]}
     mill = project.mill()
-    lines = {line.id: line.explained for line in make_plan(mill, mill.look())}
+    lines = {line.id: line.explained for line in make_plan(mill, mill.dry_run())}
     assert lines[f"all/{step}"][0] == f"compares documents {words[step]}"
     assert told == []
 

@@ -159,7 +159,7 @@ def test_damage_is_repaired_or_refused(project, edit):
     assert trials >= 200
     assert refused < trials / 4, "most damage is repaired, not refused"
     store.restore()
-    assert not verify(project.look(), 0.0, project.mill().executor(1), Silent()).broken
+    assert not verify(project.dry_run(), 0.0, project.mill().executor(1), Silent()).broken
 
 
 CATALOG = {"runs", "versions", "dropped"}
@@ -205,14 +205,14 @@ def test_verify_names_what_is_damaged_and_makes_it_again(project, edit):
                     hit |= store.names_of(name)
                     store.is_hit(name, *others)
                     damage(project.store / name, draw, project.store / (others or [name])[0])
-            seen = project.look()
-            findings = verify(seen, 0.0, InlineExecutor(seen.store), Silent())
+            view = project.dry_run()
+            findings = verify(view, 0.0, InlineExecutor(view.store), Silent())
             told = {*findings.damaged, *(part.name for part in findings.broken)}
             for name in hit:
                 assert not told.isdisjoint(store.names_of(name)), f"{damage.__name__} of {name}"
-            clear_away(seen, findings)
+            clear_away(view, findings)
             assert Mended(project, recipe).parts == whole.parts, damage
-            left = verify(again := project.look(), 0.0, InlineExecutor(again.store), Silent())
+            left = verify(again := project.dry_run(), 0.0, InlineExecutor(again.store), Silent())
             assert (left.broken, left.damaged.keys() - told) == ({}, set()), damage
             assert all(kind_of(name) in CATALOG for name in left.damaged), damage
 
@@ -298,8 +298,8 @@ def test_verify_finds_a_latest_that_points_elsewhere(project):
     newest = latest.readlink()
 
     def damaged():
-        seen = project.look()
-        return verify(seen, 0.0, InlineExecutor(seen.store), Silent()).damaged
+        view = project.dry_run()
+        return verify(view, 0.0, InlineExecutor(view.store), Silent()).damaged
 
     assert damaged() == {}
     latest.unlink()

@@ -78,8 +78,8 @@ class Asked:
         see = imported("gristmill.engine.publish.run_record").see
         store = imported("gristmill.store.store").Store(str(project.store))
         self.project, self.count = project, count
-        self.seen, self.other = see(store, "project"), see(store, "other")
-        rows = imported("gristmill.query.documents.documents").rows(self.seen, None, None, None)
+        self.view, self.other = see(store, "project"), see(store, "other")
+        rows = imported("gristmill.query.documents.documents").rows(self.view, None, None, None)
         self.ids = [row.fields["doc_id"].hex() for row in rows]
         assert len(self.ids) == count
         self.urls = [f"https://a.example/{number}" for number in range(count)]
@@ -92,21 +92,21 @@ class Asked:
 def looked_up(asked):
     find = imported("gristmill.query.documents.lookup").find
     urls = asked.urls
-    find(asked.seen, doc_id=asked.ids, url=urls, url_prefix=urls, domain=["a.example"], content_hash=asked.hashes)
+    find(asked.view, doc_id=asked.ids, url=urls, url_prefix=urls, domain=["a.example"], content_hash=asked.hashes)
 
 
 def taken_down(asked):
     request = imported("gristmill.stages.takedown.requests").Request
     requests = [request(f"r{n}", urls=(url,)) for n, url in enumerate(asked.urls)]
     requests.append(request("all", domains=("a.example",), url_prefixes=tuple(asked.urls), doc_ids=tuple(asked.ids)))
-    imported("gristmill.query.takedown.takedown").would_go(asked.seen, requests, {}, 0.8)
+    imported("gristmill.query.takedown.takedown").would_go(asked.view, requests, {}, 0.8)
 
 
 def rows_read(asked):
     module, evidence = imported("gristmill.query.documents.documents"), imported("gristmill.query.lineage.evidence")
-    suites = evidence.Suites(asked.seen)
+    suites = evidence.Suites(asked.view)
     flagged = 0
-    for row in module.rows(asked.seen, None, None, None, cuts=True, flagged=True):
+    for row in module.rows(asked.view, None, None, None, cuts=True, flagged=True):
         for flag in row.flags:
             evidence.plain(flag, suites.item(flag))
             flagged += 1
@@ -114,18 +114,18 @@ def rows_read(asked):
 
 
 def versions(asked):
-    imported("gristmill.query.lineage.lineage").versions_with(asked.seen.store, asked.ids)
+    imported("gristmill.query.lineage.lineage").versions_with(asked.view.store, asked.ids)
 
 
 def lives(asked):
     """Of a passage that all documents have."""
-    told = list(imported("gristmill.query.lineage.lives").lives_of(asked.seen, None, text=FOOTER))
+    told = list(imported("gristmill.query.lineage.lives").lives_of(asked.view, None, text=FOOTER))
     assert told
 
 
 def proved(asked):
     """That documents came from their bytes."""
-    run = asked.mill().look()
+    run = asked.mill().dry_run()
     places = imported("gristmill.query.documents.lookup").find(run, doc_id=asked.ids[: asked.count // 6])
     prover = imported("gristmill.query.lineage.prove").Prover(run, places)
     shards = imported("gristmill.query.versions.published").Published(run)
@@ -135,7 +135,7 @@ def proved(asked):
 
 def shards_read(asked):
     """Every sample of every shard."""
-    shards = imported("gristmill.query.versions.published").Published(asked.seen)
+    shards = imported("gristmill.query.versions.published").Published(asked.view)
     for group in shards.manifest.groups:
         for number, shard in enumerate(group.shards):
             files = shards.open_shard(group, number)
@@ -145,57 +145,57 @@ def shards_read(asked):
 
 def clusters(asked):
     module = imported("gristmill.query.documents.clusters")
-    for node in module.cluster_steps(asked.seen):
-        module.largest(asked.seen, node, asked.count, asked.count)
+    for node in module.cluster_steps(asked.view):
+        module.largest(asked.view, node, asked.count, asked.count)
 
 
 def compared(asked):
-    imported("gristmill.query.versions.diff").compare_documents(asked.other, asked.seen, asked.count)
-    imported("gristmill.query.versions.shifts").find_shifts(asked.other, asked.seen)
+    imported("gristmill.query.versions.diff").compare_documents(asked.other, asked.view, asked.count)
+    imported("gristmill.query.versions.shifts").find_shifts(asked.other, asked.view)
 
 
 def funnel(asked):
     module = imported("gristmill.query.removal.funnel")
-    list(module.funnel_lines(module.funnels(asked.seen)))
+    list(module.funnel_lines(module.funnels(asked.view)))
 
 
 def audited(asked):
     module = imported("gristmill.query.removal.audit")
-    steps = module.audited_steps(asked.seen, None)
-    examples, _ = module.draw(asked.seen, steps, None, asked.count)
+    steps = module.audited_steps(asked.view, None)
+    examples, _ = module.draw(asked.view, steps, None, asked.count)
     assert len(examples) >= asked.count // 4
-    assert module.counts(steps, asked.seen)
+    assert module.counts(steps, asked.view)
 
 
 def biased(asked):
     module = imported("gristmill_bias.bias")
     terms = imported("gristmill_bias.term_groups").TermGroups(str(asked.project.folder / "terms"), 1)
-    module.ask(asked.seen, module.Question("near_dedup", edge=asked.count, terms=terms))
+    module.ask(asked.view, module.Question("near_dedup", edge=asked.count, terms=terms))
 
 
 def changed(asked):
     """Another rule, that takes all documents; and a threshold that brings near duplicates back."""
     mill = asked.mill()
     rule = json.dumps(["signals.words > 1 -> long"])
-    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.look(), [f"heuristics.own={rule}"])
+    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.dry_run(), [f"heuristics.own={rule}"])
     assert answer.go.documents
-    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.look(), ["near_dedup.verify_jaccard=1"])
+    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.dry_run(), ["near_dedup.verify_jaccard=1"])
     assert answer.come.documents
 
 
 def touched(asked):
-    report = imported("gristmill.query.lineage.touched").touched(asked.seen)
+    report = imported("gristmill.query.lineage.touched").touched(asked.view)
     assert report[0].benchmarks["b"].touched
 
 
 def exported(asked):
     out = asked.project.folder / f"out{len(list(asked.project.folder.iterdir()))}"
-    imported("gristmill.query.export.export").export(asked.seen, out)
+    imported("gristmill.query.export.export").export(asked.view, out)
 
 
 def sql(asked):
     """A column again and again, of all documents."""
-    session = imported("gristmill.query.documents.sql").Session(asked.seen)
+    session = imported("gristmill.query.documents.sql").Session(asked.view)
     for question in (f"select {'url, ' * asked.count} text from documents limit 1", "select * from documents"):
         for _ in session.ask(question)[1]:
             pass
@@ -206,11 +206,11 @@ def verified(asked):
     """Nothing is broken; then as many parts are as there are documents, and the recipe of one is another."""
     inline, silent = imported("gristmill.engine.executors.executor"), imported("gristmill.engine.mill").Silent
     module = imported("gristmill.query.versions.verify")
-    run = asked.mill().look()
+    run = asked.mill().dry_run()
     assert not module.verify(run, 0.0, inline.InlineExecutor(run.store), silent()).broken
     lost = {f"{number}": (None, f"{number:032x}", "a step") for number in range(asked.count)}
-    own = {key for made in run.made.values() for key in made.tasks}
-    elsewhere = next(key for made in asked.other.made.values() for key in made.tasks if key not in own)
+    own = {key for made in run.states.values() for key in made.tasks}
+    elsewhere = next(key for made in asked.other.states.values() for key in made.tasks if key not in own)
     lost |= {"own": (None, next(iter(own)), "a step"), "other": (None, elsewhere, "a step")}
     told = module._made_by(run, lost)
     assert told.pop("other") == "a step of the recipe other"
@@ -220,7 +220,7 @@ def verified(asked):
 def planned(asked):
     """With a list in a config that changed as a whole."""
     mill = asked.mill()
-    run = mill.look()
+    run = mill.dry_run()
     module = imported("gristmill.query.sizing.plan")
     module.make_plan(mill, run, True)
     imported("gristmill.query.sizing.disk").estimate(run, mill.store, mill.known_before())
@@ -235,7 +235,7 @@ def planned(asked):
 
 def sampled(asked):
     for split in ("train", "held_out"):
-        for _ in imported("gristmill.query.documents.sample").sample_texts(asked.seen, split):
+        for _ in imported("gristmill.query.documents.sample").sample_texts(asked.view, split):
             pass
 
 
@@ -263,7 +263,7 @@ def opened(asked):
     """
     module, errors = imported("gristmill.query.opening"), imported("gristmill.errors")
     name, many = f"{asked.project.store}@project", 20 * asked.count
-    module.check_finished(module.look(asked.mill()))
+    module.check_finished(module.dry_run(asked.mill()))
     module.check_finished(module.open_run(name))
     for refused in (
         lambda: module.open_mill(name),
@@ -281,21 +281,21 @@ def unfinished_run(asked, sources):
     state = SimpleNamespace(missing=(), waiting=("task",))
     chains = {f"s{number}": (f"s{number}/corpus",) for number in range(sources)}
     nodes = {one: facts(one, "corpus", "map", (source,), (), {}) for source, (one,) in chains.items()}
-    seen = imported("gristmill.engine.schedule.seen").Seen(
-        "project", "recipe.yaml", asked.seen.store, nodes, chains, dict.fromkeys(nodes, state), asked.seen.record
+    view = imported("gristmill.engine.schedule.corpus_view").CorpusView(
+        "project", "recipe.yaml", asked.view.store, nodes, chains, dict.fromkeys(nodes, state), asked.view.record
     )
-    seen.documents = dict.fromkeys(chains, ())
-    seen.documents[f"s{sources - 1}"] = [asked]
-    return seen
+    view.documents = dict.fromkeys(chains, ())
+    view.documents[f"s{sources - 1}"] = [asked]
+    return view
 
 
 def reasons(asked):
     """Each reason of a recipe with as many rules as documents, and one that is misspelt."""
     module = imported("gristmill.query.removal.reasons")
-    seen = imported("gristmill.engine.publish.run_record").see(asked.seen.store, "project")
+    view = imported("gristmill.engine.publish.run_record").see(asked.view.store, "project")
     rules = [f"own_{number}" for number in range(2 * asked.count)]
-    seen.record["recipe_text"] += "".join(f'"signals.words < {n} -> {rule}"\n' for n, rule in enumerate(rules))
-    found = module.reasons_of(seen)
+    view.record["recipe_text"] += "".join(f'"signals.words < {n} -> {rule}"\n' for n, rule in enumerate(rules))
+    found = module.reasons_of(view)
     assert all(map(found.has, rules))
     assert found.meant("own_rule_that_nobody_has", rules) is None
 
@@ -303,7 +303,7 @@ def reasons(asked):
 def reproduced(asked):
     """All datasets are compared up to the last, which differs in all input files. The stages answer for the run."""
     module, silent = imported("gristmill.query.versions.reproduce"), imported("gristmill.engine.mill").Silent
-    store = asked.seen.store
+    store = asked.view.store
     version = imported("gristmill.engine.publish.catalog").find_version(store, "project")
     into = asked.project.folder / f"again{len(list(asked.project.folder.iterdir()))}"
     mill = module.prepare(version, str(asked.project.recipe), str(into))

@@ -101,7 +101,7 @@ def assert_nothing_looks_finished(project, expected):
     if mill.newest_whole():  # `latest` moves after the record; the next run moves it where a kill came between
         assert any(name.endswith("/manifest.json") for name in now)
     with alone(mill.store):
-        collect(mill.store, find_garbage(mill.store, mill.look()))
+        collect(mill.store, find_garbage(mill.store, mill.dry_run()))
     assert not set(files(project)) - set(expected)
 
 
@@ -109,7 +109,7 @@ def assert_ends_the_same(project, expected):
     run(project)
     assert files(project) == expected
     mill = project.mill()
-    assert not verify(mill.look(), 0, InlineExecutor(mill.store), Silent()).broken
+    assert not verify(mill.dry_run(), 0, InlineExecutor(mill.store), Silent()).broken
 
 
 def check_kills(project, expected, begin, chosen):

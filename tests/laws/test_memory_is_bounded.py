@@ -103,7 +103,7 @@ def coordinator_peaks(folder):
         run = mill.run(None, Silent())
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        found.append((held, sum(len(made.tasks) for made in run.made.values())))
+        found.append((held, sum(len(made.tasks) for made in run.states.values())))
     return found
 
 

@@ -30,7 +30,7 @@ def test_one_changed_file_runs_only_what_depends_on_it(project):
     )
     after = project.run()
     executed = project.executed(after)
-    read_tasks = len(before.made["notes/ingest"].tasks)
+    read_tasks = len(before.states["notes/ingest"].tasks)
     assert executed["notes/ingest"] == 1 < read_tasks
     assert executed["all/upper"] == 1
     assert executed["all/length"] == 1
@@ -71,9 +71,9 @@ def test_a_raised_version_runs_the_stage_again(project, monkeypatch):
     """VERSION is in the key."""
     project.run()
     monkeypatch.setattr(stagebox.upper, "STAGE", replace(stagebox.upper.STAGE, version=2))
-    look = project.look()
-    assert look.made["all/upper"].missing
-    assert not look.made["all/length"].missing
+    look = project.dry_run()
+    assert look.states["all/upper"].missing
+    assert not look.states["all/length"].missing
 
 
 @pytest.mark.slow
@@ -81,9 +81,9 @@ def test_another_library_version_runs_the_stage_again(project, monkeypatch):
     """The versions of declared libraries are in the key, those of others are not."""
     project.run()
     monkeypatch.setattr(graph, "version_of", lambda name: "99" if name == "pyarrow" else version_of(name))
-    look = project.look()
-    assert look.made["all/upper"].missing
-    assert not look.made["all/length"].missing
+    look = project.dry_run()
+    assert look.states["all/upper"].missing
+    assert not look.states["all/length"].missing
 
 
 @pytest.mark.slow
@@ -91,9 +91,9 @@ def test_another_seed_runs_only_the_stages_that_use_it(project, edit):
     """The recipe's seed is in the key of a stage with a `seed` field and of no other."""
     project.run()
     edit(project.recipe, "seed: 3", "seed: 4")
-    look = project.look()
-    assert look.made["all/vocabulary"].missing
-    assert not any(look.made[name].missing for name in ("notes/ingest", "all/upper", "all/exact"))
+    look = project.dry_run()
+    assert look.states["all/vocabulary"].missing
+    assert not any(look.states[name].missing for name in ("notes/ingest", "all/upper", "all/exact"))
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_a_damaged_part_is_noticed_and_made_again(project, broken):
 def test_damage_that_keeps_the_seal_is_noticed_when_the_part_is_read(project):
     """A bit that rots under an intact time stamp is found by whoever reads the part, and repaired on the way."""
     project.run(until="length")
-    parts = [part for part, _ in project.look().made["notes/ingest"].layers.values()]
+    parts = [part for part, _ in project.dry_run().states["notes/ingest"].layers.values()]
     path = project.store / "parts" / parts[0].hash[:2] / f"{parts[0].hash}.parquet"
     content, stat = path.read_bytes(), path.stat()
     path.chmod(0o644)
@@ -142,7 +142,7 @@ def test_damage_that_keeps_the_seal_is_noticed_when_the_part_is_read(project):
     run = project.run()
     assert any("does not match its hash" in note for note in project.notes)
     assert path.read_bytes() == content
-    assert len(run.made["notes/ingest"].executed) == 1
+    assert len(run.states["notes/ingest"].executed) == 1
 
 
 @pytest.mark.slow
@@ -155,9 +155,9 @@ def test_two_runs_at_once_do_no_task_twice(project):
     assert [process.returncode for process in runs] == [0, 0], said
     ended = [json.loads(out.splitlines()[-1]) for out, _ in said]
     executed = sum(stage["executed"] for one in ended for stage in one["stages"])
-    assert executed == sum(len(made.tasks) for made in whole.made.values())
+    assert executed == sum(len(made.tasks) for made in whole.states.values())
     assert len({one["version"] for one in ended}) == 1
-    assert project.parts(project.look()) == project.parts(whole)
+    assert project.parts(project.dry_run()) == project.parts(whole)
     assert not list((project.store / "claims").iterdir())
 
 
@@ -165,7 +165,7 @@ def test_two_runs_at_once_do_no_task_twice(project):
 def test_a_run_waits_for_a_task_that_another_run_is_at(project):
     """It says so, and takes the task over when the other lets it go."""
     mill = project.mill()
-    key = next(iter(mill.look().made["notes/ingest"].missing))
+    key = next(iter(mill.dry_run().states["notes/ingest"].missing))
     listener = Silent()
     with hold(mill.store, "run", "other") as other:
         assert claim(mill.store, key, other) is None
@@ -178,4 +178,4 @@ def test_a_run_waits_for_a_task_that_another_run_is_at(project):
         mill.executor = lambda *_: InlineExecutor(mill.store)
         run = mill.run(1, listener)
     assert ["a run of other" in message for message in listener.notes] == [True]
-    assert key in run.made["notes/ingest"].executed
+    assert key in run.states["notes/ingest"].executed

@@ -46,7 +46,7 @@ def work_of_plan(recipe: Path) -> dict[str, int]:
         loaded = METER.work
         made = mill(read)
         planned = METER.work
-        made.look()
+        made.dry_run()
         return {"load": loaded, "graph": planned - loaded, "look": METER.work - planned, "listed": listed[0]}
 
 

@@ -52,5 +52,5 @@ def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, numbe
     record = project.mill().last_run()
     assert record["status"] == "stopped: Interrupted"
     resumed = project.run()
-    assert sum(len(made.executed) for made in resumed.made.values()) > 0
-    assert sum(len(made.tasks) - len(made.executed) for made in resumed.made.values()) > 0
+    assert sum(len(made.executed) for made in resumed.states.values()) > 0
+    assert sum(len(made.tasks) - len(made.executed) for made in resumed.states.values()) > 0

@@ -51,14 +51,14 @@ def test_what_is_asked_is_counted_and_priced(corpus, s3_server, use_s3):
     corpus.run(store=f"{uri}/store")
     counted = requests.since(before)
     assert requests.requests_of(counted) == len(s3_server.asked) - asked
-    seen = see(Store(f"{uri}/store"), "small")
+    view = see(Store(f"{uri}/store"), "small")
     costs = Counter()
-    for made in seen.made.values():
+    for made in view.states.values():
         costs.update({kind: made.cost.get(kind, 0) for kind in requests.KINDS})
     assert costs["puts"] > 0
     assert costs["gets"] > 0
     assert requests.usd_of(costs) > 0
-    assert seen.record["cost"]["lists"] > 0
+    assert view.record["cost"]["lists"] > 0
     measured = last_measured(corpus.project.mill(store=f"{uri}/store"))
     planned = size_up(measured, measured.tokens, Cluster(1, 1))
     assert planned.requests_counted  # also where some tasks sent none of a kind
@@ -69,7 +69,7 @@ def test_what_is_asked_is_counted_and_priced(corpus, s3_server, use_s3):
 def test_a_bad_network_changes_nothing(corpus, s3_server, use_s3, monkeypatch, workers):
     """5% of requests are refused, 1% cut off, 0.1% answered with wrong bytes: the same hashes, and each task once."""
     run, manifest = corpus.run()
-    tasks = {key for made in run.made.values() for key in made.tasks}
+    tasks = {key for made in run.states.values() for key in made.tasks}
     uri = use_s3(s3_server.address)
     monkeypatch.setattr(patience, "WAIT_SECONDS", 0.001)
     proxy = FaultyProxy(s3_server.server_port, busy=0.05, cut=0.01, wrong=0.001)
@@ -80,7 +80,7 @@ def test_a_bad_network_changes_nothing(corpus, s3_server, use_s3, monkeypatch, w
         proxy.close()
     assert (found.hash, shards_of(found)) == (manifest.hash, shards_of(manifest))
     assert proxy.met["busy"] > 10
-    assert {key for made in run.made.values() for key in made.executed} == tasks
+    assert {key for made in run.states.values() for key in made.executed} == tasks
     written = Counter(path for method, path in s3_server.asked if method == "PUT" and "/tasks/" in path)
     assert sum(written.values()) <= len(tasks) + proxy.met["cut"]  # an answer that was lost is asked for again
     assert not corpus.project.notes

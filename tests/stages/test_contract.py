@@ -30,7 +30,7 @@ def test_a_stage_is_added_by_its_file_and_a_line_of_order(project, monkeypatch, 
     run = project.run()
     sys.modules.pop(path)
     assert run.graph.nodes[f"all/{step}"].identity["version"] == 1
-    assert run.made["all/heuristics"].metrics["dropped"]["many"] > 0
+    assert run.states["all/heuristics"].metrics["dropped"]["many"] > 0
     assert [setting.name for setting in entry(step).settings] == ["letters"]
 
 

@@ -25,7 +25,7 @@ from gristmill.engine.asked import check_executor, refuse_warnings
 from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import describe, last_finished, see
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.task_cache import LOG
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
@@ -58,13 +58,13 @@ def open_corpus(
         return Corpus(name, run.name, run.store.uri, run)
     opening.refuse_folder(name, store, sample)
     recipe = opening.open_mill(name, store, sample=sample).recipe
-    seen = None if version is None else see(Store(recipe.store), version)
-    if seen is not None and seen.name != recipe.name:
+    view = None if version is None else see(Store(recipe.store), version)
+    if view is not None and view.name != recipe.name:
         raise UserError(
-            f"{seen.told} is of the recipe {seen.name}, and {name} is {recipe.name}, so it is no version of it. "
-            f"To look at it all the same: gristmill.open({seen.told!r})"
+            f"{view.label} is of the recipe {view.name}, and {name} is {recipe.name}, so it is no version of it. "
+            f"To look at it all the same: gristmill.open({view.label!r})"
         )
-    return Corpus(name if seen is None else seen.told, recipe.name, recipe.store, seen, (store, sample))
+    return Corpus(name if view is None else view.label, recipe.name, recipe.store, view, (store, sample))
 
 
 class Corpus:
@@ -75,10 +75,10 @@ class Corpus:
         told: str,
         name: str,
         store: str,
-        seen: Seen | None = None,
+        view: CorpusView | None = None,
         options: tuple[str | None, str | None] = (None, None),
     ) -> None:
-        self._told, self._seen, self._options = told, seen, options
+        self._told, self._view, self._options = told, view, options
         self.name = name
         """The recipe's."""
         self.store = store
@@ -87,14 +87,14 @@ class Corpus:
     @property
     def version(self) -> str | None:
         """The hash of the run that is looked at; None where it is the recipe as it is now."""
-        record = None if self._seen is None else self._seen.record
+        record = None if self._view is None else self._view.record
         return None if record is None else record["version"]
 
     @property
     def columns(self) -> list[str]:
         """All that `documents` can be asked for."""
         with as_python(self._told):
-            return columns_of(self._look())
+            return columns_of(self._view_now())
 
     def run(
         self,
@@ -131,13 +131,13 @@ class Corpus:
         """What a run would do, and why."""
         with as_python(self._told):
             mill = self._open()
-            run = opening.look_with_inputs(mill, previews=True)
+            run = opening.dry_run_with_inputs(mill, previews=True)
             return Plan(mill, make_plan(mill, run), input_changes(run, mill.newest_whole()))
 
     def funnel(self) -> "Funnel":
         """What came in, what each step took, what is left."""
         with as_python(self._told):
-            return Funnel(self._look())
+            return Funnel(self._view_now())
 
     def documents(
         self,
@@ -157,13 +157,13 @@ class Corpus:
                 "columns, sources and reasons are lists of names, so nothing was read. Write columns=['text']."
             )
         with as_python(self._told):
-            seen = self._look()
-            opening.check_finished(seen)
-            return Documents(Columns(seen, columns, kept, sources, reasons))
+            view = self._view_now()
+            opening.check_finished(view)
+            return Documents(Columns(view, columns, kept, sources, reasons))
 
     def sql(self, query: str) -> pa.Table:
         """The answer to a query in DuckDB's SQL (extra `sql`)."""
-        with as_python(self._told), closing(Session(self._look())) as session:
+        with as_python(self._told), closing(Session(self._view_now())) as session:
             schema, batches = session.ask(query)
             return pa.Table.from_batches(batches, schema)
 
@@ -181,10 +181,10 @@ class Corpus:
         bytes that it was read from, and compared. None is meant by what nobody has: then it is empty.
         """
         with as_python(self._told):
-            seen = self._look()
+            view = self._view_now()
             notes: list[str] = []
-            found = [one.about for one in lives_of(seen, what, text, sample, token, prove, notes.append)]
-            return Lives(seen, found, notes)
+            found = [one.about for one in lives_of(view, what, text, sample, token, prove, notes.append)]
+            return Lives(view, found, notes)
 
     def export(
         self,
@@ -196,15 +196,15 @@ class Corpus:
     ) -> Exported:
         """Write the kept documents as a dataset that others can load."""
         with as_python(self._told):
-            return export(self._look(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
+            return export(self._view_now(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
 
     def page(self, name: str) -> str:
         """A report page as HTML: `funnel`, or one that an installed package adds (docs/plugins.md)."""
         with as_python(self._told):
             return make_page(name, self)
 
-    def _look(self) -> Seen:
-        return self._seen if self._seen is not None else opening.look(self._open())
+    def _view_now(self) -> CorpusView:
+        return self._view if self._view is not None else opening.dry_run(self._open())
 
     def _open(
         self,
@@ -214,22 +214,22 @@ class Corpus:
         profile: str | None = None,
     ) -> Mill:
         """The recipe; UserError where a run was opened in its place."""
-        store, sample = self._options if self._seen is None else (None, None)
+        store, sample = self._options if self._view is None else (None, None)
         return opening.open_mill(self._told, store, until, executor, address, profile, sample)
 
     def __repr__(self) -> str:
         return f"<Corpus {self._told}>"
 
     def _repr_html_(self) -> str:
-        seen = self._look()
-        found = funnels(seen)
+        view = self._view_now()
+        found = funnels(view)
         kept = sum(funnel["kept"]["rows"] for funnel in found.values())
         text = sum(funnel["kept"]["text_bytes"] for funnel in found.values())
-        told = describe(seen) if seen.record is not None else f"{seen.told}: recipe {seen.name}, in {seen.store.uri}"
-        open_steps = seen.unfinished()
-        what = f"{counted(kept, 'document')} kept, {size(text)} of text, of {counted(len(seen.chains), 'source')}"
+        told = describe(view) if view.record is not None else f"{view.label}: recipe {view.name}, in {view.store.uri}"
+        open_steps = view.unfinished()
+        what = f"{counted(kept, 'document')} kept, {size(text)} of text, of {counted(len(view.chains), 'source')}"
         left = (
-            f"{counted(len(open_steps), 'step')} not run as the recipe is now. {seen.to_finish}" if open_steps else ""
+            f"{counted(len(open_steps), 'step')} not run as the recipe is now. {view.to_finish}" if open_steps else ""
         )
         lines = (told, what if found else "", left)
         return "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
@@ -240,7 +240,7 @@ class Lives(Table):
     with all its facts, is in `lives`.
     """
 
-    def __init__(self, seen: Seen, lives: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
+    def __init__(self, view: CorpusView, lives: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
         self.lives = list(lives)
         rows = [
             {
@@ -255,7 +255,7 @@ class Lives(Table):
             for step in life["steps"]
         ]
         super().__init__(rows, list(notes))
-        self.title = seen.told
+        self.title = view.label
 
 
 class Plan(Table):
@@ -283,15 +283,15 @@ class Funnel(Table):
     of text, and bytes as they were read of what had no text.
     """
 
-    def __init__(self, seen: Seen) -> None:
-        self.sources = funnels(seen)
+    def __init__(self, view: CorpusView) -> None:
+        self.sources = funnels(view)
         """The same as nested dictionaries, by source."""
         if not self.sources:
             raise UserError(
-                f"Nothing of {seen.told} has come to its end as it is now, so there is nothing to count. "
-                f"{seen.to_finish}{last_finished(seen, 'funnel')}"
+                f"Nothing of {view.label} has come to its end as it is now, so there is nothing to count. "
+                f"{view.to_finish}{last_finished(view, 'funnel')}"
             )
-        waiting = seen.unfinished()
+        waiting = view.unfinished()
         notes = [f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."]
         super().__init__(list(funnel_lines(self.sources)), notes if waiting else [])
-        self.title = seen.told
+        self.title = view.label

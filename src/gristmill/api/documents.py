@@ -20,7 +20,7 @@ class Documents:
         self.schema: pa.Schema = columns.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        with as_python(self._columns.seen.told):
+        with as_python(self._columns.view.label):
             yield from self._columns.batches()
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -55,10 +55,10 @@ class Documents:
 
     def _rows_of(self, parts: list[int]) -> Iterator[dict[str, Any]]:
         for number in parts:
-            with as_python(self._columns.seen.told):
+            with as_python(self._columns.view.label):
                 for batch in self._columns.read(self._columns.parts[number]):
                     yield from batch.to_pylist()
 
     def __repr__(self) -> str:
         which = {True: "kept documents", False: "dropped documents", None: "all documents"}[self._columns.kept]
-        return f"<{which} of {self._columns.seen.told}: {', '.join(self.schema.names)}>"
+        return f"<{which} of {self._columns.view.label}: {', '.join(self.schema.names)}>"

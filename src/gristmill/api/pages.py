@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 from typing import Protocol
 
 from gristmill.api.tables import Table
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.installed import PAGES, installed, load
 from gristmill.query.opening import check_finished
@@ -21,7 +21,7 @@ class OpenCorpus(Protocol):
     name: str
 
     def funnel(self) -> Table: ...
-    def _look(self) -> Seen: ...
+    def _view_now(self) -> CorpusView: ...
 
 
 BUILT_IN = {"funnel": "gristmill.api.pages:funnel"}
@@ -34,7 +34,7 @@ def make_page(name: str, corpus: OpenCorpus) -> str:
         known = list({**BUILT_IN, **installed(PAGES)})
         raise UserError(f"{name} is not a report page, so nothing was written. {suggest(name, known, 'Pages')}")
     function = load(point, f"The page {name}")
-    check_finished(corpus._look())
+    check_finished(corpus._view_now())
     text = function(corpus)
     if not isinstance(text, str):
         raise UserError(

@@ -99,7 +99,7 @@ class Mill:
             recipe=self.recipe.name,
         )
 
-    def look(
+    def dry_run(
         self,
         listener: Listener | None = None,
         keep: Callable[[Task, Result], bool] | None = None,
@@ -160,7 +160,7 @@ class Mill:
                     run.shards = publish(run)
                 except CorruptPart as corrupt:
                     self._take_away(corrupt, earlier)
-                    earlier.executed.update(*(made.executed for made in run.made.values()))
+                    earlier.executed.update(*(made.executed for made in run.states.values()))
                     continue
                 except BaseException as stop:
                     with suppress(UserError):  # a store that is away, or full, must not hide why the run stops
@@ -192,7 +192,7 @@ class Mill:
         dry = Run(self.graph, self.store, inline, self.contents, Silent(), dry=True)
         wait_for(dry.go(), inline)
         for node, lacks in unmet:
-            if dry.made[node.id].missing or dry.made[node.id].waiting:
+            if dry.states[node.id].missing or dry.states[node.id].waiting:
                 executor.close()
                 raise UserError(
                     f"{node.where or node.id}: a task of {node.name} needs {lacks}, so nothing was run. Run on a "
@@ -306,17 +306,17 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
         f"{source}/{INGEST}: {message}"
         for source in run.chains  # in the order of the recipe, not in that of their arrival
         if source in run.inputs
-        for message in run.inputs[source].warnings(run.made[f"{source}/{INGEST}"].metrics)
+        for message in run.inputs[source].warnings(run.states[f"{source}/{INGEST}"].metrics)
     ]
     found += [*(run.previews.formats if run.previews else ()), *read_twice(run.inputs)]
     for node in run.graph.nodes.values():
         warn = stage_of(node.module).warnings
-        metrics = run.made[node.id].metrics
+        metrics = run.states[node.id].metrics
         if warn is not None and metrics:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             told = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{told}: {message}" for message in warn(metrics, node.config)]
-    return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.told}", told) for told in found]
+    return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.label}", told) for told in found]
 
 
 def wait_for(work: Any, executor: Executor) -> None:

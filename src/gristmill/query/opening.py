@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see, see_record
 from gristmill.engine.publish.unchanged import unchanged_run
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import NoInput, UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
@@ -74,7 +74,7 @@ def open_mill(
     return Mill(load(recipe, store=store, sample=sample, profile=profile), until, executor, address)
 
 
-def open_unchanged(recipe: str, store: str | None = None) -> Seen | None:
+def open_unchanged(recipe: str, store: str | None = None) -> CorpusView | None:
     """What the last run of a recipe made, if nothing that it depends on has changed since; else None."""
     try:
         with open(recipe, encoding="utf-8", newline="") as file:
@@ -91,13 +91,15 @@ def open_unchanged(recipe: str, store: str | None = None) -> Seen | None:
     if (record := unchanged_run(where, plain[0][1], path, text)) is None:
         return None
     with suppress(UserError):
-        seen = see_record(where, recipe, record)
-        if all(len(seen.made[one].tasks) == told["executed"] + told["cached"] for one, told in record["nodes"].items()):
-            return seen
+        view = see_record(where, recipe, record)
+        if all(
+            len(view.states[one].tasks) == told["executed"] + told["cached"] for one, told in record["nodes"].items()
+        ):
+            return view
     return None
 
 
-def open_run(name: str, store: str | None = None, sample: str | None = None) -> Seen:
+def open_run(name: str, store: str | None = None, sample: str | None = None) -> CorpusView:
     """What the run made that STORE@NAME names."""
     where = open_store(name, store, sample)
     assert where is not None
@@ -113,10 +115,10 @@ def refuse_folder(name: str, store: str | None = None, sample: str | None = None
         )
 
 
-def look_with_inputs(mill: "Mill", instead: str | None = None, previews: bool = False) -> "Run":
+def dry_run_with_inputs(mill: "Mill", instead: str | None = None, previews: bool = False) -> "Run":
     """What there is of a recipe as it is now; where its inputs are gone, what can be done with its last run ({0})."""
     try:
-        return mill.look(previews=previews)
+        return mill.dry_run(previews=previews)
     except NoInput as gone:
         if gone.is_slip or next(finished_runs(mill.store, mill.recipe.name), None) is None:
             raise
@@ -125,24 +127,24 @@ def look_with_inputs(mill: "Mill", instead: str | None = None, previews: bool = 
         raise UserError(f"{gone} {others if instead is None else instead.format(last)}") from None
 
 
-def look(mill: "Mill") -> "Run":
+def dry_run(mill: "Mill") -> "Run":
     """The same for whoever can look at the last run in place of the recipe."""
-    return look_with_inputs(
+    return dry_run_with_inputs(
         mill, f"To look at its last run without its inputs, write {{0}} in place of {mill.recipe.path}."
     )
 
 
-def check_finished(seen: Seen, command: str = "") -> None:
+def check_finished(view: CorpusView, command: str = "") -> None:
     """Refuse a corpus of which some document is not judged by all steps; `command` looks at one that is."""
     from gristmill.query.documents.documents import unfinished
 
-    last = [node_id for node_id in seen.unfinished() if seen.nodes[node_id].name == CORPUS]
-    open_steps, has_some = unfinished(seen, None) or last, any(seen.documents.values())
+    last = [node_id for node_id in view.unfinished() if view.nodes[node_id].name == CORPUS]
+    open_steps, has_some = unfinished(view, None) or last, any(view.documents.values())
     if open_steps or not has_some:
         waits = f" ({listed(open_steps, MOST_NAMED)})" if open_steps and has_some else ""
         raise UserError(
-            f"{seen.told} has not run to its end as it is now{waits}, so nobody knows what belongs to the corpus. "
-            f"{seen.to_finish}{last_finished(seen, command)}"
+            f"{view.label} has not run to its end as it is now{waits}, so nobody knows what belongs to the corpus. "
+            f"{view.to_finish}{last_finished(view, command)}"
         )
 
 

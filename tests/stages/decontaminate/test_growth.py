@@ -34,7 +34,7 @@ def corpus(project):
 
 def answers(run):
     """The layer of the step, whatever ran to make it."""
-    layers = run.made["all/decontaminate"].layers
+    layers = run.states["all/decontaminate"].layers
     return [
         row for _, (part, _) in sorted(layers.items()) for row in PartReader(run.store, part).read(COLUMNS).to_pylist()
     ]
@@ -57,7 +57,7 @@ def test_a_suite_that_grew_is_looked_for_by_what_is_new(corpus):
     pin_suite(str(corpus.folder / "evals"))
     grown = corpus.run()
     assert scans(corpus, grown) == {"eval_scan": 0, "eval_scan_new": parts}
-    assert grown.made["all/eval_index_new"].metrics["items"] == 10
+    assert grown.states["all/eval_index_new"].metrics["items"] == 10
     found = answers(grown)
     assert {one["item"] for row in found for one in row["evidence"] or ()} - {one["id"] for one in ITEMS[:20]}
     (corpus.folder / "evals" / "suite.lock").unlink()
@@ -141,14 +141,14 @@ def test_a_run_that_would_protect_less_does_not_begin(corpus, config, items, tol
     with pytest.raises(UserError) as error:
         corpus.run()
     assert told in str(error.value)
-    assert not (corpus.store / "runs").exists() or "notes/ingest" not in corpus.executed(corpus.look())
+    assert not (corpus.store / "runs").exists() or "notes/ingest" not in corpus.executed(corpus.dry_run())
 
 
 def test_workers_and_parts_change_no_byte(corpus):
     """Two workers write the parts that one process does; other parts have the same verdicts."""
     inline = corpus.parts(corpus.run())
     assert corpus.parts(corpus.run(workers=2, store=str(corpus.folder / "other"))) == inline
-    expected = sorted(map(str, answers(corpus.look())))
+    expected = sorted(map(str, answers(corpus.dry_run())))
     corpus.write_recipe(STEP)
     text = corpus.recipe.read_text()
     corpus.recipe.write_text(text.replace("part_bytes: 4KB", "part_bytes: 64KB"))

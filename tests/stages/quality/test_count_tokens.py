@@ -29,7 +29,7 @@ def test_a_recipe_cuts_by_tokens(project):
         "  - signals\n  - count_tokens: {tokenizer: tokenizer.json}\n"
         "  - keep_quality: {score: signals.words, keep_best: 0.5, by: tokens}"
     )
-    funnel = project.run().made["notes/corpus"].metrics["funnel"]
+    funnel = project.run().states["notes/corpus"].metrics["funnel"]
     # Long ones score high here: half of the tokens are in fewer than half of the documents.
     assert (
         0

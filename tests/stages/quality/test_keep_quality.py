@@ -248,11 +248,11 @@ def test_whatif_answers_of_stored_ranks_and_refuses_what_would_rank_anew(project
     project.write_recipe(STEPS.format(cutoff="keep_best: 0.5"))
     run = project.run()
     mill = project.mill()
-    (answer,) = ask(mill, mill.look(), ["keep_quality.keep_best=0.25"])
+    (answer,) = ask(mill, mill.dry_run(), ["keep_quality.keep_best=0.25"])
     assert (answer.come.documents, answer.go.documents) == (0, answer.corpus - round(answer.corpus / 2))
-    assert answer.corpus == run.made["notes/corpus"].metrics["funnel"]["kept"]["rows"]
+    assert answer.corpus == run.states["notes/corpus"].metrics["funnel"]["kept"]["rows"]
     with pytest.raises(UserError, match="quality_ranks, which runs before all/keep_quality, would have to run again"):
-        ask(mill, mill.look(), ["keep_quality.per=[source]"])
+        ask(mill, mill.dry_run(), ["keep_quality.per=[source]"])
 
 
 def test_by_tokens_needs_the_step_that_counts_them(project):

@@ -24,7 +24,7 @@ def flagged(project):
 
 
 def found(run) -> dict[str, int]:
-    return run.made["all/safety"].metrics["dropped"]
+    return run.states["all/safety"].metrics["dropped"]
 
 
 def test_another_threshold_measures_nothing_again(flagged):

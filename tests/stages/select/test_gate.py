@@ -402,7 +402,7 @@ def test_a_recipe_with_a_gate_drops_what_the_lists_name(gated, list_file):
     found = [(row.fields["url"], row.reason, row.columns["category"]) for row in rows(run, "gate", True, None)]
     assert ("https://www.b.example/1", "blocked_domain", "block_domains/spam") in found
     assert len(found) == 1
-    assert run.made["all/gate"].metrics["decided"] == {"block_domains/spam": 1}
+    assert run.states["all/gate"].metrics["decided"] == {"block_domains/spam": 1}
     (told,) = find_warnings(run)
     assert told.startswith("notes/ingest: 1 of 5 records could not be read (invalid_json 1).")
 
@@ -442,4 +442,4 @@ def test_a_changed_list_runs_the_gate_again_and_a_moved_one_does_not(gated, list
     assert "all/gate" not in project.executed(project.run())
     list_file("c.example\n", "two.txt")
     run = project.run()
-    assert run.made["all/gate"].metrics["dropped"] == {"blocked_domain": 2}
+    assert run.states["all/gate"].metrics["dropped"] == {"blocked_domain": 2}

@@ -41,7 +41,7 @@ def test_counts_of_rules_fit_the_verdicts(judged):
     """Removed first adds up to what the step dropped; alone is part of first, first is part of all."""
     _, run = judged
     counts = list(_counts(run, None))
-    dropped = run.made["all/heuristics"].metrics["dropped"]
+    dropped = run.states["all/heuristics"].metrics["dropped"]
     assert {entry["rule"]: entry["first"] for entry in counts if entry["first"]} == dropped
     assert all(entry["alone"] <= entry["first"] <= entry["all"] for entry in counts)
     assert {entry["rule"] for entry in counts} >= {"too_few_words", "too_long"}
@@ -57,7 +57,7 @@ def test_whatif_equals_running_it(judged, edit):
     (answer,) = ask(project.mill(), before, ["heuristics.gopher_quality.min_words=3"])
     edit(project.recipe, "min_words: 5", "min_words: 3")
     after = project.run()
-    kept = [run.made["notes/corpus"].metrics["funnel"]["kept"]["rows"] for run in (before, after)]
+    kept = [run.states["notes/corpus"].metrics["funnel"]["kept"]["rows"] for run in (before, after)]
     assert answer.corpus == kept[0]
     assert kept[0] + answer.come.documents - answer.go.documents == kept[1]
     assert answer.come.documents > 0

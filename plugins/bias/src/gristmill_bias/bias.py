@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.query.documents.columns import columns_of, origin_of
@@ -111,57 +111,57 @@ class _Route:
         return list(dict.fromkeys([INGEST, *more]))
 
 
-def ask(seen: Seen, question: Question, track: Track = iter) -> Answer:
+def ask(view: CorpusView, question: Question, track: Track = iter) -> Answer:
     """The corpus has run to its end (`opening.check_finished`)."""
-    names = _score_names(seen, question)
-    routes = {source: _route(seen, source, question.step, names) for source in _sources(seen, question.step)}
-    counts = _Counts(seen, question, routes, names)
-    for document in track([document for source in routes for document in seen.documents.get(source, ())]):
+    names = _score_names(view, question)
+    routes = {source: _route(view, source, question.step, names) for source in _sources(view, question.step)}
+    counts = _Counts(view, question, routes, names)
+    for document in track([document for source in routes for document in view.documents.get(source, ())]):
         counts.add(document)
     whole = next(iter(counts.whole.groups()), None)
-    _check_both_sides(seen, question.step, whole)
+    _check_both_sides(view, question.step, whole)
     assert whole is not None
     texts = counts.read_texts(track)
     groups, notes = counts.groups()
     return Answer(question.step, tuple(routes), whole, groups, texts, counts.shown, names, notes)
 
 
-def _sources(seen: Seen, step: str) -> list[str]:
+def _sources(view: CorpusView, step: str) -> list[str]:
     """That pass the step; an unknown one is refused with those that removed something."""
-    dropping = list(dict.fromkeys(one for funnel in funnels(seen).values() for one in funnel["first"] if one != INGEST))
-    plain = dict.fromkeys(seen.nodes[one].name for one in dropping)
-    judges = [node for node in seen.nodes.values() if step in (node.id, node.name) and node.has_layers]
+    dropping = list(dict.fromkeys(one for funnel in funnels(view).values() for one in funnel["first"] if one != INGEST))
+    plain = dict.fromkeys(view.nodes[one].name for one in dropping)
+    judges = [node for node in view.nodes.values() if step in (node.id, node.name) and node.has_layers]
     judges = [node for node in judges if node.name not in (INGEST, CORPUS)]
     if not judges:
         raise UserError(
-            f"{option('step', step)}: {seen.told} has no such step, so there is nothing to compare. "
+            f"{option('step', step)}: {view.label} has no such step, so there is nothing to compare. "
             f"{suggest(step, [*plain, *dropping], 'Steps that removed documents')}"
         )
     if not {node.id for node in judges} & {*dropping}:
         raise UserError(
-            f"{option('step', step)} removed no document of {seen.told}, so there are no two sides to compare. "
+            f"{option('step', step)} removed no document of {view.label}, so there are no two sides to compare. "
             f"Steps that removed documents: {', '.join(plain) or 'none'}."
         )
     ids = {node.id for node in judges}
-    return [source for source, chain in seen.chains.items() if ids & {*chain} and seen.documents.get(source)]
+    return [source for source, chain in view.chains.items() if ids & {*chain} and view.documents.get(source)]
 
 
-def _check_both_sides(seen: Seen, step: str, whole: Group | None) -> None:
+def _check_both_sides(view: CorpusView, step: str, whole: Group | None) -> None:
     if whole is None or not whole.documents.kept:
         came = counted(0 if whole is None else whole.documents.all, "document")
         raise UserError(
-            f"{option('step', step)} kept none of the {came} of {seen.told} that came to it, so there are no two sides "
-            f"to compare. Loosen it, and run again; {hint('funnel')} shows what each step took."
+            f"{option('step', step)} kept none of the {came} of {view.label} that came to it, so there are not two "
+            f"sides to compare. Loosen it, and run again; {hint('funnel')} shows what each step took."
         )
 
 
-def _route(seen: Seen, source: str, step: str, scores: Sequence[str]) -> _Route:
-    chain = [seen.nodes[one] for one in seen.chains[source] if seen.nodes[one].has_layers]
+def _route(view: CorpusView, source: str, step: str, scores: Sequence[str]) -> _Route:
+    chain = [view.nodes[one] for one in view.chains[source] if view.nodes[one].has_layers]
     judges = [node.id for node in chain if step in (node.id, node.name)]
     first = [node.id for node in chain].index(judges[0])
     text = [node.id for node in chain[:first] if "text" in node.columns]
     label = [node.id for node in chain if node.name == LANGUAGE and "label" in node.columns]
-    origins = {name: origin_of(seen, source, name, None).layers for name in scores}
+    origins = {name: origin_of(view, source, name, None).layers for name in scores}
     return _Route(
         tuple(judges),
         tuple(node.id for node in chain[first:]),
@@ -171,25 +171,27 @@ def _route(seen: Seen, source: str, step: str, scores: Sequence[str]) -> _Route:
     )
 
 
-def _score_names(seen: Seen, question: Question) -> tuple[str, ...]:
+def _score_names(view: CorpusView, question: Question) -> tuple[str, ...]:
     """The first is what the edge is by."""
     if question.score is not None:
-        known = columns_of(seen)
+        known = columns_of(view)
         if question.score not in known:
             raise UserError(
-                f"{option('score', question.score)}: {seen.told} has no such column, so no document is at an edge of "
+                f"{option('score', question.score)}: {view.label} has no such column, so no document is at an edge of "
                 f"it. {suggest(question.score, [name for name in known if '.' in name], 'Columns of its steps')}"
             )
         return (question.score,)
-    own = {name for node in seen.nodes.values() if question.step in (node.id, node.name) for name in node.columns}
+    own = {name for node in view.nodes.values() if question.step in (node.id, node.name) for name in node.columns}
     return tuple(f"{question.step}.{name}" for name in ("rank", "score") if name in own)
 
 
 class _Counts:
     """The tallies of a question, and the places of the texts that are still to be read."""
 
-    def __init__(self, seen: Seen, question: Question, routes: Mapping[str, _Route], scores: tuple[str, ...]) -> None:
-        self._seen, self._question, self._routes, self._scores = seen, question, routes, scores
+    def __init__(
+        self, view: CorpusView, question: Question, routes: Mapping[str, _Route], scores: tuple[str, ...]
+    ) -> None:
+        self._view, self._question, self._routes, self._scores = view, question, routes, scores
         self.whole = Tally("all")
         asked = ALL if question.by is None else question.by
         self._tallies: dict[str, Tally] = {by: Lengths(by) if by == "length" else Tally(by) for by in asked}
@@ -207,8 +209,8 @@ class _Counts:
 
     def add(self, document: Document) -> None:
         """The verdicts of a part."""
-        route, seen = self._routes[document.source], self._seen
-        marks, number = withheld.Withheld(seen, document), len(self._documents)
+        route, view = self._routes[document.source], self._view
+        marks, number = withheld.Withheld(view, document), len(self._documents)
         self._documents.append(document)
         first = 0
         for group, batch in enumerate(self._batches(document, route)):
@@ -241,12 +243,12 @@ class _Counts:
         if route.language is not None:
             columns.append((route.language, "label", LANGUAGE))
         columns += [(layer, column, name) for name, (layer, column) in route.scores.items()][:1]
-        readers = open_parts(self._seen.store, self._parts(document, [*layers, last]))
+        readers = open_parts(self._view.store, self._parts(document, [*layers, last]))
         yield from join(readers, [([*layers, last].index(layer), column, name) for layer, column, name in columns])
 
     def _parts(self, document: Document, layers: Sequence[str]) -> list[Any]:
         at = (document.source, document.order)
-        return [document.part if one == INGEST else self._seen.made[one].layers[at][0] for one in layers]
+        return [document.part if one == INGEST else self._view.states[one].layers[at][0] for one in layers]
 
     def _count(self, document: Document, batch: pa.RecordBatch, rows: Rows) -> None:
         self.whole.add("all", rows)
@@ -254,7 +256,7 @@ class _Counts:
             if by == "source":
                 tally.add(document.source, rows)
             elif by == "domain":
-                tally.add(self._seen.domains.get(document.source), rows)
+                tally.add(self._view.domains.get(document.source), rows)
             elif isinstance(tally, Lengths):
                 tally.add_sizes(rows)
             elif by in (LANGUAGE, "snapshot"):
@@ -305,7 +307,7 @@ class _Counts:
         """Row groups of a part: the first row, how many, and a function that reads some, counted from the first."""
         route, last = self._routes[document.source], f"{document.source}/{CORPUS}"
         layers = [*route.layers(), last]
-        readers = dict(zip(layers, open_parts(self._seen.store, self._parts(document, layers)), strict=True))
+        readers = dict(zip(layers, open_parts(self._view.store, self._parts(document, layers)), strict=True))
         columns = [(INGEST, name, name) for name in ("doc_id", "url", "locator")] + [(last, "drop", "drop")]
         columns += [(layer, column, name) for name, (layer, column) in route.scores.items()]
         columns += [] if route.language is None else [(route.language, "label", LANGUAGE)]

@@ -11,7 +11,7 @@ from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen,
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
-from gristmill.engine.schedule.seen import Document
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.errors import UserError
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import listed, suggest
@@ -60,19 +60,19 @@ def command(
     as independent. Groups of which all but nothing is left are told.
     """
     asked = Question(step, _kinds(by), score, edge, None if terms is None else TermGroups(terms, min_terms), texts)
-    seen = open_seen(recipe, store)
-    check_finished(seen, f"bias --step {step}")
+    view = open_seen(recipe, store)
+    check_finished(view, f"bias --step {step}")
     with Bars(quiet=json) as bars:
 
         def track(parts: Sequence[Document]) -> Iterator[Document]:
             yield from bars.track("parts", parts, len(parts))
 
-        answer = ask(seen, asked, track)
+        answer = ask(view, asked, track)
     notes = [_looked_at(answer), *_few_hosts(answer), *answer.notes]
     loud = [_loud(group, measure, answer.whole) for group, measure in answer.under_half]
     groups = [_plain(group, answer.whole) for group in answer.groups]
     if html is not None:
-        told = f"{step} ({seen.told})"
+        told = f"{step} ({view.label})"
         _write(
             html, page(told, _plain(answer.whole, answer.whole), groups, list(map(asdict, answer.edge)), loud, notes)
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from gristmill.counted import counted, size
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.publish.run_record import last_finished
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.kernels.html.block_names import (
     ANCESTRY,
@@ -231,40 +231,40 @@ def page_of_archive(location: str, record_id: str | None, url: str | None, numbe
     )
 
 
-def page_of_corpus(seen: Seen, url: str | None, doc_id: str | None) -> Page:
+def page_of_corpus(view: CorpusView, url: str | None, doc_id: str | None) -> Page:
     """The first document with this in its address, or whose id begins so, as the step of its source extracts it."""
-    if not any(seen.documents.values()):
+    if not any(view.documents.values()):
         raise UserError(
-            f"Nothing of {seen.told} has been read as it is now, so there is no page to show. {seen.to_finish}"
-            f"{last_finished(seen, 'extractor show')}"
+            f"Nothing of {view.label} has been read as it is now, so there is no page to show. {view.to_finish}"
+            f"{last_finished(view, 'extractor show')}"
         )
     asked = f"--url {url}" if url is not None else f"--id {doc_id}"
-    found = rows(seen, INGEST, None, None, records=False, url=url, doc_id=doc_id)
+    found = rows(view, INGEST, None, None, records=False, url=url, doc_id=doc_id)
     documents = (row for row in found if row.text is not None or row.withheld is not None)
     row = next(documents, None)
     if row is None:
         raise UserError(
-            f"{asked}: {seen.told} has no such document with anything to extract, so there is nothing to show. "
+            f"{asked}: {view.label} has no such document with anything to extract, so there is nothing to show. "
             "gristmill inspect shows what there is."
         )
     if row.withheld is not None:
         raise UserError(f"{asked}: {told(row.withheld)}, so it is not shown. Ask for another document.")
     fields = row.fields
-    (place, *_) = find(seen, doc_id=fields["doc_id"].hex())
-    html = _markup(seen, place.document.part, place.row)
+    (place, *_) = find(view, doc_id=fields["doc_id"].hex())
+    html = _markup(view, place.document.part, place.row)
     if html is None:
         raise UserError(
             f"{asked}: the document {fields['doc_id'].hex()} of {fields['source']} was read as plain text, so it has "
             "no blocks to show. Ask for a page."
         )
-    config, notes = _config_of(seen, fields["source"])
+    config, notes = _config_of(view, fields["source"])
     if next(documents, None) is not None:
         notes = (*notes, f"{asked} is true of more than one document; this is the first")
     return Page(f"{fields['source']}: {fields['locator']}", fields["url"], html, config, notes)
 
 
-def _markup(seen: Seen, part: Part, row: int) -> str | None:
-    (reader,) = open_parts(seen.store, [part])
+def _markup(view: CorpusView, part: Part, row: int) -> str | None:
+    (reader,) = open_parts(view.store, [part])
     for group, rows_in_group in enumerate(reader.groups):
         if row < rows_in_group:
             html: str | None = reader.read_group(group, ["html"])["html"][row].as_py()
@@ -273,13 +273,13 @@ def _markup(seen: Seen, part: Part, row: int) -> str | None:
     return None
 
 
-def _config_of(seen: Seen, source: str) -> tuple[extract.Config, tuple[str, ...]]:
+def _config_of(view: CorpusView, source: str) -> tuple[extract.Config, tuple[str, ...]]:
     """The settings of the step on the way of a source, and what is to be said of them."""
-    steps = [seen.nodes[node_id] for node_id in seen.chains[source] if seen.nodes[node_id].name == STEP]
+    steps = [view.nodes[node_id] for node_id in view.chains[source] if view.nodes[node_id].name == STEP]
     if not steps:
         return extract.Config(), (f"{source} has no step {STEP}; this is what it would do without settings",)
     step = steps[0]
-    config = step.config if isinstance(step, Node) else recorded_config(seen, step, extract.STAGE)
+    config = step.config if isinstance(step, Node) else recorded_config(view, step, extract.STAGE)
     if not isinstance(config, extract.Config):
         raise UserError(f"The settings of {step.id} are not kept with the run, so nothing is shown. Give the recipe.")
     if config.tool == "gristmill":

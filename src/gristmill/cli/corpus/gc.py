@@ -45,7 +45,7 @@ def command(
         refuse_no_store(where)
 
     def find() -> Garbage:
-        return find_garbage(where, None if mill is None else mill.look(), published or ())
+        return find_garbage(where, None if mill is None else mill.dry_run(), published or ())
 
     with nullcontext() if dry_run else alone(where, find):
         garbage = find()

@@ -10,7 +10,7 @@ from gristmill.cli.shared.options import Json, RecipePath, StoreUri, open_mill, 
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
 from gristmill.counted import counted
-from gristmill.engine.schedule.seen import Document
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import kept_batches, unfinished
 from gristmill.stages.dedup.near_candidates import Config
@@ -37,7 +37,7 @@ def command(
     if len({node.config.model_dump_json() for node in nodes}) > 1:
         names = ", ".join(node.id for node in nodes)
         raise UserError(f"{recipe}: {names} differ in their config, and an index has one. Give them the same fields.")
-    run = mill.look()
+    run = mill.dry_run()
     waiting = unfinished(run, None)
     if waiting:
         raise UserError(f"{listed_steps(waiting, run.chains)} did not run yet. {run.to_finish}")

@@ -54,7 +54,7 @@ def train_command(
         for warning in told:
             bars.note(f"WARNING: {warning}")
         node = mill.graph.nodes[f"{ROUTE}/{model}"]
-        made = run.made[node.id].model
+        made = run.states[node.id].model
         assert made is not None
         path = run.store.local_path(made)
         if out is not None:
@@ -110,7 +110,7 @@ def _is_model(node: Node) -> bool:
 
 
 def _about(node: Node, path: Path, run: Any) -> dict[str, Any]:
-    return {"report": read_report(path)} if _is_classifier(node) else {"metrics": run.made[node.id].metrics}
+    return {"report": read_report(path)} if _is_classifier(node) else {"metrics": run.states[node.id].metrics}
 
 
 def report_command(

@@ -18,7 +18,7 @@ from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
 from gristmill.engine.publish.folder import read_model
 from gristmill.engine.publish.run_record import describe, newest_run, see, see_record
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.query.lineage.lineage import versions_with
@@ -52,13 +52,13 @@ def check(
     request finds nothing.
     """
     asked = read_requests(str(requests))
-    seen = _finished(open_seen(recipe, store))
+    view = _finished(open_seen(recipe, store))
     texts = read_texts(asked, os.path.dirname(os.path.abspath(requests)))
-    found = would_go(seen, asked, texts, near, _note)
+    found = would_go(view, asked, texts, near, _note)
     answers, idle = found.answers, found.idle
     ids = [answer.place.doc_id.hex() for answer in answers]
-    versions = versions_with(seen.store, ids, _note)
-    places = _places(seen, ids)
+    versions = versions_with(view.store, ids, _note)
+    places = _places(view, ids)
     rows = [
         {
             "request": answer.request,
@@ -82,21 +82,21 @@ def check(
         raise typer.Exit(1)
 
 
-def _finished(seen: Seen) -> Seen:
+def _finished(view: CorpusView) -> CorpusView:
     """A corpus, or its last finished run where the recipe has changed since: new requests change it, too."""
-    last = newest_run(seen.store, seen.name) if seen.record is None and seen.unfinished() else None
+    last = newest_run(view.store, view.name) if view.record is None and view.unfinished() else None
     if last is None:
-        return seen
-    found = see_record(seen.store, f"{seen.store.uri}@{seen.name}", last)
+        return view
+    found = see_record(view.store, f"{view.store.uri}@{view.name}", last)
     _note(f"The recipe has changed since its last run, so this is about that run. {describe(found)}.")
     return found
 
 
-def _places(seen: Seen, ids: list[str]) -> dict[str, dict[str, Any]]:
+def _places(view: CorpusView, ids: list[str]) -> dict[str, dict[str, Any]]:
     """Where documents lie in the shards of a corpus that has some."""
-    if read_model(seen, MIX) is None:
+    if read_model(view, MIX) is None:
         return {}
-    opened = Published(seen)
+    opened = Published(view)
     return places_in(opened, ids, Order(opened.manifest))
 
 
@@ -171,8 +171,8 @@ def receipt(
     name = before or after.record.get("parent")
     if name is None:
         raise UserError(
-            f"{after.told} has no version before it on record, so there is nothing to compare with. Name one: --before "
-            "VERSION (gristmill versions lists them)."
+            f"{after.label} has no version before it on record, so there is nothing to compare with. Name one: "
+            "--before VERSION (gristmill versions lists them)."
         )
     content, sets = make_receipt(see(after.store, str(name)), after, _note)
     if content["before"]["version"] == content["after"]["version"]:
@@ -199,7 +199,7 @@ def receipt(
     )
 
 
-def _recorded(name: str, store: str | None) -> Seen:
+def _recorded(name: str, store: str | None) -> CorpusView:
     """The last finished run of a recipe, or the run that is named."""
     if open_store(name, store) is not None:
         return open_seen(name, store)
@@ -207,9 +207,9 @@ def _recorded(name: str, store: str | None) -> Seen:
     record = newest_run(mill.store, mill.recipe.name)  # not by its name, which somebody may have given to a version
     if record is None:
         raise UserError(f"{name} has no finished run in {mill.store.uri}, so there is no receipt. Run it.")
-    seen = see_record(mill.store, f"{mill.store.uri}@{record['version']}", record)
-    console(stderr=True).print(words((describe(seen), "dim")))
-    return seen
+    view = see_record(mill.store, f"{mill.store.uri}@{record['version']}", record)
+    console(stderr=True).print(words((describe(view), "dim")))
+    return view
 
 
 @app.command(epilog="Example: gristmill takedown verify receipts/2026-11")

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from gristmill import __version__
 from gristmill.engine.publish.run_record import end_of
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.processes import new_folder
@@ -60,7 +60,7 @@ def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, 
     return found
 
 
-def make_receipt(before: Seen, after: Seen, note: Callable[[str], None]) -> tuple[dict[str, Any], pa.Table]:
+def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], None]) -> tuple[dict[str, Any], pa.Table]:
     """What a receipt says, and the shingles of what was named; `note` receives what the search left out.
 
     Requests are put to the version before: its inputs may have been others, and so may ids be that come from places.
@@ -125,12 +125,12 @@ def make_receipt(before: Seen, after: Seen, note: Callable[[str], None]) -> tupl
     }, found.sets
 
 
-def _version(seen: Seen, opened: Published) -> dict[str, Any]:
-    assert seen.record is not None
+def _version(view: CorpusView, opened: Published) -> dict[str, Any]:
+    assert view.record is not None
     return {
-        "recipe": seen.name,
-        "version": seen.record["version"],
-        "run": end_of(seen.record),
+        "recipe": view.name,
+        "version": view.record["version"],
+        "run": end_of(view.record),
         "manifest": opened.manifest.hash,
         "shards": os.path.dirname(opened.manifest.location),
     }

@@ -39,23 +39,25 @@ def command(
             f"{option} runs tasks again, and for that the recipe, its inputs and the code of its steps are needed, "
             f"which {recipe} does not name. Nothing was checked. Give the recipe's file, or leave {option} out."
         )
-    seen = open_seen(recipe, store)
-    if not any(made.tasks for made in seen.made.values()) and not any(seen.store.list_files(f"runs/{seen.name}")):
+    view = open_seen(recipe, store)
+    if not any(made.tasks for made in view.states.values()) and not any(view.store.list_files(f"runs/{view.name}")):
         raise UserError(
-            f"Nothing of {seen.told} has been run with this store, so there is nothing to check. {seen.to_finish}"
+            f"Nothing of {view.label} has been run with this store, so there is nothing to check. {view.to_finish}"
         )
     with Bars(quiet=json) as bars:
 
         def check(share: float) -> Findings:
-            of_recipe = (seen.graph.modules, seen.graph.code) if isinstance(seen, Run) else ()
-            looked = open_mill(recipe, store).look(keep=lambda task, _: is_chosen(share, task.key)) if share else seen
-            return verify(looked, share, make_executor(seen.store, workers, *of_recipe), bars)
+            of_recipe = (view.graph.modules, view.graph.code) if isinstance(view, Run) else ()
+            looked = (
+                open_mill(recipe, store).dry_run(keep=lambda task, _: is_chosen(share, task.key)) if share else view
+            )
+            return verify(looked, share, make_executor(view.store, workers, *of_recipe), bars)
 
         before = check(0) if repair else None
-        if before is not None and before.has_damage and isinstance(seen, Run):
-            clear_away(seen, before)
+        if before is not None and before.has_damage and isinstance(view, Run):
+            clear_away(view, before)
             open_mill(recipe, store).run(workers, bars)
-            seen = open_seen(recipe, store)
+            view = open_seen(recipe, store)
         found = check(share) if share or before is None or before.has_damage else before
     if json:
         print_json(found.as_json() | ({} if before is None else {"before": before.as_json()}))

@@ -44,8 +44,8 @@ def open_place(name: str, store: str | None) -> Place:
     if where is not None:
         refuse_no_store(where)
         return Place(where, None, None)
-    if asked_sample() is None and (seen := open_unchanged(name, store)) is not None:
-        return Place(seen.store, seen.name, os.path.abspath(name))
+    if asked_sample() is None and (view := open_unchanged(name, store)) is not None:
+        return Place(view.store, view.name, os.path.abspath(name))
     from gristmill.recipe.load import load
 
     recipe = load(name, store=store, sample=asked_sample())

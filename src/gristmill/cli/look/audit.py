@@ -11,7 +11,7 @@ from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen,
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import Bars, console, table
 from gristmill.counted import counted
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.errors import UserError
 from gristmill.query.removal.audit import Audited, Example, audited_steps, counts, draw
 from gristmill.recipe.checks.mistakes import suggest
@@ -40,11 +40,11 @@ def command(
     """
     if only_counts and out is not None:
         raise UserError("--counts prints a table, and --out is for the sample. Leave one of them out.")
-    seen = open_seen(recipe, store)
-    steps = audited_steps(seen, step)
-    counted_rows = counts(steps, seen, kind)
+    view = open_seen(recipe, store)
+    steps = audited_steps(view, step)
+    counted_rows = counts(steps, view, kind)
     if only_counts:
-        _check_type(kind, bool(counted_rows), steps, seen)
+        _check_type(kind, bool(counted_rows), steps, view)
         if json:
             for row in counted_rows:
                 print_json(row)
@@ -58,11 +58,11 @@ def command(
         def track(parts: Sequence[Document]) -> Iterator[Document]:
             yield from bars.track("parts", parts, len(parts))
 
-        examples, hidden = draw(seen, steps, kind, number, track)
-    _check_type(kind, bool(counted_rows or examples), steps, seen)
+        examples, hidden = draw(view, steps, kind, number, track)
+    _check_type(kind, bool(counted_rows or examples), steps, view)
     notes = _notes(steps, hidden)
     if out is not None:
-        _write(out, page(seen.told, [asdict(one) for one in examples], counted_rows, notes))
+        _write(out, page(view.label, [asdict(one) for one in examples], counted_rows, notes))
     for example in examples:
         if json:
             print_json(asdict(example))
@@ -76,9 +76,9 @@ def command(
         console().print(words(f"{out}: {counted(len(examples), 'document')}."))
 
 
-def _check_type(kind: str | None, is_known: bool, steps: Sequence[Audited], seen: Seen) -> None:
+def _check_type(kind: str | None, is_known: bool, steps: Sequence[Audited], view: CorpusView) -> None:
     if kind is not None and not is_known:
-        known = dict.fromkeys(row["type"] for row in counts(steps, seen))
+        known = dict.fromkeys(row["type"] for row in counts(steps, view))
         raise UserError(f"--type {kind}: nothing of this type was found. {suggest(kind, known, 'Types')}")
 
 

@@ -11,7 +11,7 @@ from gristmill.cli.shared.options import print_json
 from gristmill.cli.shared.screen import passage, words
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted, percent
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.clusters import Cluster, cluster_steps, largest
 from gristmill.query.documents.documents import Row
@@ -27,14 +27,14 @@ MEMBERS = 2
 """Documents of a cluster that are shown beside the keeper: the least similar ones."""
 
 
-def show_clusters(seen: Seen, number: int, full: bool, json: bool) -> None:
+def show_clusters(view: CorpusView, number: int, full: bool, json: bool) -> None:
     """Every step that writes clusters, or a UserError where there is none."""
-    steps = cluster_steps(seen)
+    steps = cluster_steps(view)
     if not steps:
-        raise UserError(f"{seen.told} has no step that makes clusters. Add near_dedup or simhash_dedup.")
+        raise UserError(f"{view.label} has no step that makes clusters. Add near_dedup or simhash_dedup.")
     for node in steps:
-        metrics = seen.made[node.id].metrics
-        found = largest(seen, node, number, MEMBERS)
+        metrics = view.states[node.id].metrics
+        found = largest(view, node, number, MEMBERS)
         if json:
             for cluster in found:
                 print_json({"step": node.id, **_plain(cluster)})

@@ -17,7 +17,7 @@ from gristmill.counted import counted
 from gristmill.engine.publish.catalog import Version, find_version
 from gristmill.engine.publish.folder import read_model
 from gristmill.engine.publish.run_record import see_record
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import Row, row_at
 from gristmill.query.versions.diff import NO_LABEL, Documents, Side, compare_documents, compare_recipes
@@ -65,8 +65,8 @@ def command(
     shifts = [] if is_same else find_shifts(before, now)
     tokens = _tokens(before, now)
     came, went = (
-        [row_at(seen, document, row) for _, document, row in side.samples]
-        for seen, side in ((now, found.came), (before, found.went))
+        [row_at(view, document, row) for _, document, row in side.samples]
+        for view, side in ((now, found.came), (before, found.went))
     )
     if json:
         print_json(
@@ -88,7 +88,7 @@ def command(
         )
         return
     out = console()
-    out.print(words(f"{before.told} ({old.hash}) -> {now.told} ({new.hash})"))
+    out.print(words(f"{before.label} ({old.hash}) -> {now.label} ({new.hash})"))
     if is_same:
         out.print("They are the same version: all that they hold is the same, to the byte.")
         return
@@ -148,9 +148,9 @@ def _named(row: Row) -> dict[str, Any]:
     return {name: row.fields[name] for name in ("source", "locator", "url")}
 
 
-def _tokens(before: Seen, now: Seen) -> list[dict[str, Any]]:
+def _tokens(before: CorpusView, now: CorpusView) -> list[dict[str, Any]]:
     """Of every phase and group: tokens that there are, and that the phase draws, in both; None where there is none."""
-    manifests = [read_model(seen, MIX) for seen in (before, now)]
+    manifests = [read_model(view, MIX) for view in (before, now)]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for side, manifest in zip(("before", "now"), manifests, strict=True):
         counts = None if manifest is None else tally(manifest)
@@ -163,7 +163,7 @@ def _tokens(before: Seen, now: Seen) -> list[dict[str, Any]]:
     return [{"before": None, "now": None, **entry} for entry in found.values()]
 
 
-def _show_changes(out: Screen, changes: Mapping[str, Sequence[str]], before: Seen) -> None:
+def _show_changes(out: Screen, changes: Mapping[str, Sequence[str]], before: CorpusView) -> None:
     told: dict[str, list[str]] = {}
     for step, some in changes.items():
         told.setdefault("; ".join(some), []).append(step)

@@ -12,7 +12,7 @@ from gristmill.cli.shared.screen import print_paragraph, words
 from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.counted import counted, percent
 from gristmill.engine.publish.run_record import last_finished
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels, unread_files
 from gristmill.recipe.checks.mistakes import listed, suggest
@@ -37,43 +37,43 @@ def command(
     extraction, and add up. A document that is dropped before it has a text is counted as it was read, in a column
     apart; records that are no documents (requests, robots.txt) stand below the table.
     """
-    seen = open_seen(recipe, store, only_records=True)
+    view = open_seen(recipe, store, only_records=True)
     for name in source or ():
-        if name not in seen.chains:
-            raise UserError(f"--source {name} is not in {seen.told}. {suggest(name, seen.chains, 'Sources')}")
-    found = {name: one for name, one in funnels(seen).items() if not source or name in source}
-    waiting = seen.unfinished()
+        if name not in view.chains:
+            raise UserError(f"--source {name} is not in {view.label}. {suggest(name, view.chains, 'Sources')}")
+    found = {name: one for name, one in funnels(view).items() if not source or name in source}
+    waiting = view.unfinished()
     if not found:
         raise UserError(
-            f"Nothing of {seen.told} has come to its end as it is now, so there is nothing to count. "
-            f"{seen.to_finish}{last_finished(seen, 'funnel')}"
+            f"Nothing of {view.label} has come to its end as it is now, so there is nothing to count. "
+            f"{view.to_finish}{last_finished(view, 'funnel')}"
         )
     if waiting:
-        steps = listed_steps(waiting, seen.chains)
+        steps = listed_steps(waiting, view.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {seen.to_finish}{last_finished(seen, 'funnel')}"))
-    seen.chains = {name: chain for name, chain in seen.chains.items() if not source or name in source}
+        console(stderr=True).print(words(f"{told} {view.to_finish}{last_finished(view, 'funnel')}"))
+    view.chains = {name: chain for name, chain in view.chains.items() if not source or name in source}
     if json:
-        beside = {"languages": languages(seen), "unread_files": unread_files(seen)}
-        print_json({"recipe": seen.name, "funnel": found, **beside})
+        beside = {"languages": languages(view), "unread_files": unread_files(view)}
+        print_json({"recipe": view.name, "funnel": found, **beside})
     else:
-        show_funnel(seen, found)
+        show_funnel(view, found)
 
 
-def show_funnel(seen: Seen, found: Mapping[str, Any]) -> None:
+def show_funnel(view: CorpusView, found: Mapping[str, Any]) -> None:
     """The table of a corpus, and its languages where they were measured."""
     out = console()
     out.print(funnel_table(found))
-    show_unread_files(seen)
-    if spoken := languages(seen):
+    show_unread_files(view)
+    if spoken := languages(view):
         out.print()
-        out.print(words(languages_heading(seen)))
+        out.print(words(languages_heading(view)))
         out.print(language_table(spoken))
 
 
-def show_unread_files(seen: Seen) -> None:
+def show_unread_files(view: CorpusView) -> None:
     """A line for each source with files that were left out: the most frequent reasons, each with an example."""
-    for source, reasons in unread_files(seen).items():
+    for source, reasons in unread_files(view).items():
         by_files = sorted(reasons.items(), key=lambda item: (-item[1]["files"], item[0]))
         kinds = [f"{one['files']:,} {why} (such as {one['example']})" for why, one in by_files[:MOST_REASONS]]
         if rest := by_files[MOST_REASONS:]:

@@ -17,7 +17,7 @@ from gristmill.cli.shared.show import console, value_text
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import last_finished
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.expression import expression
 from gristmill.query.documents.documents import (
@@ -100,43 +100,43 @@ def command(
     if reason is not None and kept:
         raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
     begins, pattern = None if doc_id is None else id_prefix(doc_id, "--id"), _pattern(grep)
-    seen = open_seen(recipe, store)
-    step = find_step(seen, stage)
-    if evidence and not reaches_evidence(seen, step):
-        steps = ", ".join(node.id for node in evidence_steps(seen))
+    view = open_seen(recipe, store)
+    step = find_step(view, stage)
+    if evidence and not reaches_evidence(view, step):
+        steps = ", ".join(node.id for node in evidence_steps(view))
         raise UserError(f"--stage {stage} comes before {steps}, so there is no evidence yet. Leave --stage out.")
-    unknown = [name for name in source or () if name not in seen.chains]
+    unknown = [name for name in source or () if name not in view.chains]
     if unknown:
-        raise UserError(f"--source {unknown[0]} is not in {seen.told}. {suggest(unknown[0], seen.chains, 'Sources')}")
-    elsewhere = [name for name in source or () if not sources_with(seen, step, [name])]
+        raise UserError(f"--source {unknown[0]} is not in {view.label}. {suggest(unknown[0], view.chains, 'Sources')}")
+    elsewhere = [name for name in source or () if not sources_with(view, step, [name])]
     if elsewhere:
-        passes = listed(sources_with(seen, step), 10)
+        passes = listed(sources_with(view, step), 10)
         raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
-    if not any(made.tasks for made in seen.made.values()):
-        last = last_finished(seen, "inspect")
+    if not any(made.tasks for made in view.states.values()):
+        last = last_finished(view, "inspect")
         ran = "as it is now" if last else "with this store"
         raise UserError(
-            f"Nothing of {seen.told} has been run {ran}, so there is nothing to show. {seen.to_finish}{last}"
+            f"Nothing of {view.label} has been run {ran}, so there is nothing to show. {view.to_finish}{last}"
         )
-    open_steps = unfinished(seen, step)
-    if open_steps and not seen.documents:
+    open_steps = unfinished(view, step)
+    if open_steps and not view.documents:
         raise UserError(
             f"{listed(open_steps, 10)} did not run yet, so there is nothing to look at. "
-            f"{seen.to_finish}{last_finished(seen, 'inspect')}"
+            f"{view.to_finish}{last_finished(view, 'inspect')}"
         )
     if clusters:
-        show_clusters(seen, number, full, json)
+        show_clusters(view, number, full, json)
         if open_steps:
-            _say_open(open_steps, 0, seen)
+            _say_open(open_steps, 0, view)
         return
     if reason is not None and not open_steps:
-        _check_reason(seen, step, reason)
+        _check_reason(view, step, reason)
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
-    question = (seen, step, wanted, reason, source or ())
+    question = (view, step, wanted, reason, source or ())
     ask = partial(rows, *question, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
     found = itertools.islice(ask(records=shows_all), skip, skip + number)
-    out, suites = console(), Suites(seen)
+    out, suites = console(), Suites(view)
     count = 0
     for row in found:
         count += 1
@@ -151,16 +151,16 @@ def command(
         after = f" after the first {skip:,}" if skip else ""
         console(stderr=True).print(words(f"No such documents{after}.{others}"))
     if open_steps:
-        _say_open(open_steps, count_unjudged(seen, step, source or ()) if kept else 0, seen)
+        _say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
 
 
-def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
+def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:
     """A reason that nobody gives is a slip of the pen; a rule that took nothing is none, and is answered by nothing."""
-    by_step = {node_id: made.metrics.get("dropped", {}) for node_id, made in seen.made.items()}
-    by_step = {node_id: found for node_id, found in by_step.items() if seen.nodes[node_id].name != CORPUS}
+    by_step = {node_id: made.metrics.get("dropped", {}) for node_id, made in view.states.items()}
+    by_step = {node_id: found for node_id, found in by_step.items() if view.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
     if reason not in known:
-        reasons = reasons_of(seen)
+        reasons = reasons_of(view)
         near = None if reasons.has(reason) else reasons.meant(reason, known)
         if reasons.has(reason) or (reasons.unknown and near is None):
             return
@@ -168,14 +168,14 @@ def _check_reason(seen: Seen, stage: str | None, reason: str) -> None:
         here = f"Reasons here: {listed(known)}." if known else "No document was dropped at all."
         raise UserError(f"--reason {reason}: no step gives it, so no document has it. {question}{here}")
     steps = [node_id for node_id, found in by_step.items() if reason in found]
-    if stage not in (None, CORPUS) and not any(stage in (node_id, seen.nodes[node_id].name) for node_id in steps):
+    if stage not in (None, CORPUS) and not any(stage in (node_id, view.nodes[node_id].name) for node_id in steps):
         raise UserError(
             f"--stage {stage} --reason {reason}: {stage} dropped no document for it. "
             f"These did: {', '.join(steps)}. Name one of them, or leave --stage out."
         )
 
 
-def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
+def _say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:
     """What has not run as the recipe is now, and what that means for what was shown."""
     said = f"Not run as the recipe is now: {listed(steps, 10)}. "
     if unjudged:
@@ -184,10 +184,10 @@ def _say_open(steps: list[str], unjudged: int, seen: Seen) -> None:
         said += " not judged by all steps, and not shown. "
     else:
         said += "Documents may be missing, and verdicts of these steps are. "
-    withhold = {node_id for source in seen.chains for node_id in withholding(seen, source)}
+    withhold = {node_id for source in view.chains for node_id in withholding(view, source)}
     if looks_up := [node_id for node_id in steps if node_id in withhold]:
         said += f"Of documents that {', '.join(looks_up)} has not seen, id, source and verdict are shown alone. "
-    console(stderr=True).print(words(f"{said}{seen.to_finish}{last_finished(seen, 'inspect')}"))
+    console(stderr=True).print(words(f"{said}{view.to_finish}{last_finished(view, 'inspect')}"))
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

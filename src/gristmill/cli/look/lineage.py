@@ -48,9 +48,9 @@ def command(
     """
     text = None if text_file is None else _read(text_file)
     check_question(what, text, sample, token)
-    seen = open_seen(recipe, store)
+    view = open_seen(recipe, store)
     found, is_the_same = 0, True
-    for life in lives_of(seen, what, text, sample, token, prove, _note):
+    for life in lives_of(view, what, text, sample, token, prove, _note):
         found += 1
         is_the_same &= "differs" not in life.about.get("proof", {})
         if json:
@@ -59,7 +59,7 @@ def command(
             show_life(console(), life.life, life.about)
     if not found:
         texts = " Texts are looked for among the documents that are kept: gristmill inspect RECIPE --grep looks at all."
-        _note(f"{seen.told} has no such document.{texts if is_text(what, text) else ''}")
+        _note(f"{view.label} has no such document.{texts if is_text(what, text) else ''}")
     if not found or not is_the_same:
         raise typer.Exit(1)
 

@@ -10,7 +10,7 @@ from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.counted import percent
 from gristmill.engine.publish.run_record import last_finished
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import suggest
 
@@ -31,20 +31,20 @@ def command(
 
     Alone, first, and in all, with their bytes of text.
     """
-    seen = open_seen(recipe, store, only_records=True)
-    judges = [node.id for node in seen.nodes.values() if FAILED in node.columns]
-    waiting = [node_id for node_id in seen.unfinished() if node_id in judges]
+    view = open_seen(recipe, store, only_records=True)
+    judges = [node.id for node in view.nodes.values() if FAILED in node.columns]
+    waiting = [node_id for node_id in view.unfinished() if node_id in judges]
     if not judges:
         raise UserError(
             f"{recipe} has no step with rules, and this command is about rules. What other steps took: "
             f"gristmill funnel {recipe}, gristmill bias {recipe} --step NAME."
         )
-    found = list(_counts(seen, by))
-    to_finish = f"{seen.to_finish}{last_finished(seen, 'removed')}" if waiting else ""
+    found = list(_counts(view, by))
+    to_finish = f"{view.to_finish}{last_finished(view, 'removed')}" if waiting else ""
     if waiting and not found:
         raise UserError(f"No step of {recipe} with rules has run as the recipe is now. {to_finish}")
     if waiting:
-        steps = listed_steps(waiting, seen.chains)
+        steps = listed_steps(waiting, view.chains)
         told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
         console(stderr=True).print(words(f"{told} {to_finish}"))
     elif not found:
@@ -65,8 +65,8 @@ def command(
         console().print("share: of the documents that came to the step")
 
 
-def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:
-    judges = {node_id: made.metrics for node_id, made in seen.made.items() if made.metrics.get("rules")}
+def _counts(view: CorpusView, by: str | None) -> Iterator[dict[str, Any]]:
+    judges = {node_id: made.metrics for node_id, made in view.states.items() if made.metrics.get("rules")}
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
         from gristmill.stages.select.heuristics import CountedBy
@@ -78,7 +78,7 @@ def _counts(seen: Seen, by: str | None) -> Iterator[dict[str, Any]]:
             f"--by {by}: no step counted by it; they counted by {', '.join(known) or 'nothing'}. Set it in the config "
             f"of a step with rules, such as `heuristics: {{count_by: [source, {by}]}}`, and run again."
         )
-    for node_id in seen.nodes:
+    for node_id in view.nodes:
         metrics = judges.get(node_id, {})
         groups = {None: metrics} if by is None else metrics.get(f"by_{by}", {})
         for group in sorted(groups, key=str):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.run.mix_table import mix_table
-from gristmill.cli.shared.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
+from gristmill.cli.shared.options import Json, RecipePath, StoreUri, dry_run_with_inputs, open_mill, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, size, table, value_text
 from gristmill.counted import percent
@@ -38,7 +38,7 @@ def command(
     one. "at most", "at least" and "about" mark numbers that steps after this one may change.
     """
     mill = open_mill(recipe, store)
-    run = look_with_inputs(mill)
+    run = dry_run_with_inputs(mill)
     out = console()
     answers = ask(mill, run, changes)
     if isinstance(answers, Mixture):

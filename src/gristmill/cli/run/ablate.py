@@ -89,9 +89,9 @@ def _count(text: str) -> int:
 
 
 def _store_of(side: Side) -> Store:
-    if side.shards.seen is None:
+    if side.shards.view is None:
         raise UserError(f"{side.name} is a manifest, so there is no store for the models. Name one with --store.")
-    return side.shards.seen.store
+    return side.shards.view.store
 
 
 def _show(out: Screen, a: str, b: str, result: Result) -> None:

@@ -6,18 +6,18 @@ from rich.table import Table
 
 from gristmill.cli.shared.show import table
 from gristmill.counted import counted, percent
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages import CORPUS, LANGUAGE
 
 MOST_SHOWN = 20
 
 
-def languages(seen: Seen) -> dict[str, Any]:
+def languages(view: CorpusView) -> dict[str, Any]:
     """Per language of all sources together: documents read and kept, and what each step took first, and why."""
     found: dict[str, Any] = {}
-    for source in seen.chains:
-        for label, counts in seen.made[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
+    for source in view.chains:
+        for label, counts in view.states[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
             language = found.setdefault(label, {"read": 0, "kept": 0, "first": {}})
             language["read"] += counts["read"]
             language["kept"] += counts["kept"]
@@ -28,11 +28,11 @@ def languages(seen: Seen) -> dict[str, Any]:
     return dict(sorted(found.items(), key=lambda item: (-item[1]["kept"], -item[1]["read"], item[0])))
 
 
-def languages_heading(seen: Seen) -> str:
+def languages_heading(view: CorpusView) -> str:
     """Of which sources the table speaks: those whose route measures the language."""
-    measured = [source for source in seen.chains if "languages" in seen.made[f"{source}/{CORPUS}"].metrics]
-    names = {source: {seen.nodes[node_id].name for node_id in chain} for source, chain in seen.chains.items()}
-    others = [source for source in seen.chains if LANGUAGE not in names[source]]
+    measured = [source for source in view.chains if "languages" in view.states[f"{source}/{CORPUS}"].metrics]
+    names = {source: {view.nodes[node_id].name for node_id in chain} for source, chain in view.chains.items()}
+    others = [source for source in view.chains if LANGUAGE not in names[source]]
     without = f". Not measured, for want of a step {LANGUAGE}: {listed(others, 10)}" if others else ""
     return f"Languages of the documents of {listed(measured, 10)}{without}."
 

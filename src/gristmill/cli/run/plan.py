@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.run.plan_cluster import parse_cluster, plan_cluster
-from gristmill.cli.shared.options import Json, RecipePath, StoreUri, look_with_inputs, open_mill, print_json
+from gristmill.cli.shared.options import Json, RecipePath, StoreUri, dry_run_with_inputs, open_mill, print_json
 from gristmill.cli.shared.screen import passage, words
 from gristmill.cli.shared.show import console, size, table
 from gristmill.counted import counted
@@ -80,7 +80,7 @@ def command(
         machines = parse_cluster(cluster, node_memory)
         plan_cluster(mill, machines, tokens, prices, json)
         return
-    run = look_with_inputs(mill, previews=True)
+    run = dry_run_with_inputs(mill, previews=True)
     idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe)))) or None
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
     seen = run.previews or Previews()

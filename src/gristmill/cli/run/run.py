@@ -137,12 +137,12 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
 
 def given_up(run: Run) -> dict[str, int]:
     """Per step: documents that kill their worker, also those that an earlier run gave up."""
-    return {node_id: made.given_up for node_id, made in run.made.items() if made.given_up}
+    return {node_id: made.given_up for node_id, made in run.states.items() if made.given_up}
 
 
 def unread_records(run: Run) -> dict[str, dict[str, int]]:
     """Per source: reasons of records that could not be read, and how many there are."""
-    found = {source: unread(run.made[f"{source}/{INGEST}"].metrics.get("dropped", {})) for source in run.chains}
+    found = {source: unread(run.states[f"{source}/{INGEST}"].metrics.get("dropped", {})) for source in run.chains}
     return {source: reasons for source, reasons in found.items() if reasons}
 
 
@@ -229,7 +229,7 @@ def _unread_lines(run: Run, recipe: str) -> Iterator[str]:
 def _unread_details(run: Run, recipe: str) -> Iterator[str]:
     """For each source with records that could not be read: the reasons, and how to look at the most frequent one."""
     for source, reasons in unread_records(run).items():
-        read = run.made[f"{source}/{INGEST}"].metrics["rows"]
+        read = run.states[f"{source}/{INGEST}"].metrics["rows"]
         kinds = listed((f"{reason} {rows:,}" for reason, rows in reasons.items()), 5)
         yield f"{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds})."
         yield f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"

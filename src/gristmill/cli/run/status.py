@@ -36,17 +36,17 @@ def command(
     of content; a stage that reads what others made of the documents has none to count. A stage with a task that took
     many times what most of its kind did is named as skewed.
     """
-    seen = open_seen(recipe, store, only_records=True)
-    last = seen.record or next(run_records(seen.store, seen.name), None)
+    view = open_seen(recipe, store, only_records=True)
+    last = view.record or next(run_records(view.store, view.name), None)
     if text:
         if last is None:
-            raise UserError(f"{recipe} has not been run with {seen.store.uri}, so no run has its text. Read the file.")
+            raise UserError(f"{recipe} has not been run with {view.store.uri}, so no run has its text. Read the file.")
         say(last["recipe_text"].rstrip("\n"))
         return
     listed = []
-    documents = documents_by_step(seen)
-    for node_id in seen.nodes:
-        made = seen.made[node_id]
+    documents = documents_by_step(view)
+    for node_id in view.nodes:
+        made = view.states[node_id]
         seconds = made.cost.get("wall_s", 0) - made.cost.get("compile_s", 0)
         read = made.metrics.get("bytes_in") or None
         listed.append(
@@ -59,7 +59,7 @@ def command(
                 "documents": documents[node_id][0],
                 "documents_dropped": documents[node_id][1],
                 "bytes": read,
-                "stored_bytes": seen.stored_bytes(node_id) if made.tasks else None,
+                "stored_bytes": view.stored_bytes(node_id) if made.tasks else None,
                 "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
                 "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
                 "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,
@@ -71,7 +71,7 @@ def command(
     if json:
         ended = {"last_run": last and last["status"], "until": last and last["until"]}
         ended["coordinator_requests"] = (last or {}).get("cost", {})
-        print_json({"recipe": seen.name, **ended, "stages": listed, "unread_files": unread_files(seen)})
+        print_json({"recipe": view.name, **ended, "stages": listed, "unread_files": unread_files(view)})
         return
     rows = [
         (
@@ -88,7 +88,7 @@ def command(
     ]
     out = console()
     out.print(table(COLUMNS, rows, spare=("peak memory", "CPU s", "MB/s", "read")))
-    show_unread_files(seen)
+    show_unread_files(view)
     if any(entry["tasks_unknown"] for entry in listed):
         out.print("\ntasks: done/known; + where more will come, and it is not known yet how many.")
     if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):
@@ -97,18 +97,18 @@ def command(
         for one in entry["skewed"]:
             out.print()
             out.print(words(skew_line(entry["stage"], one)))
-    if bill := _bill(list(seen.made.values()), last):
+    if bill := _bill(list(view.states.values()), last):
         out.print()
         out.print(words(bill))
     if last is None:
-        told = "" if seen.store.is_shared else f" {seen.to_finish}"
+        told = "" if view.store.is_shared else f" {view.to_finish}"
         out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"))
     else:
-        told = "Last run" if seen.record is None else "Run"
+        told = "Last run" if view.record is None else "Run"
         out.print(f"\n{told}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")
-        if seen.unfinished() and (finished := last_finished(seen, "status")):
+        if view.unfinished() and (finished := last_finished(view, "status")):
             told = "The stages above are those of the recipe and its inputs as they are now, and not all have run."
-            out.print(words(f"{told} {seen.to_finish}{finished}"))
+            out.print(words(f"{told} {view.to_finish}{finished}"))
 
 
 def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:

@@ -99,16 +99,16 @@ def _unseen(manifest: Manifest, order: Order, found: list[dict[str, Any]]) -> It
 
 def _why_nowhere(opened: Published, begins: str) -> tuple[str, str]:
     """The id of a document that is in no shard, and what became of it."""
-    if opened.seen is None:
+    if opened.view is None:
         return begins, f"A dropped document is in none. What became of it: gristmill inspect RECIPE --id {begins}"
     known: dict[str, Row] = {}
-    for row in rows(opened.seen, None, None, None, doc_id=begins):
+    for row in rows(opened.view, None, None, None, doc_id=begins):
         known.setdefault(row.fields["doc_id"].hex(), row)
         if len(begins) == WHOLE or len(known) > MOST_LISTED:
             break
     doc_id = _only(begins, {one: str(row.fields["locator"]) for one, row in known.items()})
     if not known:
-        return doc_id, f"{opened.seen.told} has no document of that id."
+        return doc_id, f"{opened.view.label} has no document of that id."
     row = known[doc_id]
     if row.reason is not None:
         return doc_id, f"It was dropped by {row.step}: {row.reason}{f' ({row.detail})' if row.detail else ''}."

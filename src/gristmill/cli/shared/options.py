@@ -13,11 +13,11 @@ from gristmill.cli.shared.screen import print_json as print_json
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
 from gristmill.engine.publish.run_record import describe, names_in
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query import opening
+from gristmill.query.opening import dry_run_with_inputs as dry_run_with_inputs
 from gristmill.query.opening import is_run as is_run
-from gristmill.query.opening import look_with_inputs as look_with_inputs
 from gristmill.recipe.checks.locations import locate_store
 from gristmill.store.store import Store
 
@@ -63,24 +63,24 @@ def as_typed(recipe: "Recipe", store: str | None) -> str:
     return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
 
 
-def open_seen(name: str, store: str | None, only_records: bool = False) -> Seen:
+def open_seen(name: str, store: str | None, only_records: bool = False) -> CorpusView:
     """What there is of a recipe as it is now, or what a run made; and say which run that is. `only_records`: the record
     of the last run will do, if nothing has changed since.
     """
     if is_run(name):
         return open_run(name, store)
     opening.refuse_folder(name, store, asked_sample())
-    if only_records and asked_sample() is None and (seen := opening.open_unchanged(name, store)) is not None:
-        console(stderr=True).print(words((f"{describe(seen)}; nothing has changed since", "dim")))
-        return seen
-    return opening.look(open_mill(name, store))
+    if only_records and asked_sample() is None and (view := opening.open_unchanged(name, store)) is not None:
+        console(stderr=True).print(words((f"{describe(view)}; nothing has changed since", "dim")))
+        return view
+    return opening.dry_run(open_mill(name, store))
 
 
-def open_run(name: str, store: str | None) -> Seen:
+def open_run(name: str, store: str | None) -> CorpusView:
     """What the run made that STORE@NAME names."""
-    seen = opening.open_run(name, store, asked_sample())
-    console(stderr=True).print(words((describe(seen), "dim")))
-    return seen
+    view = opening.open_run(name, store, asked_sample())
+    console(stderr=True).print(words((describe(view), "dim")))
+    return view
 
 
 def open_store(name: str, option: str | None) -> Store | None:

@@ -11,7 +11,7 @@ from gristmill.cli.shared.options import Json, StoreUri, print_json
 from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.tokenizer.open import A_TOKENIZER, Fertility, is_corpus, look_at, measure, open_any
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import sample_texts
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
@@ -82,10 +82,10 @@ def _files(paths: list[Path]) -> list[tuple[str, pa.Array]]:
     return texts
 
 
-def _held_out(corpora: Iterable[Seen]) -> list[tuple[str, pa.Array]]:
+def _held_out(corpora: Iterable[CorpusView]) -> list[tuple[str, pa.Array]]:
     """Of the first recipe that has some: a pinned tokenizer was trained elsewhere, and leaves none."""
-    for seen in corpora:
-        if texts := list(sample_texts(seen, HELD_OUT)):
+    for view in corpora:
+        if texts := list(sample_texts(view, HELD_OUT)):
             return texts
     raise UserError(
         "there is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "

@@ -14,7 +14,7 @@ import typer
 from gristmill.cli.shared.options import A_RUN, is_run, open_run, refuse_store
 from gristmill.cli.shared.sample_option import asked_sample, refuse_sample
 from gristmill.cli.shared.screen import complain
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import open_for_tokenizer, tokenizer_file
 from gristmill.recipe.load import load as load_recipe
@@ -45,11 +45,11 @@ def is_corpus(name: str) -> bool:
     return is_recipe(name) or is_run(name)
 
 
-def look_at(name: str, store: str | None) -> Seen:
+def look_at(name: str, store: str | None) -> CorpusView:
     """What a recipe has in its store, up to its tokenizer; or what a run made."""
     if is_run(name):
         return open_run(name, store)
-    return open_for_tokenizer(load_recipe(name, store=store, sample=asked_sample())).look()
+    return open_for_tokenizer(load_recipe(name, store=store, sample=asked_sample())).dry_run()
 
 
 def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
@@ -60,9 +60,9 @@ def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
     return open_any(look_at(name, store))
 
 
-def open_any(named: str | Seen) -> AnyTokenizer:
+def open_any(named: str | CorpusView) -> AnyTokenizer:
     """That of a file or folder, or that of a corpus."""
-    if isinstance(named, Seen):
+    if isinstance(named, CorpusView):
         return load_aloud(tokenizer_file(named))
     refuse_store(named)
     return load_aloud(named)

@@ -52,7 +52,7 @@ def command(
     path = Path(tokenizer_file(run))
     tokenizer = load_aloud(str(path))
     held_out = measure(tokenizer, sample_texts(run, HELD_OUT))
-    metrics = next(run.made[node.id].metrics for node in mill.graph.nodes.values() if node.name == TOKENIZER)
+    metrics = next(run.states[node.id].metrics for node in mill.graph.nodes.values() if node.name == TOKENIZER)
     said: dict[str, Any] = {
         "recipe": mill.recipe.name,
         "vocab": tokenizer.vocab_size,

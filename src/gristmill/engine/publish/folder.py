@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.engine.publish.run_record import is_partial, last_finished, newest_run, see_record
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import SHARDS
@@ -35,7 +35,7 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.
 """How a disk says that a file cannot have a second name."""
 
 
-def publish(run: Seen) -> str | None:
+def publish(run: CorpusView) -> str | None:
     """Publish the manifest of a run that has one; its location, which a loader opens."""
     planned = contents(run)
     if planned is None:
@@ -48,7 +48,7 @@ def publish(run: Seen) -> str | None:
     return f"{store.uri.rstrip('/')}/{folder}"
 
 
-def contents(run: Seen) -> tuple[str, bytes, dict[str, Part]] | None:
+def contents(run: CorpusView) -> tuple[str, bytes, dict[str, Part]] | None:
     """The folder of a run's shards, its manifest.json, and the part that every other file in it is a name of."""
     manifest, tokenizer = read_model(run, MIX), _part(run, TOKENIZER)
     catalogue = None if manifest is None else read_model(run, SHARDS)  # large, and of no use without a manifest
@@ -63,7 +63,7 @@ def contents(run: Seen) -> tuple[str, bytes, dict[str, Part]] | None:
     return folder, json.dumps(whole, indent=2).encode(), files
 
 
-def point_latest(run: Seen, note: Callable[[str], None]) -> None:
+def point_latest(run: CorpusView, note: Callable[[str], None]) -> None:
     """Let the link `latest` point to the shards of the newest run, at once; a note where that cannot be."""
     manifest = read_model(run, MIX) if run.store.is_local else None
     target = "" if manifest is None else manifest["hash"][:12]
@@ -98,33 +98,33 @@ def point_latest_back(store: Store, recipe: str, note: Callable[[str], None]) ->
         os.unlink(f"{store.root}/{FOLDER}/{recipe}/{LATEST}")
 
 
-def find_manifest(seen: Seen) -> str:
+def find_manifest(view: CorpusView) -> str:
     """Where the manifest of a corpus lies, as it stands in the store."""
-    manifest = read_model(seen, MIX)
-    folder = None if manifest is None else folder_of(seen.name, manifest["hash"])
-    if folder is None or seen.store.read_file(f"{folder}/manifest.json") is None:
-        now = "" if seen.record else ", or not for the recipe as it stands now"
-        known = any(node.name == MIX for node in seen.nodes.values())
+    manifest = read_model(view, MIX)
+    folder = None if manifest is None else folder_of(view.name, manifest["hash"])
+    if folder is None or view.store.read_file(f"{folder}/manifest.json") is None:
+        now = "" if view.record else ", or not for the recipe as it stands now"
+        known = any(node.name == MIX for node in view.nodes.values())
         raise UserError(
-            f"{seen.told} has no shards in {seen.store.uri}{now}. {seen.to_finish}"
-            + (last_finished(seen) if known else " (with shards: in the recipe)")
+            f"{view.label} has no shards in {view.store.uri}{now}. {view.to_finish}"
+            + (last_finished(view) if known else " (with shards: in the recipe)")
         )
-    return f"{seen.store.uri.rstrip('/')}/{folder}"
+    return f"{view.store.uri.rstrip('/')}/{folder}"
 
 
 def folder_of(recipe: str, manifest_hash: str) -> str:
     return f"{FOLDER}/{recipe}/{manifest_hash[:12]}"
 
 
-def read_model(seen: Seen, step: str) -> dict[str, Any] | None:
+def read_model(view: CorpusView, step: str) -> dict[str, Any] | None:
     """The JSON that a step of the recipe made; None where it has not run."""
-    part = _part(seen, step)
-    return None if part is None else dict(json.loads(bytes(memoryview(seen.store.get_part(part)))))
+    part = _part(view, step)
+    return None if part is None else dict(json.loads(bytes(memoryview(view.store.get_part(part)))))
 
 
-def _part(seen: Seen, step: str) -> Part | None:
-    for node in seen.nodes.values():
-        if node.name == step and (part := seen.made[node.id].model) is not None:
+def _part(view: CorpusView, step: str) -> Part | None:
+    for node in view.nodes.values():
+        if node.name == step and (part := view.states[node.id].model) is not None:
             return part
     return None
 

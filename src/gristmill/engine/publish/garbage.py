@@ -21,8 +21,8 @@ from gristmill.engine.publish.catalog import WRITTEN
 from gristmill.engine.publish.folder import FOLDER
 from gristmill.engine.publish.references import named_in
 from gristmill.engine.publish.run_record import datasets_of, last_of_kind
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -92,18 +92,18 @@ def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[N
 
 
 def find_garbage(
-    store: Store, seen: Seen | None = None, named: Sequence[str] = (), without: tuple[str, str] | None = None
+    store: Store, view: CorpusView | None = None, named: Sequence[str] = (), without: tuple[str, str] | None = None
 ) -> Garbage:
     """What may go. `seen` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that nobody reads;
     `without`: as though that version (recipe, hash) had been dropped.
     """
     with _readable():
-        return _find(store, seen, named, without)
+        return _find(store, view, named, without)
 
 
-def _find(store: Store, seen: Seen | None, named: Sequence[str], without: tuple[str, str] | None) -> Garbage:
-    records = {f"tasks/{key}.json" for made in (seen.made.values() if seen else ()) for key in made.tasks}
-    records |= {f"stages/{key}.json" for key in seen.stages.keys.values()} if isinstance(seen, Run) else set()
+def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: tuple[str, str] | None) -> Garbage:
+    records = {f"tasks/{key}.json" for made in (view.states.values() if view else ()) for key in made.tasks}
+    records |= {f"stages/{key}.json" for key in view.stages.keys.values()} if isinstance(view, Run) else set()
     parts: set[str] = set()
     needed_by: dict[str, None] = {}
     older: dict[str, set[str]] = {}

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.counted import counted
 from gristmill.engine.plan.facts import NodeFacts
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.engine.schedule.node_state import NodeState
-from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.schedule.tables import Slots
 from gristmill.errors import Gone, UserError
 from gristmill.hints import hint, option
@@ -91,19 +91,19 @@ def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None
 
 def _documents(run: "Run") -> int:
     """That are kept."""
-    funnels = [run.made[node.id].metrics.get("funnel") for node in run.nodes.values() if node.name == CORPUS]
+    funnels = [run.states[node.id].metrics.get("funnel") for node in run.nodes.values() if node.name == CORPUS]
     return sum(funnel["kept"]["rows"] for funnel in funnels if funnel)
 
 
 def _tokens(run: "Run") -> int | None:
     """That lie in the shards, each once; None without any."""
-    groups = [run.made[node.id].metrics.get("groups", {}) for node in run.nodes.values() if node.name == GROUPS]
+    groups = [run.states[node.id].metrics.get("groups", {}) for node in run.nodes.values() if node.name == GROUPS]
     counts = [group["tokens"] for one in groups for by_source in one.values() for group in by_source.values()]
     return sum(counts) if groups else None
 
 
 def _record_node(run: "Run", node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
-    node, made = run.graph.nodes[node_id], run.made[node_id]
+    node, made = run.graph.nodes[node_id], run.states[node_id]
     record = {
         "name": node.name,
         "kind": node.kind,
@@ -151,15 +151,15 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
     return digest(datasets)[:12] if datasets else None
 
 
-def see(store: Store, name: str) -> Seen:
+def see(store: Store, name: str) -> CorpusView:
     """What the run of this name made."""
     damaged: list[str] = []
-    seen = see_record(store, f"{store.uri}@{name}", _find(store, name, damaged))
-    seen.passed_over = damaged
-    return seen
+    view = see_record(store, f"{store.uri}@{name}", _find(store, name, damaged))
+    view.passed_over = damaged
+    return view
 
 
-def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
+def see_record(store: Store, told: str, record: Mapping[str, Any]) -> CorpusView:
     """What a run made, by its record; `told` is how the user names it."""
     try:
         nodes = {
@@ -174,17 +174,17 @@ def see_record(store: Store, told: str, record: Mapping[str, Any]) -> Seen:
         for node_id, one in record["nodes"].items():
             made[node_id].metrics, made[node_id].cost = one["metrics"], one["cost"]
             made[node_id].known_pace = one.get("pace", {})
-        seen = Seen(record["recipe"], told, store, nodes, chains, made, record)
+        view = CorpusView(record["recipe"], told, store, nodes, chains, made, record)
         for node_id, one in record["nodes"].items():
             for source, dataset in one["datasets"].items():
-                _add_layers(seen, nodes[node_id], "" if source == _MODEL else source, dataset)
+                _add_layers(view, nodes[node_id], "" if source == _MODEL else source, dataset)
     except (KeyError, TypeError, AttributeError) as error:
         fact = error.fact if isinstance(error, DamagedRecord) else f"the record of that run {DAMAGED}"
         raise UserError(
             f"{told}: {fact}, so there is nothing to look at. Run its recipe again (what is in the store is not done "
             "again), or look with that version."
         ) from None
-    return seen
+    return view
 
 
 def version_names(store: Store) -> dict[str, tuple[str, ...]]:
@@ -197,34 +197,34 @@ def version_names(store: Store) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _add_layers(seen: Seen, node: NodeFacts, source: str, dataset: str) -> None:
-    manifest = seen.store.read_json(f"datasets/{dataset}.json")
-    if manifest is None and seen.store.read_file(f"datasets/{dataset}.json") is None:
+def _add_layers(view: CorpusView, node: NodeFacts, source: str, dataset: str) -> None:
+    manifest = view.store.read_json(f"datasets/{dataset}.json")
+    if manifest is None and view.store.read_file(f"datasets/{dataset}.json") is None:
         raise Gone(
-            f"{seen.told}: what this run made is not in {seen.store.uri} any more: gc let it go, or not all of the "
+            f"{view.label}: what this run made is not in {view.store.uri} any more: gc let it go, or not all of the "
             "store was copied. Name another version (gristmill versions lists them), or run its recipe again."
         )
     if manifest is None:
         raise UserError(
-            f"{seen.told}: the record of {node.id}, datasets/{dataset}.json, is damaged in "
-            f"{seen.store.uri}, so it cannot be looked at. Copy the whole store again, or run the recipe again, which "
+            f"{view.label}: the record of {node.id}, datasets/{dataset}.json, is damaged in "
+            f"{view.store.uri}, so it cannot be looked at. Copy the whole store again, or run the recipe again, which "
             "writes it anew."
         )
     for number, entry in enumerate(manifest["parts"]):
         part = part_from_json(entry)
-        seen.made[node.id].layers[source, (number, 0)] = (part, entry["task"])
+        view.states[node.id].layers[source, (number, 0)] = (part, entry["task"])
         if node.name == INGEST:
             document = Document(source, part, "", (number, 0), f"{source} part {number}", entry["task"])
-            seen.documents.setdefault(source, []).append(document)
+            view.documents.setdefault(source, []).append(document)
 
 
-def describe(seen: Seen) -> str:
+def describe(view: CorpusView) -> str:
     """One line on which run is looked at."""
-    assert seen.record is not None
-    record = seen.record
+    assert view.record is not None
+    record = view.record
     end = f", as far as {record['until']}" if record["until"] else ""
-    passed = "".join(f"; passed over, though it may be newer: {fact}" for fact in seen.passed_over)
-    return f"{seen.told}: recipe {seen.name}, version {record['version']}, run of {end_of(record)}{end}{passed}"
+    passed = "".join(f"; passed over, though it may be newer: {fact}" for fact in view.passed_over)
+    return f"{view.label}: recipe {view.name}, version {record['version']}, run of {end_of(record)}{end}{passed}"
 
 
 def end_of(record: Mapping[str, Any]) -> str:
@@ -238,13 +238,13 @@ def outcome(record: Mapping[str, Any]) -> str:
     return f"{record['status']} up to {record['until']}" if is_part else str(record["status"])
 
 
-def last_finished(seen: Seen, command: str = "") -> str:
+def last_finished(view: CorpusView, command: str = "") -> str:
     """How to look at the last finished run of a recipe that has not run to its end as it is now, by that command."""
-    last = None if seen.record is not None else newest_run(seen.store, seen.name)
+    last = None if view.record is not None else newest_run(view.store, view.name)
     if last is None:
         return ""
     end = f", as far as {last['until']} ({option('until')})" if last.get("until") else ""
-    name = f"{seen.store.uri}@{seen.name}"
+    name = f"{view.store.uri}@{view.name}"
     look = hint("open", command=command, name=name) if command else name
     return f"; its last finished run, of {end_of(last)}{end}: {look}"
 
@@ -265,11 +265,11 @@ def last_of_kind(
     """Finished runs, the newest first, and whether each is the last of its recipe that was not dropped: of whole runs
     (that is the newest), or of partial ones. `without`: as though that version (recipe, hash) had been dropped.
     """
-    dropped, seen = {*dropped_versions(store), without}, set()
+    dropped, view = {*dropped_versions(store), without}, set()
     for run in finished_runs(store, recipe, damaged):
         kind = (run["recipe"], is_partial(run))
-        is_last = kind not in seen and (run["recipe"], run["version"]) not in dropped
-        seen.update([kind] if is_last else [])
+        is_last = kind not in view and (run["recipe"], run["version"]) not in dropped
+        view.update([kind] if is_last else [])
         yield run, is_last
 
 

@@ -12,8 +12,8 @@ from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.tree import Folders
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, find_inputs, use_known_content, work_of
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.preview import Previews
-from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.stage_record import StageRecords
 from gristmill.engine.schedule.task_cache import Listener, Tasks, key_of
 from gristmill.errors import UserError

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from gristmill.engine.plan.graph import Graph, Node
-from gristmill.engine.schedule.seen import Document
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.recipe.checks.columns import INGEST
 
 READING = 1

@@ -18,6 +18,7 @@ from gristmill.engine.files.listing import Group
 from gristmill.engine.files.tree import Folders
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, hash_files, work_of
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.find_sources import SourceFinder
 from gristmill.engine.schedule.first_part import refuse_lost
 from gristmill.engine.schedule.frontier import READING, Frontier, Item, items_of
@@ -26,7 +27,6 @@ from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.schedule.run_exchange import Exchange
 from gristmill.engine.schedule.run_model import fit_model, make_asset
 from gristmill.engine.schedule.run_sink import write_files
-from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.stage_record import StageRecords, label
 from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
 from gristmill.engine.work.task import Map, Result, Task
@@ -173,7 +173,7 @@ class Run(RunContext):
         """A stage is whole, and none of its tasks is looked at."""
         self._whole.add(node.id)
         self.tasks.begun = True
-        made = self.made[node.id]
+        made = self.states[node.id]
         self.listener.found(node, len(made.tasks), made.cost)
 
     def _skip(self, node: Node) -> None:
@@ -193,7 +193,7 @@ class Run(RunContext):
             known = [await self._frontier.passed(_before(node))]
             known += [await self._frontier.opened(model) for model in node.uses]
             whole = await self._model(node, all(known))
-            self._frontier.open(node.id, node.depth, whole or self.made[node.id].foreseen is not None)
+            self._frontier.open(node.id, node.depth, whole or self.states[node.id].foreseen is not None)
         if whole:
             await self._write(node)
 
@@ -271,14 +271,14 @@ class Run(RunContext):
             refuse_lost(source, reader, first, result, self.store, self.graph.recipe)
         if result is None:
             for node_id in self.chains[source.name]:
-                self.made[node_id].waiting += source.name in self.graph.nodes[node_id].views
+                self.states[node_id].waiting += source.name in self.graph.nodes[node_id].views
             return None
         documents = [
             Document(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
             for index, (part, mark) in enumerate(zip(result.parts, result.rows_hashes, strict=True))
         ]
         for document in documents:
-            self.made[node.id].layers[source.name, document.order] = (document.part, task.key)
+            self.states[node.id].layers[source.name, document.order] = (document.part, task.key)
         self.documents.setdefault(source.name, []).extend(documents)
         self._begin(source.name, documents)
         return documents
@@ -307,7 +307,7 @@ class Run(RunContext):
         return await self._map(document, item.node)
 
     def _count_waiting(self, item: Item) -> None:
-        self.made[item.node.id].waiting += 1
+        self.states[item.node.id].waiting += 1
 
     async def _map(self, document: Document, node: Node) -> bool:
         view = node.views[document.source]
@@ -320,12 +320,12 @@ class Run(RunContext):
 
     async def _model(self, node: Node, inputs_are_whole: bool) -> bool:
         if not inputs_are_whole:
-            self.made[node.id].waiting += 1
+            self.states[node.id].waiting += 1
             return False
         found = await _MAKERS[node.kind](self, node)
         if found is not None:
             task, result = found
-            self.made[node.id].layers[MODEL] = (result.parts[0], task.key)
+            self.states[node.id].layers[MODEL] = (result.parts[0], task.key)
         else:
             self._foresee(node)
         return found is not None
@@ -335,7 +335,7 @@ class Run(RunContext):
         stage = stage_of(node.module)
         if isinstance(stage, Asset) and stage.copies is not None:
             ((_, _, part),) = node.files[dict(node.config)[stage.copies]].files
-            self.made[node.id].foreseen = part
+            self.states[node.id].foreseen = part
 
 
 _MAKERS = {"fit": fit_model, "asset": make_asset, "sink": write_files}

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.plan.graph import Graph, Node
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.engine.schedule.task_cache import Listener, Tasks
 from gristmill.engine.work.task import Map, Result, Task, layer_hashes
 from gristmill.hints import named
@@ -21,12 +21,12 @@ PER_SLOT = 4
 """The same for each task that the executor runs at once."""
 
 
-class RunContext(Seen):
+class RunContext(CorpusView):
     """A corpus that is being made."""
 
     def __init__(self, graph: Graph, store: Store, executor: Executor, tasks: Tasks, listener: Listener) -> None:
         recipe = graph.recipe
-        super().__init__(recipe.name, named(recipe.path, recipe.sample), store, graph.nodes, graph.chains, tasks.made)
+        super().__init__(recipe.name, named(recipe.path, recipe.sample), store, graph.nodes, graph.chains, tasks.states)
         self.graph = graph
         self.tasks = tasks
         self.listener = listener
@@ -44,17 +44,17 @@ class RunContext(Seen):
     def view(self, document: Document, node: Node) -> tuple[Part, ...]:
         at = (document.source, document.order)
         layers = node.views[document.source].layers
-        return tuple(document.part if layer == INGEST else self.made[layer].layers[at][0] for layer in layers)
+        return tuple(document.part if layer == INGEST else self.states[layer].layers[at][0] for layer in layers)
 
     def models(self, node: Node, source: str | None = None) -> dict[str, Part]:
         """Those of a step that has the same for all of its sources; of a map step, those for one of them."""
         uses = node.models if source is None else node.views[source].models
-        found = {name: self.made[node_id].model or self.made[node_id].foreseen for name, node_id in uses.items()}
+        found = {name: self.states[node_id].model or self.states[node_id].foreseen for name, node_id in uses.items()}
         return {name: part for name, part in found.items() if part is not None}
 
     def keep(self, document: Document, node: Node, task: Task, result: Result | None) -> bool:
         if result is not None:
-            self.made[node.id].layers[document.source, document.order] = (result.parts[0], task.key)
+            self.states[node.id].layers[document.source, document.order] = (result.parts[0], task.key)
         return result is not None
 
     @staticmethod

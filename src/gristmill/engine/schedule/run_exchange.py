@@ -6,8 +6,8 @@ from operator import itemgetter
 from typing import Any
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.run_context import RunContext
-from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination, by_range, packed, weigh
 from gristmill.engine.work.borders import check_destinations, check_totals
 from gristmill.engine.work.exchange import COARSE, part_id
@@ -154,7 +154,7 @@ class Exchange:
     def _count(self, document: Document, result: Result, name: str) -> None:
         """An exchange sees many sources at once; what each of them lost is counted apart."""
         counts = {"sources": {document.source: {name: result.metrics[name]}}}
-        add_counts(self._run.made[self._node.id].metrics, counts)
+        add_counts(self._run.states[self._node.id].metrics, counts)
 
     def forget(self) -> None:
         """All parts have their answers."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.run_context import RunContext
-from gristmill.engine.schedule.seen import Document
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts, layer_hashes
@@ -23,7 +23,7 @@ async def write_files(run: RunContext, node: Node) -> tuple[Task, Result] | None
     models = run.models(node)
     counts: dict[str, Any] = {}
     for node_id in dict.fromkeys(node.counts.values()):
-        add_counts(counts, run.made[node_id].metrics)
+        add_counts(counts, run.states[node_id].metrics)
     stage = stage_of(node.module, Sink)
     layout = check_layout(stage.layout(counts, node.config), node.module)
     run.listener.expect(node, len(run.all_documents(node)) + 1)
@@ -31,7 +31,7 @@ async def write_files(run: RunContext, node: Node) -> tuple[Task, Result] | None
     run.listener.settled(node)
     built = [one for of_source in made for one in of_source or ()]
     if None in made:
-        run.made[node.id].waiting += 1
+        run.states[node.id].waiting += 1
         return None
     outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built)
     documents = tuple(document.rows_hash for document in run.all_documents(node)) if stage.carries_rows else ()

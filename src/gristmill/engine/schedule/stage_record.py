@@ -17,7 +17,7 @@ import orjson
 
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, work_of
-from gristmill.engine.schedule.seen import Document
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.tables import Files, TaskNames
 from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
@@ -85,7 +85,7 @@ class StageRecords:
         return self._marks[at]
 
     def _made(self, node_id: str) -> NodeState:
-        return self._tasks.made[node_id]
+        return self._tasks.states[node_id]
 
     # Looking up
 

@@ -100,7 +100,7 @@ class Tasks:
         earlier: Earlier | None = None,
     ) -> None:
         slots = Slots()
-        self.made = {node_id: NodeState(slots) for node_id in nodes}
+        self.states = {node_id: NodeState(slots) for node_id in nodes}
         self.kept: list[tuple[Task, Result]] = []
         """Tasks that are done and gave documents up, or are wanted again."""
         self.begun = False
@@ -129,7 +129,7 @@ class Tasks:
         seconds = expected_s(self._earlier.paces.get(node.id, {}), verb, bytes_read(work))
         place = (-node.depth, -round(1e6 * seconds), *order)
         task = Task(key, node.id, label, work, place, files=node.files, expected_s=seconds)
-        made = self.made[node.id]
+        made = self.states[node.id]
         self.begun = True
         result = await self._look_up(node, task)
         cached = result is not None

@@ -18,8 +18,8 @@ from gristmill.counted import counted
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import Graph, Node, make_asset_node
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
 from gristmill.proxy.items import Items
@@ -68,7 +68,7 @@ class Side:
     @property
     def suites(self) -> set[str]:
         """Hashes of the suites that it was decontaminated against."""
-        nodes = self.shards.seen.made.values() if self.shards.seen else ()
+        nodes = self.shards.view.states.values() if self.shards.view else ()
         found = [said for made in nodes for said in made.metrics.get("suites", ())]
         return {said.rpartition(", ")[2] for said in found}
 
@@ -167,7 +167,7 @@ class Ablation:
                     scores[letter].append(Scores(held["bits"], held["greedy"]))
                     known[letter] = held["touched"]
         read = Items.load(_file(run, "A/items"))
-        hash_of_suite = next(iter(run.made["A/items"].metrics["suites"]))
+        hash_of_suite = next(iter(run.states["A/items"].metrics["suites"]))
         clean = ~(known["A"] | known["B"])
         touched = {
             name: (int(known["A"][read.task == number].sum()), int(known["B"][read.task == number].sum()))
@@ -206,7 +206,7 @@ def looks_of(seeds: int, most: int | None) -> list[int]:
     return found
 
 
-def _file(run: Seen, node: str) -> Path:
-    part = run.made[node].model
+def _file(run: CorpusView, node: str) -> Path:
+    part = run.states[node].model
     assert part is not None
     return run.store.local_path(part)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import INDEX
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.kernels.hash.radix import sort_order
@@ -33,13 +33,13 @@ MOST_ALIKE = 100
 class CorpusIndex:
     """The index of one source."""
 
-    def __init__(self, seen: Seen, source: str) -> None:
+    def __init__(self, view: CorpusView, source: str) -> None:
         """`has_index` was asked."""
-        model = seen.made[f"{source}/{INDEX}"].model
+        model = view.states[f"{source}/{INDEX}"].model
         assert model is not None
-        catalogue = json.loads(bytes(memoryview(seen.store.get_part(model))))
-        self._store, self._source = seen.store, source
-        self._documents = dict(zip((int(name, 16) for name in catalogue["parts"]), seen.documents[source], strict=True))
+        catalogue = json.loads(bytes(memoryview(view.store.get_part(model))))
+        self._store, self._source = view.store, source
+        self._documents = dict(zip((int(name, 16) for name in catalogue["parts"]), view.documents[source], strict=True))
         self._files = {one["entry"]["set"]: next(iter(one["files"].values())) for one in catalogue["outputs"]}
         self._sets: int = max((one["entry"]["of"] for one in catalogue["outputs"]), default=1)
         self._open: dict[int, IndexFile] = {}
@@ -82,9 +82,9 @@ class CorpusIndex:
         return {self._documents[int(one)]: np.unique(some) for one, some in zip(parts, rows, strict=False)}
 
 
-def has_index(seen: Seen, source: str) -> bool:
+def has_index(view: CorpusView, source: str) -> bool:
     """Whether a source of a run has an index."""
-    return f"{source}/{INDEX}" in seen.nodes and seen.made[f"{source}/{INDEX}"].model is not None
+    return f"{source}/{INDEX}" in view.nodes and view.states[f"{source}/{INDEX}"].model is not None
 
 
 def _ids(asked: Sequence[str]) -> list[Key]:

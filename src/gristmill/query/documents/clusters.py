@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import NodeFacts
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.query.documents.documents import Row, row_at
 from gristmill.store.parquet import PartReader
 
@@ -24,15 +24,15 @@ class Cluster:
     """Some of the others, the least similar first."""
 
 
-def cluster_steps(seen: Seen) -> list[NodeFacts]:
+def cluster_steps(view: CorpusView) -> list[NodeFacts]:
     """The steps that write clusters."""
-    return [node for node in seen.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
+    return [node for node in view.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
 
 
-def largest(seen: Seen, node: NodeFacts, number: int, members: int) -> list[Cluster]:
+def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> list[Cluster]:
     """The largest clusters, the biggest first, each with its keeper and a few members."""
     sizes: dict[bytes, int] = {}
-    for _, table in _layers(seen, node):
+    for _, table in _layers(view, node):
         found = table.filter(pa.compute.greater(table.column("cluster_size"), 1)).group_by("cluster")
         counted = found.aggregate([("cluster_size", "max")])
         sizes.update(zip(counted["cluster"].to_pylist(), counted["cluster_size_max"].to_pylist(), strict=True))
@@ -42,7 +42,7 @@ def largest(seen: Seen, node: NodeFacts, number: int, members: int) -> list[Clus
     keepers: dict[bytes, tuple[Document, int]] = {}
     others: dict[bytes, list[tuple[float, Document, int]]] = {name: [] for name in chosen}
     wanted = pa.array(list(chosen), pa.binary(16))
-    for document, table in _layers(seen, node):
+    for document, table in _layers(view, node):
         hit = np.flatnonzero(pa.compute.is_in(table.column("cluster"), wanted).to_numpy())
         for row in hit.tolist():
             name, similarity = table["cluster"][row].as_py(), min(table["similarity"][row].as_py())
@@ -56,17 +56,17 @@ def largest(seen: Seen, node: NodeFacts, number: int, members: int) -> list[Clus
         Cluster(
             name,
             size,
-            row_at(seen, *keepers[name], node.id) if name in keepers else None,
-            tuple(row_at(seen, document, row, node.id) for _, document, row in others[name]),
+            row_at(view, *keepers[name], node.id) if name in keepers else None,
+            tuple(row_at(view, document, row, node.id) for _, document, row in others[name]),
         )
         for name, size in chosen.items()
     ]
 
 
-def _layers(seen: Seen, node: NodeFacts) -> Iterator[tuple[Document, pa.Table]]:
+def _layers(view: CorpusView, node: NodeFacts) -> Iterator[tuple[Document, pa.Table]]:
     for source in node.sources:
-        for document in seen.documents.get(source, ()):
-            made = seen.made[node.id].layers.get((source, document.order))
+        for document in view.documents.get(source, ()):
+            made = view.states[node.id].layers.get((source, document.order))
             if made is not None:
-                reader = PartReader(seen.store, made[0])
+                reader = PartReader(view.store, made[0])
                 yield document, reader.read(["cluster", "cluster_size", "similarity", "drop"])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE, REWRITTEN
 from gristmill.query.removal.funnel import funnels
@@ -67,7 +67,7 @@ class Columns:
 
     def __init__(
         self,
-        seen: Seen,
+        view: CorpusView,
         names: Sequence[str] | None,
         kept: bool | None = True,
         sources: Sequence[str] = (),
@@ -77,24 +77,24 @@ class Columns:
         that were dropped for one of them, whatever `kept` is.
         """
         kept = False if reasons else kept
-        self.seen, self.kept, self._reasons = seen, kept, pa.array(reasons, pa.string())
+        self.view, self.kept, self._reasons = view, kept, pa.array(reasons, pa.string())
         names = USUAL if names is None else names
-        _check_sources(seen, sources)
-        _check_reasons(seen, reasons)
-        known = columns_of(seen)
+        _check_sources(view, sources)
+        _check_reasons(view, reasons)
+        known = columns_of(view)
         for name in names:
             if name not in known:
-                raise UserError(f"{seen.told} has no column {name}. {suggest(name, known, 'Columns')}")
+                raise UserError(f"{view.label} has no column {name}. {suggest(name, known, 'Columns')}")
         if len(set(names)) < len(names) or not names:
             fact = "are named twice" if names else "are not named at all"
             raise UserError(f"Columns {fact} ({', '.join(names)}), so nothing was read. Name each once.")
         self._origins = {
-            source: _with_types(seen, source, [origin_of(seen, source, name, kept) for name in names])
-            for source in seen.chains
-            if (not sources or source in sources) and seen.documents.get(source)
+            source: _with_types(view, source, [origin_of(view, source, name, kept) for name in names])
+            for source in view.chains
+            if (not sources or source in sources) and view.documents.get(source)
         }
-        self.schema = pa.schema([(name, _one_kind(seen, name, self._origins)) for name in names])
-        self.parts = [document for source in self._origins for document in seen.documents[source]]
+        self.schema = pa.schema([(name, _one_kind(view, name, self._origins)) for name in names])
+        self.parts = [document for source in self._origins for document in view.documents[source]]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in the order of sources and parts; one batch at most for each row group that has some."""
@@ -105,7 +105,7 @@ class Columns:
         """Those of a part; `rows`: only of this stretch of its rows, dropped ones counted."""
         work = self.work(document)
         first = 0
-        for table in join(open_parts(self.seen.store, work.parts), work.columns):
+        for table in join(open_parts(self.view.store, work.parts), work.columns):
             start, stop = (0, table.num_rows) if rows is None else (max(rows[0] - first, 0), rows[1] - first)
             first += table.num_rows
             if start < min(stop, table.num_rows):
@@ -115,15 +115,15 @@ class Columns:
 
     def work(self, document: Document) -> PartRead:
         """How a part is read."""
-        seen, at = self.seen, (document.source, document.order)
+        view, at = self.view, (document.source, document.order)
         last = (f"{document.source}/{CORPUS}", "drop")
         origins = self._origins[document.source]
         numbers = {place: n for n, place in enumerate(dict.fromkeys(p for one in origins for p in one.layers))}
         numbers.setdefault(last, len(numbers))
         layers = list(dict.fromkeys(layer for layer, _ in numbers))
-        parts = [document.part if layer == INGEST else seen.made[layer].layers[at][0] for layer in layers]
+        parts = [document.part if layer == INGEST else view.states[layer].layers[at][0] for layer in layers]
         columns = [(layers.index(layer), name, str(number)) for (layer, name), number in numbers.items()]
-        marks = withheld.marks(seen, document)
+        marks = withheld.marks(view, document)
         return PartRead(
             document.source,
             (*parts, *marks),
@@ -150,8 +150,8 @@ class Columns:
                 array = found[0].is_null()
             elif origin.name in WRITTEN and len(found) > 1:
                 is_seen = [pc.not_equal(one, 0) if origin.name == "text_bytes" else one.is_valid() for one in found]
-                seen = [pc.if_else(is_there, one, None) for is_there, one in zip(is_seen, found, strict=True)]
-                array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*seen))
+                view = [pc.if_else(is_there, one, None) for is_there, one in zip(is_seen, found, strict=True)]
+                array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*view))
             else:
                 array = plain(found[0] if len(found) == 1 else pc.coalesce(*found))
             if is_hidden.true_count and field.name not in (*withheld.TOLD, *VERDICT):
@@ -169,48 +169,48 @@ class Columns:
         return pc.and_(pc.invert(never), verdict.is_valid()) if self.kept is False else pc.invert(never)
 
 
-def columns_of(seen: Seen) -> list[str]:
+def columns_of(view: CorpusView) -> list[str]:
     """All names that there are."""
     found = dict.fromkeys(NAMED)
-    found.update(dict.fromkeys(f"{INGEST}.{column}" for column in layers_of(seen, next(iter(seen.chains)))[INGEST]))
-    for node in seen.nodes.values():
+    found.update(dict.fromkeys(f"{INGEST}.{column}" for column in layers_of(view, next(iter(view.chains)))[INGEST]))
+    for node in view.nodes.values():
         if node.has_layers and node.name not in (INGEST, CORPUS):
             found.update(dict.fromkeys(f"{name}.{column}" for name in (node.name, node.id) for column in node.columns))
     return list(found)
 
 
-def _check_sources(seen: Seen, sources: Sequence[str]) -> None:
+def _check_sources(view: CorpusView, sources: Sequence[str]) -> None:
     for source in sources:
-        if source not in seen.chains:
-            raise UserError(f"{seen.told} has no source {source}. {suggest(source, seen.chains, 'Sources')}")
+        if source not in view.chains:
+            raise UserError(f"{view.label} has no source {source}. {suggest(source, view.chains, 'Sources')}")
 
 
-def _check_reasons(seen: Seen, reasons: Sequence[str]) -> None:
-    found = (step for funnel in funnels(seen).values() for step in funnel["first"].values()) if reasons else ()
+def _check_reasons(view: CorpusView, reasons: Sequence[str]) -> None:
+    found = (step for funnel in funnels(view).values() for step in funnel["first"].values()) if reasons else ()
     known = sorted({reason for step in found for reason in step})
     for reason in reasons:
         if reason not in known:
-            raise UserError(f"{seen.told} dropped nothing for {reason}. {suggest(reason, known, 'Reasons')}")
+            raise UserError(f"{view.label} dropped nothing for {reason}. {suggest(reason, known, 'Reasons')}")
 
 
-def layers_of(seen: Seen, source: str) -> Mapping[str, Sequence[str]]:
+def layers_of(view: CorpusView, source: str) -> Mapping[str, Sequence[str]]:
     """The layers of a source, from the reader's to the last word, with their columns."""
-    found: dict[str, Sequence[str]] = {INGEST: seen.nodes[f"{source}/{INGEST}"].columns}
-    found.update((step, seen.nodes[step].columns) for step in seen.chains[source] if seen.nodes[step].has_layers)
+    found: dict[str, Sequence[str]] = {INGEST: view.nodes[f"{source}/{INGEST}"].columns}
+    found.update((step, view.nodes[step].columns) for step in view.chains[source] if view.nodes[step].has_layers)
     return found
 
 
-def origin_of(seen: Seen, source: str, name: str, kept: bool | None) -> Origin:
-    layers = layers_of(seen, source)
+def origin_of(view: CorpusView, source: str, name: str, kept: bool | None) -> Origin:
+    layers = layers_of(view, source)
     step, _, column = name.rpartition(".")
     if step:
-        names = {INGEST: INGEST} | {one: seen.nodes[one].name for one in layers if one != INGEST}
+        names = {INGEST: INGEST} | {one: view.nodes[one].name for one in layers if one != INGEST}
         found = [one for one, plain_name in names.items() if step in (one, plain_name) and column in layers[one]]
         return Origin(name, tuple((one, column) for one in reversed(found)))
     if name in _FINAL:
         return Origin(name, ((f"{source}/{CORPUS}", _FINAL[name]),))
     if name == LANGUAGE:
-        found = [one for one in layers if one != INGEST and seen.nodes[one].name == LANGUAGE and "label" in layers[one]]
+        found = [one for one in layers if one != INGEST and view.nodes[one].name == LANGUAGE and "label" in layers[one]]
         return Origin(name, tuple((one, "label") for one in found[-1:]))
     having = [one for one in reversed([*layers]) if name in layers[one]]
     if name in WRITTEN:
@@ -218,28 +218,28 @@ def origin_of(seen: Seen, source: str, name: str, kept: bool | None) -> Origin:
     return Origin(name, tuple((one, name) for one in (having if name in REWRITTEN else (INGEST,))))
 
 
-def _with_types(seen: Seen, source: str, origins: Sequence[Origin]) -> list[Origin]:
+def _with_types(view: CorpusView, source: str, origins: Sequence[Origin]) -> list[Origin]:
     """Types stand in the parts, all of a step the same; the first is asked."""
-    document, opened = seen.documents[source][0], dict[str, PartReader]()
+    document, opened = view.documents[source][0], dict[str, PartReader]()
     made = []
     for origin in origins:
         kind = pa.bool_() if origin.name == "kept" else None
         for layer, column in origin.layers[:1] if kind is None else ():
             if layer not in opened:
                 at = (source, document.order)
-                part = document.part if layer == INGEST else seen.made[layer].layers[at][0]
-                opened[layer] = PartReader(seen.store, part)
+                part = document.part if layer == INGEST else view.states[layer].layers[at][0]
+                opened[layer] = PartReader(view.store, part)
             kind = plain_type(opened[layer].schema.field(column).type)
         made.append(Origin(origin.name, origin.layers, kind))
     return made
 
 
-def _one_kind(seen: Seen, name: str, origins: Mapping[str, Sequence[Origin]]) -> pa.DataType:
+def _one_kind(view: CorpusView, name: str, origins: Mapping[str, Sequence[Origin]]) -> pa.DataType:
     kinds = {one.kind: source for source, some in origins.items() for one in some if one.name == name and one.kind}
     if len(kinds) > 1:
         told = ", ".join(f"{kind} in {source}" for kind, source in kinds.items())
         raise UserError(
-            f"{name} of {seen.told} has several types ({told}), so it cannot be one column. Name one source, or the "
+            f"{name} of {view.label} has several types ({told}), so it cannot be one column. Name one source, or the "
             "column of one step by its id."
         )
     return next(iter(kinds), pa.string())

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS, Node, drops
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -69,20 +69,20 @@ class _Wanted:
     """Whether it has evidence of eval items."""
 
 
-def find_step(seen: Seen, stage: str | None) -> str | None:
+def find_step(view: CorpusView, stage: str | None) -> str | None:
     """The step that a user means by a name, checked."""
     if stage is None or stage == INGEST:
         return stage
-    known = sorted({name for node in seen.nodes.values() for name in (node.id, node.name) if node.has_layers})
+    known = sorted({name for node in view.nodes.values() for name in (node.id, node.name) if node.has_layers})
     if stage not in known:
         near = nearest(stage, known)
         hint = f"Did you mean {near}? " if near else ""
-        raise UserError(f"{option('stage', stage)}: {seen.told} has no such step. {hint}Steps: {', '.join(known)}")
+        raise UserError(f"{option('stage', stage)}: {view.label} has no such step. {hint}Steps: {', '.join(known)}")
     return stage
 
 
 def rows(
-    seen: Seen,
+    view: CorpusView,
     stage: str | None,
     dropped: bool | None,
     reason: str | None,
@@ -102,49 +102,49 @@ def rows(
     it begins in hexadecimal, `grep` is found in the text; with `cuts` a row has what was cut out of its text.
     `flagged` are documents that hold items of an eval suite, and have where.
     """
-    wanted = _Wanted(dropped, _named(seen, stage), reason, records, url, doc_id, grep, flagged)
-    for source in sources_with(seen, stage, sources):
-        for document in seen.documents.get(source, ()):
-            for found in _rows_of_part(seen, document, stage):
+    wanted = _Wanted(dropped, _named(view, stage), reason, records, url, doc_id, grep, flagged)
+    for source in sources_with(view, stage, sources):
+        for document in view.documents.get(source, ()):
+            for found in _rows_of_part(view, document, stage):
                 if found.is_wanted(wanted):
                     yield found.whole(cuts, flagged)
 
 
-def _named(seen: Seen, stage: str | None) -> Collection[str] | None:
+def _named(view: CorpusView, stage: str | None) -> Collection[str] | None:
     """The steps of that id or name, as the verdicts name them; None: any."""
     if stage is None or stage.rpartition("/")[2] == CORPUS:
         return None
     if stage.rpartition("/")[2] == INGEST:
         return {INGEST}
-    return {node.id for node in seen.nodes.values() if stage in (node.id, node.name)}
+    return {node.id for node in view.nodes.values() if stage in (node.id, node.name)}
 
 
-def sources_with(seen: Seen, stage: str | None, sources: Sequence[str] = ()) -> list[str]:
+def sources_with(view: CorpusView, stage: str | None, sources: Sequence[str] = ()) -> list[str]:
     """Those that pass a step, of these or of all."""
     return [
         source
-        for source in seen.chains
+        for source in view.chains
         if (not sources or source in sources)
         and (
             stage in (None, INGEST, CORPUS, f"{source}/{INGEST}")
-            or any(stage in (node_id, seen.nodes[node_id].name) for node_id in seen.chains[source])
+            or any(stage in (node_id, view.nodes[node_id].name) for node_id in view.chains[source])
         )
     ]
 
 
-def count_unjudged(seen: Seen, stage: str | None, sources: Sequence[str]) -> int:
+def count_unjudged(view: CorpusView, stage: str | None, sources: Sequence[str]) -> int:
     """Documents that nothing dropped so far and that some step has not seen as the recipe is now."""
     return sum(
         found.step is None and bool(found.part.unjudged)
-        for source in sources_with(seen, stage, sources)
-        for document in seen.documents.get(source, ())
-        for found in _rows_of_part(seen, document, stage)
+        for source in sources_with(view, stage, sources)
+        for document in view.documents.get(source, ())
+        for found in _rows_of_part(view, document, stage)
     )
 
 
-def row_at(seen: Seen, document: Document, row: int, stage: str | None = None) -> Row:
+def row_at(view: CorpusView, document: Document, row: int, stage: str | None = None) -> Row:
     """One row of a part, by its number, as it stands after a step or at the end."""
-    part = _Part(seen, document, stage)
+    part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         if row < rows_in_group:
             drops = [part.column(layer, group, "drop")[row].is_valid for layer in range(len(part.readers))]
@@ -154,7 +154,7 @@ def row_at(seen: Seen, document: Document, row: int, stage: str | None = None) -
 
 
 def kept_batches(
-    seen: Seen,
+    view: CorpusView,
     node: Node,
     columns: Sequence[str],
     track: Callable[[Sequence[Document]], Iterable[Document]] = iter,
@@ -164,32 +164,34 @@ def kept_batches(
     `track` goes through the parts of a source, and may tell how far it has come.
     """
     for source in node.sources:
-        view = node.views[source]
-        wanted = tuple((layer, column, name) for layer, column, name in view.columns if name in columns)
-        for document in track(seen.documents[source]):
+        columns_of = node.views[source]
+        wanted = tuple((layer, column, name) for layer, column, name in columns_of.columns if name in columns)
+        for document in track(view.documents[source]):
             at = (source, document.order)
-            parts = [document.part if layer == INGEST else seen.made[layer].layers[at][0] for layer in view.layers]
-            corpus = seen.made[f"{source}/{CORPUS}"].layers[at][0]
+            parts = [
+                document.part if layer == INGEST else view.states[layer].layers[at][0] for layer in columns_of.layers
+            ]
+            corpus = view.states[f"{source}/{CORPUS}"].layers[at][0]
             work = ([(*parts, corpus)], [wanted], [(len(parts),)])
-            yield from read_many(*work, seen.store)
+            yield from read_many(*work, view.store)
 
 
-def unfinished(seen: Seen, stage: str | None) -> list[str]:
+def unfinished(view: CorpusView, stage: str | None) -> list[str]:
     """Steps up to `stage`, and those that withhold documents, that have not run to their end."""
-    wanted = {f"{source}/{INGEST}" for source in sources_with(seen, stage)}
-    for source in sources_with(seen, stage):
-        wanted.update(_chain(seen, source, stage), withheld.withholding(seen, source))
-    return [node_id for node_id in seen.unfinished() if node_id in wanted]
+    wanted = {f"{source}/{INGEST}" for source in sources_with(view, stage)}
+    for source in sources_with(view, stage):
+        wanted.update(_chain(view, source, stage), withheld.withholding(view, source))
+    return [node_id for node_id in view.unfinished() if node_id in wanted]
 
 
-def reaches_evidence(seen: Seen, stage: str | None) -> bool:
+def reaches_evidence(view: CorpusView, stage: str | None) -> bool:
     """Whether documents as they stand after a step have evidence of eval items."""
-    ids = evidence.ids_with_evidence(seen)
-    return any(not ids.isdisjoint(_chain(seen, source, stage)) for source in sources_with(seen, stage))
+    ids = evidence.ids_with_evidence(view)
+    return any(not ids.isdisjoint(_chain(view, source, stage)) for source in sources_with(view, stage))
 
 
-def _chain(seen: Seen, source: str, stage: str | None) -> list[str]:
-    nodes = [seen.nodes[node_id] for node_id in seen.chains[source]]
+def _chain(view: CorpusView, source: str, stage: str | None) -> list[str]:
+    nodes = [view.nodes[node_id] for node_id in view.chains[source]]
     layers = [node for node in nodes if node.has_layers and node.name != CORPUS]
     if stage is None or stage == CORPUS:
         return [node.id for node in layers]
@@ -202,21 +204,21 @@ def _chain(seen: Seen, source: str, stage: str | None) -> list[str]:
 class _Part:
     """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
 
-    def __init__(self, seen: Seen, document: Document, stage: str | None) -> None:
+    def __init__(self, view: CorpusView, document: Document, stage: str | None) -> None:
         parts, unjudged = [(INGEST, document.part)], []
-        for node_id in _chain(seen, document.source, stage):
-            made = seen.made[node_id].layers
+        for node_id in _chain(view, document.source, stage):
+            made = view.states[node_id].layers
             if (document.source, document.order) in made:
                 parts.append((node_id, made[document.source, document.order][0]))
-            elif not isinstance(node := seen.nodes[node_id], Node) or drops(node):
+            elif not isinstance(node := view.nodes[node_id], Node) or drops(node):
                 unjudged.append(node_id)
         self.unjudged = tuple(unjudged)
         """Steps that may drop its documents and have no layer for it yet."""
         self.names = [name for name, _ in parts]
-        self._marks = withheld.Withheld(seen, document)
-        self.readers = open_parts(seen.store, [part for _, part in parts])
+        self._marks = withheld.Withheld(view, document)
+        self.readers = open_parts(view.store, [part for _, part in parts])
         self.columns = [tuple(reader.names) for reader in self.readers]
-        ids = evidence.ids_with_evidence(seen)
+        ids = evidence.ids_with_evidence(view)
         self.with_evidence = [layer for layer, name in enumerate(self.names) if name in ids]
         self._read: dict[tuple[int, int, str], Any] = {}
         self._withheld: tuple[int, Any] = (-1, None)
@@ -353,8 +355,8 @@ class _Found:
         return None
 
 
-def _rows_of_part(seen: Seen, document: Document, stage: str | None) -> Iterator[_Found]:
-    part = _Part(seen, document, stage)
+def _rows_of_part(view: CorpusView, document: Document, stage: str | None) -> Iterator[_Found]:
+    part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
         for row in range(rows_in_group):

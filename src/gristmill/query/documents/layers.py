@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.parquet import PartReader
 
@@ -13,14 +13,14 @@ from gristmill.store.parquet import PartReader
 class Layers:
     """The layers of a document part; of the row group that was last asked for, what was read of it stays."""
 
-    def __init__(self, seen: Seen, document: Document) -> None:
+    def __init__(self, view: CorpusView, document: Document) -> None:
         at = (document.source, document.order)
         parts = {INGEST: document.part}
-        for node_id in seen.chains[document.source]:
-            if seen.nodes[node_id].has_layers and at in seen.made[node_id].layers:
-                parts[node_id] = seen.made[node_id].layers[at][0]
+        for node_id in view.chains[document.source]:
+            if view.nodes[node_id].has_layers and at in view.states[node_id].layers:
+                parts[node_id] = view.states[node_id].layers[at][0]
         self.document = document
-        self._readers = {name: PartReader(seen.store, part) for name, part in parts.items()}
+        self._readers = {name: PartReader(view.store, part) for name, part in parts.items()}
         self._group = -1
         self._read: dict[tuple[str, str], pa.Array] = {}
 

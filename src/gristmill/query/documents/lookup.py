@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.errors import UserError
 from gristmill.query.documents.candidates import CorpusIndex, Rows, has_index
 from gristmill.recipe.checks.mistakes import listed
@@ -71,7 +71,7 @@ class Place:
 
 
 def find(
-    seen: Seen,
+    view: CorpusView,
     *,
     doc_id: Asked = None,
     url: Asked = None,
@@ -99,36 +99,36 @@ def find(
     questions = [_Question(kind, values) for kind, values in asked.items() if values]
     if not questions:
         raise UserError("Nothing was asked for, so nothing was looked for.")
-    wanted = [source for source in seen.chains if not sources or source in sources]
-    work, read = _work(seen, wanted, questions)
+    wanted = [source for source in view.chains if not sources or source in sources]
+    work, read = _work(view, wanted, questions)
     if read:
-        note(_told(seen, read))
-    found = [place for document, todo in work.items() for place in _answers(seen, document, todo)]
+        note(_told(view, read))
+    found = [place for document, todo in work.items() for place in _answers(view, document, todo)]
     scans = {TEXT: "of a short quotation it may know none"}
     if dropped:
         scans["content_hash"] = "it does not know documents that were dropped"
     for kind, why in scans.items():
         missed = [one for one in asked[kind] if not any(place.asked == one and place.by == kind for place in found)]
         has_read = read if kind == TEXT else {}  # only what is kept
-        unread = [source for source in wanted if missed and source not in has_read and seen.documents.get(source)]
+        unread = [source for source in wanted if missed and source not in has_read and view.documents.get(source)]
         if unread:
             these = "these texts" if missed[1:] else "this text"
             note(f"The index knows no document with {these}, so all texts are read: {why}.")
             scan: Todo = [(_Question(kind, missed, dropped=dropped), None)]
             found += [
-                place for source in unread for one in seen.documents[source] for place in _answers(seen, one, scan)
+                place for source in unread for one in view.documents[source] for place in _answers(view, one, scan)
             ]
     return sorted(found, key=lambda place: place.by == TEXT and (place.similarity is not None, -_share(place)))
 
 
 def find_copies(
-    seen: Seen, texts: Sequence[str] | None, match: Match, note: Callable[[str], None] = lambda _: None
+    view: CorpusView, texts: Sequence[str] | None, match: Match, note: Callable[[str], None] = lambda _: None
 ) -> list[Place]:
     """The kept documents that `match` finds among those that may be near copies of texts (None: among all)."""
-    work, read = _work(seen, list(seen.chains), [_Question("copy", texts, match)])
+    work, read = _work(view, list(view.chains), [_Question("copy", texts, match)])
     if read:
-        note(_told(seen, read, "Texts of requests may be anywhere inside of documents"))
-    return [place for document, todo in work.items() for place in _answers(seen, document, todo)]
+        note(_told(view, read, "Texts of requests may be anywhere inside of documents"))
+    return [place for document, todo in work.items() for place in _answers(view, document, todo)]
 
 
 def _share(place: Place) -> float:
@@ -155,37 +155,37 @@ Todo = list[tuple[_Question, Rows | None]]
 
 
 def _work(
-    seen: Seen, sources: Sequence[str], questions: Sequence[_Question]
+    view: CorpusView, sources: Sequence[str], questions: Sequence[_Question]
 ) -> tuple[dict[Document, Todo], dict[str, list[str]]]:
     """What to ask of which part; and of each source the columns that have to be read as a whole."""
-    work: dict[Document, Todo] = {document: [] for source in sources for document in seen.documents.get(source, ())}
+    work: dict[Document, Todo] = {document: [] for source in sources for document in view.documents.get(source, ())}
     read: dict[str, list[str]] = {}
     for source in sources:
-        index = CorpusIndex(seen, source) if has_index(seen, source) else None
+        index = CorpusIndex(view, source) if has_index(view, source) else None
         for question in questions:
             may = None if index is None else index.candidates(question.kind, question.asked)
-            if may is None and seen.documents.get(source):
+            if may is None and view.documents.get(source):
                 read.setdefault(source, []).append(question.column)
-            for document in seen.documents.get(source, ()) if may is None else may:
+            for document in view.documents.get(source, ()) if may is None else may:
                 work[document].append((question, None if may is None else may[document]))
     return {document: todo for document, todo in work.items() if todo}, read
 
 
 def _told(
-    seen: Seen, read: Mapping[str, Sequence[str]], why: str = "The index has no key for domains so far up"
+    view: CorpusView, read: Mapping[str, Sequence[str]], why: str = "The index has no key for domains so far up"
 ) -> str:
-    parts = sum(len(seen.documents[source]) for source in read)
+    parts = sum(len(view.documents[source]) for source in read)
     columns = sorted({column for some in read.values() for column in some})
-    without = [source for source in read if not has_index(seen, source)]
+    without = [source for source in read if not has_index(view, source)]
     why = f"No index of {listed(without, 5)}" if without else why
     return f"{why}: {' and '.join(columns)} of {counted(parts, 'part')} {'is' if not columns[1:] else 'are'} read."
 
 
-def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
+def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[Place]:
     """What the rows of a part answer, row group by row group; no group is read that has none of them."""
-    columns = PartReader(seen.store, document.part)
+    columns = PartReader(view.store, document.part)
     asks_texts = any(question.column == TEXT for question, _ in todo)
-    texts = [PartReader(seen.store, part) for part in text_layers(seen, document)] if asks_texts else []
+    texts = [PartReader(view.store, part) for part in text_layers(view, document)] if asks_texts else []
 
     def column_of(question: _Question, group: int) -> list[pa.Array]:
         """The column that a question is about; of copies and of dropped documents also the texts as they were read."""
@@ -196,7 +196,7 @@ def _answers(seen: Seen, document: Document, todo: Todo) -> Iterator[Place]:
         last = pc.coalesce(*reversed(layers))
         return [last, pc.coalesce(*layers)] if of_all and layers[1:] else [last]
 
-    verdicts = PartReader(seen.store, _corpus(seen, document))
+    verdicts = PartReader(view.store, _corpus(view, document))
     first_row = 0
     for group, rows in enumerate(columns.groups):
         kept = verdicts.read_group(group, ["drop"])["drop"].combine_chunks().is_null().to_numpy(zero_copy_only=False)
@@ -226,24 +226,24 @@ def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
     return some[low:high] - first_row
 
 
-def text_layers(seen: Seen, document: Document) -> list[Part]:
+def text_layers(view: CorpusView, document: Document) -> list[Part]:
     """All that have texts of a part, as they were read first and as the last step left them last. A step that sees only
     what is kept has no text of other documents.
     """
-    chain = [seen.nodes[node_id] for node_id in seen.chains[document.source]]
+    chain = [view.nodes[node_id] for node_id in view.chains[document.source]]
     with_text = [node.id for node in chain if TEXT in node.columns and node.has_layers]
-    return [document.part, *(_layer(seen, document, node_id) for node_id in with_text)]
+    return [document.part, *(_layer(view, document, node_id) for node_id in with_text)]
 
 
-def _corpus(seen: Seen, document: Document) -> Part:
-    return _layer(seen, document, f"{document.source}/{CORPUS}")
+def _corpus(view: CorpusView, document: Document) -> Part:
+    return _layer(view, document, f"{document.source}/{CORPUS}")
 
 
-def _layer(seen: Seen, document: Document, node_id: str) -> Part:
-    made = seen.made[node_id].layers
+def _layer(view: CorpusView, document: Document, node_id: str) -> Part:
+    made = view.states[node_id].layers
     if (document.source, document.order) not in made:
         raise UserError(
-            f"{node_id} has not run over all documents of {seen.told}, so it is not known what is in the corpus. "
-            f"{seen.to_finish}"
+            f"{node_id} has not run over all documents of {view.label}, so it is not known what is in the corpus. "
+            f"{view.to_finish}"
         )
     return made[document.source, document.order][0]

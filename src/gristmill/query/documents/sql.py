@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.query.documents.joined_files import PROTOCOL, JoinedFiles
@@ -30,15 +30,15 @@ _POINTER = re.compile(r"\nLINE \d+:.*", re.DOTALL)
 class Session:
     """A corpus to ask."""
 
-    def __init__(self, seen: Seen) -> None:
-        check_finished(seen, "sql")
+    def __init__(self, view: CorpusView) -> None:
+        check_finished(view, "sql")
         self._duckdb = _duckdb()
         self._folder = TemporaryDirectory(prefix="gristmill-sql-")
-        self._files = JoinedFiles(seen.store)
+        self._files = JoinedFiles(view.store)
         config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         self._connection = self._duckdb.connect(":memory:", config=config)
         self._connection.register_filesystem(self._files)
-        self.views = Views(seen, self._files, self._connection.register)
+        self.views = Views(view, self._files, self._connection.register)
         self._there: set[str] = set()
         for setting in (
             f"temp_directory = {literal(self._folder.name)}",

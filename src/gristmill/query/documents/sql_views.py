@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS, NodeFacts
 from gristmill.engine.publish.folder import find_manifest, read_model
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.loader.order import Order
 from gristmill.query.documents.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE
@@ -32,8 +32,8 @@ Place = tuple[str, str]
 class Views:
     """By name; what a view needs is looked for when it is asked for."""
 
-    def __init__(self, seen: Seen, files: JoinedFiles, register: Callable[[str, Any], object]) -> None:
-        self._seen, self._files, self._register = seen, files, register
+    def __init__(self, view: CorpusView, files: JoinedFiles, register: Callable[[str, Any], object]) -> None:
+        self._view, self._files, self._register = view, files, register
         self._types: dict[tuple[str, str], pa.Schema] = {}
         self._made: dict[str, Callable[[], str]] = {
             "documents": self._documents,
@@ -43,11 +43,11 @@ class Views:
         clustered = [node for node in self._nodes() if "cluster" in node.columns]
         if clustered:
             self._made["clusters"] = lambda: self._clusters(clustered)
-        if read_model(seen, SHARDS) is not None:
+        if read_model(view, SHARDS) is not None:
             self._made["samples"] = self._samples
-        if read_model(seen, MIX) is not None:
+        if read_model(view, MIX) is not None:
             self._made["schedule"] = self._schedule
-        by_name: dict[str, list[NodeFacts]] = {INGEST: [seen.nodes[f"{source}/{INGEST}"] for source in seen.chains]}
+        by_name: dict[str, list[NodeFacts]] = {INGEST: [view.nodes[f"{source}/{INGEST}"] for source in view.chains]}
         for node in self._nodes():
             by_name.setdefault(node.name, []).append(node)
         named = {node.id: [node] for nodes in by_name.values() for node in nodes} | by_name
@@ -70,11 +70,11 @@ class Views:
 
     def _nodes(self) -> list[NodeFacts]:
         """Steps with layers, the reader and the last word apart."""
-        return [node for node in self._seen.nodes.values() if node.has_layers and node.name not in (INGEST, CORPUS)]
+        return [node for node in self._view.nodes.values() if node.has_layers and node.name not in (INGEST, CORPUS)]
 
     def _sources(self, sources: Iterable[str] | None = None) -> list[str]:
-        wanted = self._seen.chains if sources is None else sources
-        return [source for source in wanted if self._seen.documents.get(source)]
+        wanted = self._view.chains if sources is None else sources
+        return [source for source in wanted if self._view.documents.get(source)]
 
     def _documents(self) -> str:
         return " union all by name ".join(self._documents_of(source) for source in self._sources())
@@ -82,7 +82,7 @@ class Views:
     def _documents_of(self, source: str) -> str:
         verdict = f"{source}/{CORPUS}"
         names = (*COLUMNS, LANGUAGE, *WRITTEN)
-        places = {name: origin_of(self._seen, source, name, None).layers for name in names if name != "source"}
+        places = {name: origin_of(self._view, source, name, None).layers for name in names if name != "source"}
         wanted = [*(place for some in places.values() for place in some), (verdict, "step"), (verdict, "drop")]
         wanted += self._marks(source)
         columns = [literal(source) + " as source"]
@@ -103,7 +103,7 @@ class Views:
     def _verdicts(self) -> str:
         made = []
         for source in self._sources():
-            for step, columns in layers_of(self._seen, source).items():
+            for step, columns in layers_of(self._view, source).items():
                 if step != f"{source}/{CORPUS}" and "drop" in columns:
                     wanted = [(INGEST, "doc_id"), (step, "drop"), (step, "detail"), *self._marks(source)]
                     reason, detail = quoted(f"{step}.drop"), self._shown(source, "detail", quoted(f"{step}.detail"))
@@ -150,7 +150,7 @@ class Views:
 
     def _samples(self) -> str:
         """Pieces of documents in samples of shards, with the samples of the training that show them."""
-        catalogue = read_model(self._seen, SHARDS)
+        catalogue = read_model(self._view, SHARDS)
         assert catalogue is not None
         outputs = [(one["entry"], Part(**one["files"][LINEAGE])) for one in catalogue["outputs"]]
         columns = ("sample", "offset", "length", "doc_id", "doc_offset", "locator", "source")
@@ -172,22 +172,22 @@ class Views:
         if "schedule" not in self._made:
             return found
         self._schedule()
-        seen = "select list(seen_at order by seen_at) from _schedule a"
+        view = "select list(seen_at order by seen_at) from _schedule a"
         same = 'a."group" = s."group" and a.shard = s.shard and a.sample = s.sample'
-        return f"select s.*, ({seen} where {same}) as seen_at from ({found}) s"
+        return f"select s.*, ({view} where {same}) as seen_at from ({found}) s"
 
     def _schedule(self) -> str:
         """Which sample of which shard every global sample is."""
-        self._register("_schedule", _Schedule(Order(read_manifest(find_manifest(self._seen)))))
+        self._register("_schedule", _Schedule(Order(read_manifest(find_manifest(self._view)))))
         return "select * from _schedule"
 
     def _tasks(self) -> str:
-        self._register("_tasks", _Tasks(self._seen))
+        self._register("_tasks", _Tasks(self._view))
         return "select * from _tasks"
 
     def _marks(self, source: str) -> list[Place]:
         """The columns that say which documents are withheld."""
-        return [(step, withheld.COLUMN) for step in withheld.withholding(self._seen, source)]
+        return [(step, withheld.COLUMN) for step in withheld.withholding(self._view, source)]
 
     def _shown(self, source: str, name: str, value: str) -> str:
         """A value, but of documents that are withheld no more than their verdict."""
@@ -201,7 +201,7 @@ class Views:
         by_step: dict[str, list[str]] = {}
         for step, name in dict.fromkeys(wanted):
             by_step.setdefault(step, []).append(name)
-        documents, made = self._seen.documents[source], self._seen.made
+        documents, made = self._view.documents[source], self._view.states
 
         def columns(number: int) -> Columns:
             document = documents[number]
@@ -225,10 +225,10 @@ class Views:
 
     def _schema(self, source: str, step: str) -> pa.Schema:
         if (source, step) not in self._types:
-            document = self._seen.documents[source][0]
+            document = self._view.documents[source][0]
             at = (source, document.order)
-            part = document.part if step == INGEST else self._seen.made[step].layers[at][0]
-            self._types[source, step] = PartReader(self._seen.store, part).schema
+            part = document.part if step == INGEST else self._view.states[step].layers[at][0]
+            self._types[source, step] = PartReader(self._view.store, part).schema
         return self._types[source, step]
 
 
@@ -275,17 +275,17 @@ class _Tasks(_Stream):
         ]
     )
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
+    def __init__(self, view: CorpusView) -> None:
+        self._view = view
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for node_id, made in self._seen.made.items():
+        for node_id, made in self._view.states.items():
             rows = [self._row(node_id, key, label) for key, label in made.tasks.items()]
             if rows:
                 yield pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
     def _row(self, step: str, key: str, label: str) -> Mapping[str, Any]:
-        told = self._seen.store.read_json(f"tasks/{key}.json") or {"metrics": {}, "cost": {}, "parts": []}
+        told = self._view.store.read_json(f"tasks/{key}.json") or {"metrics": {}, "cost": {}, "parts": []}
         numbers = {name: told["metrics"].get(name) for name in ("rows", "bytes_in", "bytes_out")}
         cost = {name: told["cost"].get(name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
         parts = [part["hash"] for part in told["parts"]]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from gristmill.counted import counted, size
 from gristmill.engine.plan.graph import CORPUS, Node
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.printable import one_line
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.removal.funnel import funnel_lines, funnels
@@ -71,9 +71,9 @@ class Exported:
         return sum(self.sources.values())
 
 
-def card(seen: Seen, told: Exported) -> str:
+def card(view: CorpusView, told: Exported) -> str:
     """README.md."""
-    parts = [_front(told), *_sections(seen, told)]
+    parts = [_front(told), *_sections(view, told)]
     return "\n".join(parts) + "\n"
 
 
@@ -104,7 +104,7 @@ def _front(told: Exported) -> str:
     return "\n".join([*lines, f"    path: data/train-*.{told.format}", "---"])
 
 
-def _sections(seen: Seen, told: Exported) -> Iterator[str]:
+def _sections(view: CorpusView, told: Exported) -> Iterator[str]:
     text = sum(told.text_bytes.values())
     stored = sum(file_bytes for file_bytes, _, _ in told.files.values())
     yield f"\n# {_cell(told.name)}\n"
@@ -129,10 +129,10 @@ def _sections(seen: Seen, told: Exported) -> Iterator[str]:
     if told.languages:
         yield "\n## Languages\n"
         yield _listed(told.languages)
-    settings = dict(_settings(seen))
+    settings = dict(_settings(view))
     yield "\n## Steps\n"
     yield "In the order in which documents of a source pass them; settings as they were, files by their content.\n"
-    for source, chain in seen.chains.items():
+    for source, chain in view.chains.items():
         if source in told.sources:
             yield f"- {_cell(source)}: {_cell(', '.join([INGEST, *(step for step in chain if step in settings)]))}"
     yield ""
@@ -143,20 +143,20 @@ def _sections(seen: Seen, told: Exported) -> Iterator[str]:
         ("source", "step", "what", "reason", "documents", "text"),
         [
             (one["source"], one["step"], one["what"], one["reason"], f"{one['documents']:,}", size(one["text_bytes"]))
-            for one in funnel_lines(funnels(seen))
+            for one in funnel_lines(funnels(view))
         ],
     )
     yield "\n## Known limits\n"
-    yield from (f"- {line}" for line in _limits(seen, told))
+    yield from (f"- {line}" for line in _limits(view, told))
 
 
-def _limits(seen: Seen, told: Exported) -> Iterator[str]:
-    names = {seen.nodes[step].name for chain in seen.chains.values() for step in chain}
+def _limits(view: CorpusView, told: Exported) -> Iterator[str]:
+    names = {view.nodes[step].name for chain in view.chains.values() for step in chain}
     unknown = sum(rows for (_, license), rows in told.licenses.items() if license is None)
     if unknown:
         yield f"Of {counted(unknown, 'document')} no license is known; others are as the input or the recipe states."
     without = [
-        source for source in told.sources if not any(seen.nodes[step].name == LANGUAGE for step in seen.chains[source])
+        source for source in told.sources if not any(view.nodes[step].name == LANGUAGE for step in view.chains[source])
     ]
     if without:
         yield f"The language was not measured in {_cell(', '.join(without))}."
@@ -178,10 +178,10 @@ def _limits(seen: Seen, told: Exported) -> Iterator[str]:
     yield "What automatic filters let through is not checked by people: texts may be wrong, offensive or biased."
 
 
-def _settings(seen: Seen) -> Iterator[tuple[str, "_Code"]]:
+def _settings(view: CorpusView) -> Iterator[tuple[str, "_Code"]]:
     """Of the steps that have a say in the documents; tokens and shards are made of them afterwards."""
-    for node_id, node in seen.nodes.items():
-        identity = node.identity if isinstance(node, Node) else (seen.record or {})["nodes"][node_id]["identity"]
+    for node_id, node in view.nodes.items():
+        identity = node.identity if isinstance(node, Node) else (view.record or {})["nodes"][node_id]["identity"]
         if node.name != CORPUS and identity["stage"].partition(".")[0] not in _AFTERWARDS:
             yield node_id, _Code(json.dumps(identity["config"], sort_keys=True))
 

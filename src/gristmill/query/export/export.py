@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from gristmill.engine.plan.graph import CORPUS, Node
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
@@ -75,7 +75,7 @@ class _Written:
 
 
 def export(
-    seen: Seen,
+    view: CorpusView,
     out: Path | str,
     file_format: str = "parquet",
     columns: Sequence[str] | None = None,
@@ -94,14 +94,14 @@ def export(
             f"{option('file_bytes', file_bytes)} is too small for a file: {LEAST_FILE_BYTES} bytes at least."
         )
     folder = _free(out)
-    check_finished(seen, "export")
-    chosen = Columns(seen, columns)
+    check_finished(view, "export")
+    chosen = Columns(view, columns)
     names = chosen.schema.names
-    read = Columns(seen, [*names, *(name for name in _COUNTED if name not in names)])
+    read = Columns(view, [*names, *(name for name in _COUNTED if name not in names)])
     files = list(_cut(read, file_bytes))
     if not files:
-        raise UserError(f"{seen.told} keeps no document, so there is nothing to export. {hint('funnel')} shows why.")
-    configs = scrub_configs(seen)
+        raise UserError(f"{view.label} keeps no document, so there is nothing to export. {hint('funnel')} shows why.")
+    configs = scrub_configs(view)
     temporary = _temporary(folder)
     try:
         (temporary / "data").mkdir(parents=True)
@@ -113,8 +113,8 @@ def export(
         with ThreadPoolExecutor(max(workers, 1)) as pool:
             done = pool.map(lambda one: _write(read, chosen.schema, write, configs, *one), work)
             written = [one for one in track(done, len(work)) if isinstance(one, _Written)]
-        told = _told(seen, file_format, chosen.schema, written, frozenset(configs))
-        (temporary / "README.md").write_text(card(seen, told), encoding="utf-8")
+        told = _told(view, file_format, chosen.schema, written, frozenset(configs))
+        (temporary / "README.md").write_text(card(view, told), encoding="utf-8")
         (temporary / "croissant.json").write_bytes(croissant(told))
         os.rename(temporary, folder)
     except OSError as error:
@@ -166,7 +166,7 @@ def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
     file: list[Stretch] = []
     held = 0
     for document in read.parts:
-        sizes = np.concatenate([np.zeros(0, np.int64), *_sizes(read.seen, document)])
+        sizes = np.concatenate([np.zeros(0, np.int64), *_sizes(read.view, document)])
         rows = np.flatnonzero(sizes)
         sums = np.concatenate([[0], np.cumsum(sizes[rows])])
         first = 0
@@ -185,13 +185,13 @@ def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
         yield file
 
 
-def _sizes(seen: Seen, document: Document) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _sizes(view: CorpusView, document: Document) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """What each row counts; dropped ones nothing."""
     at = (document.source, document.order)
-    ((layer, column),) = origin_of(seen, document.source, "text_bytes", True).layers
-    text = document.part if layer == INGEST else seen.made[layer].layers[at][0]
-    verdict = seen.made[f"{document.source}/{CORPUS}"].layers[at][0]
-    for batch in join(open_parts(seen.store, [text, verdict]), [(0, column, "bytes"), (1, "drop", "drop")]):
+    ((layer, column),) = origin_of(view, document.source, "text_bytes", True).layers
+    text = document.part if layer == INGEST else view.states[layer].layers[at][0]
+    verdict = view.states[f"{document.source}/{CORPUS}"].layers[at][0]
+    for batch in join(open_parts(view.store, [text, verdict]), [(0, column, "bytes"), (1, "drop", "drop")]):
         kept = batch.column("drop").is_null().to_numpy(zero_copy_only=False)
         sizes = pc.fill_null(batch.column("bytes"), 0).to_numpy(zero_copy_only=False)
         yield np.where(kept, sizes + ROW_BYTES, 0)
@@ -224,12 +224,12 @@ def _write(
     return made
 
 
-def scrub_configs(seen: Seen) -> dict[str, scrub.Config]:
+def scrub_configs(view: CorpusView) -> dict[str, scrub.Config]:
     """The settings of the last step `scrub` of each source that has one."""
     found = {}
-    for source, chain in seen.chains.items():
-        for node in (seen.nodes[step] for step in chain if seen.nodes[step].name == "scrub"):
-            config = node.config if isinstance(node, Node) else recorded_config(seen, node, scrub.STAGE)
+    for source, chain in view.chains.items():
+        for node in (view.nodes[step] for step in chain if view.nodes[step].name == "scrub"):
+            config = node.config if isinstance(node, Node) else recorded_config(view, node, scrub.STAGE)
             if not isinstance(config, scrub.Config):
                 raise UserError(
                     f"The store has no copy of a folder that {node.id} names, so columns beside the text cannot be "
@@ -290,7 +290,7 @@ def _write_lines(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> N
 
 
 def _told(
-    seen: Seen, file_format: str, schema: pa.Schema, written: Sequence[_Written], scrubbed: frozenset[str]
+    view: CorpusView, file_format: str, schema: pa.Schema, written: Sequence[_Written], scrubbed: frozenset[str]
 ) -> Exported:
     """What all files together are."""
     names = ("sources", "text_bytes", "licenses", "languages", "replaced")
@@ -299,7 +299,7 @@ def _told(
         for name, counts in sums.items():
             counts.update(getattr(one, name))
     return Exported(
-        seen.name,
+        view.name,
         file_format,
         schema,
         {one.name: (one.file_bytes, one.sha256, one.rows) for one in written},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.plan.graph import NodeFacts
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 
 if TYPE_CHECKING:  # a tenth of the time that any command takes to start, for what one option shows
@@ -38,9 +38,9 @@ class Flag:
     passage: str
 
 
-def ids_with_evidence(seen: Seen) -> set[str]:
+def ids_with_evidence(view: CorpusView) -> set[str]:
     """The steps whose layers have evidence."""
-    return {node.id for node in seen.nodes.values() if node.name == STEP}
+    return {node.id for node in view.nodes.values() if node.name == STEP}
 
 
 def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) -> tuple[Flag, ...]:
@@ -54,12 +54,12 @@ def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) 
     )
 
 
-def evidence_steps(seen: Seen) -> list[NodeFacts]:
+def evidence_steps(view: CorpusView) -> list[NodeFacts]:
     """The steps that write evidence, or a UserError."""
-    found = [node for node in seen.nodes.values() if node.name == STEP]
+    found = [node for node in view.nodes.values() if node.name == STEP]
     if not found:
         raise UserError(
-            f"{seen.told} has no step {STEP}, so there is no evidence of eval items. Add - {STEP}: {{suite: FOLDER}} "
+            f"{view.label} has no step {STEP}, so there is no evidence of eval items. Add - {STEP}: {{suite: FOLDER}} "
             "to its steps (docs/decontaminate.md)."
         )
     return found
@@ -74,22 +74,22 @@ def part_of_step(step: str, name: str) -> str:
 class Suites:
     """The suites that documents of a run were compared with, each read once."""
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
+    def __init__(self, view: CorpusView) -> None:
+        self._view = view
         self._opened: dict[str, Opened] = {}
         self._items: dict[str, dict[tuple[str, str], Item]] = {}
 
     def of(self, step: str) -> "Opened":
         if step not in self._opened:
-            made = self._seen.made[part_of_step(step, _SUITE)].model
+            made = self._view.states[part_of_step(step, _SUITE)].model
             if made is None:
                 raise UserError(
-                    f"the eval suite of {step} is not in {self._seen.store.uri}, so its items cannot be shown. "
-                    f"{self._seen.to_finish}"
+                    f"the eval suite of {step} is not in {self._view.store.uri}, so its items cannot be shown. "
+                    f"{self._view.to_finish}"
                 )
             from gristmill.stages.decontaminate.eval_suite import open_suite
 
-            self._opened[step] = open_suite(self._seen.store.local_path(made))
+            self._opened[step] = open_suite(self._view.store.local_path(made))
         return self._opened[step]
 
     def item(self, flag: Flag) -> "Item":

@@ -6,7 +6,7 @@ from typing import Any
 
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import Gone, UserError
 from gristmill.query.documents.documents import COLUMNS, cut_again
 from gristmill.query.documents.layers import Layers
@@ -115,14 +115,14 @@ class Life:
     """Why nothing else is told of it than id, source and verdict."""
 
 
-def life_of(seen: Seen, place: Place) -> Life:
+def life_of(view: CorpusView, place: Place) -> Life:
     """What the layers of a run say of a document."""
-    layers = Layers(seen, place.document)
-    if (listed := withheld.list_of(seen, place.document, place.row)) is not None:
+    layers = Layers(view, place.document)
+    if (listed := withheld.list_of(view, place.document, place.row)) is not None:
         return _withheld(layers, place, listed)
     row = layers.row(INGEST, place.row)
     after = layers.row(INGEST, place.row + 1) if place.row + 1 < layers.rows else None
-    steps = tuple(_steps(layers, place.row, evidence.ids_with_evidence(seen)))
+    steps = tuple(_steps(layers, place.row, evidence.ids_with_evidence(view)))
     texts = [layer for layer in layers if layers.has(layer, "text")]
     text = next((one for layer in reversed(texts) if (one := layers.value(layer, "text", place.row))), None)
     encoded, grouped = (_named(layers, name) for name in (TOKENS, GROUPS))
@@ -130,13 +130,13 @@ def life_of(seen: Seen, place: Place) -> Life:
         place.doc_id.hex(),
         place.document.source,
         {name: row[name] for name in COLUMNS if name not in ("doc_id", "source")},
-        origin_of(seen, place.document, row, after),
+        origin_of(view, place.document, row, after),
         steps,
         next((step.step for step in steps if step.reason is not None), None),
-        tuple(_clusters(seen, layers, place)),
+        tuple(_clusters(view, layers, place)),
         text,
         None if encoded is None else layers.value(encoded, "tokens", place.row),
-        _tokenizer(seen) if encoded is not None else None,
+        _tokenizer(view) if encoded is not None else None,
         None if grouped is None else layers.value(grouped, "group", place.row),
     )
 
@@ -194,26 +194,26 @@ def _cuts(before: bytes | None, spans: list[int] | None) -> Iterator[Cut]:
         at += len(piece)
 
 
-def _clusters(seen: Seen, layers: Layers, place: Place) -> Iterator[Cluster]:
+def _clusters(view: CorpusView, layers: Layers, place: Place) -> Iterator[Cluster]:
     for layer in layers:
         if not layers.has(layer, "cluster") or layers.value(layer, "cluster", place.row) is None:
             continue
         keeper = layers.value(layer, "cluster", place.row)
-        others = find(seen, doc_id=keeper.hex()) if keeper != place.doc_id else []
+        others = find(view, doc_id=keeper.hex()) if keeper != place.doc_id else []
         locator = layers.value(INGEST, "locator", place.row)
-        if others and withheld.list_of(seen, others[0].document, others[0].row) is not None:
+        if others and withheld.list_of(view, others[0].document, others[0].row) is not None:
             locator = withheld.NOWHERE
         elif others:
-            locator = Layers(seen, others[0].document).value(INGEST, "locator", others[0].row)
+            locator = Layers(view, others[0].document).value(INGEST, "locator", others[0].row)
         elif keeper != place.doc_id:
             locator = None
         size, similarity = (layers.value(layer, name, place.row) for name in ("cluster_size", "similarity"))
         yield Cluster(layer, keeper.hex(), size, similarity, keeper == place.doc_id, locator)
 
 
-def _tokenizer(seen: Seen) -> str | None:
-    for node in seen.nodes.values():
-        if node.name == TOKENIZER and (part := seen.made[node.id].model) is not None:
+def _tokenizer(view: CorpusView) -> str | None:
+    for node in view.nodes.values():
+        if node.name == TOKENIZER and (part := view.states[node.id].model) is not None:
             return part.hash
     return None
 
@@ -230,14 +230,14 @@ def versions_with(
             continue
         known.add(record["version"])
         try:
-            seen = see_record(store, f"{store.uri}@{record['version']}", record)
+            view = see_record(store, f"{store.uri}@{record['version']}", record)
         except Gone:  # it holds nothing any more
             continue
         except UserError as error:
             note(f"Passed over: {error}")
             continue
         version = Version(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
-        for doc_id in {place.doc_id.hex() for place in find(seen, doc_id=list(ids)) if place.is_kept}:
+        for doc_id in {place.doc_id.hex() for place in find(view, doc_id=list(ids)) if place.is_kept}:
             found[doc_id].append(version)
     return found
 

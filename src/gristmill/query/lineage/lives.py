@@ -8,8 +8,8 @@ from typing import Any
 from gristmill.counted import counted
 from gristmill.engine.publish.folder import find_manifest
 from gristmill.engine.publish.run_record import last_finished
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Seen
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.loader.order import Order
@@ -37,7 +37,7 @@ class WholeLife:
 
 
 def lives_of(
-    seen: Seen,
+    view: CorpusView,
     what: str | None,
     text: str | None = None,
     sample: int | None = None,
@@ -49,31 +49,31 @@ def lives_of(
     token of a sample. With `prove` every one is made again from its bytes.
     """
     check_question(what, text, sample, token)
-    if not any(made.tasks for made in seen.made.values()):
+    if not any(made.tasks for made in view.states.values()):
         raise UserError(
-            f"Nothing of {seen.told} has been run as it is now, so no document is known. {seen.to_finish}"
-            f"{last_finished(seen, 'lineage')}"
+            f"Nothing of {view.label} has been run as it is now, so no document is known. {view.to_finish}"
+            f"{last_finished(view, 'lineage')}"
         )
-    if prove and not isinstance(seen, Run):
+    if prove and not isinstance(view, Run):
         raise UserError(
-            f"{option('prove')} reads inputs again and runs steps again, and {seen.told} names neither, so nothing was "
-            "proved. Give the recipe's file."
+            f"{option('prove')} reads inputs again and runs steps again, and {view.label} names neither, so nothing "
+            "was proved. Give the recipe's file."
         )
-    shards = _shards(seen)
+    shards = _shards(view)
     at: dict[str, Any] | None = None
     if sample is not None and token is not None:
-        at = _token_at(shards, seen, sample, token)
-        places = find(seen, doc_id=at["doc_id"], note=note)
+        at = _token_at(shards, view, sample, token)
+        places = find(view, doc_id=at["doc_id"], note=note)
     else:
-        places = best_of(find(seen, **_question(what, text), note=note))
-    found = _documents(seen, places)
+        places = best_of(find(view, **_question(what, text), note=note))
+    found = _documents(view, places)
     if len(found) > MOST_SHOWN:
         note(f"{counted(len(found), 'document')} answer; the first {MOST_SHOWN} are shown.")
     found = found[:MOST_SHOWN]
     shown = [place for place, life in found if life.withheld is None]
-    prover = Prover(seen, shown) if prove and isinstance(seen, Run) else None
+    prover = Prover(view, shown) if prove and isinstance(view, Run) else None
     for place, life in found:
-        whole = _whole(seen, shards, place, life, at, note)
+        whole = _whole(view, shards, place, life, at, note)
         whole |= {} if prover is None or life.withheld is not None else {"proof": _proved(prover, place, shards, at)}
         yield WholeLife(life, whole)
 
@@ -110,22 +110,22 @@ def _question(what: str | None, text: str | None) -> dict[str, Any]:
     return {"text": what}
 
 
-def _documents(seen: Seen, places: Iterable[Place]) -> list[tuple[Place, Life]]:
+def _documents(view: CorpusView, places: Iterable[Place]) -> list[tuple[Place, Life]]:
     """With their lives; records that are no documents (the request for a page) only where there is nothing else."""
-    found = [(place, life_of(seen, place)) for place in places]
+    found = [(place, life_of(view, place)) for place in places]
     documents = [(place, life) for place, life in found if not life.steps or life.steps[0].reason not in NO_DOCUMENT]
     return documents or found
 
 
-def _shards(seen: Seen) -> Published | None:
-    mixes = [node.id for node in seen.nodes.values() if node.name == MIX]
-    return Published(seen) if mixes and seen.made[mixes[0]].model is not None else None
+def _shards(view: CorpusView) -> Published | None:
+    mixes = [node.id for node in view.nodes.values() if node.name == MIX]
+    return Published(view) if mixes and view.states[mixes[0]].model is not None else None
 
 
-def _token_at(shards: Published | None, seen: Seen, sample: int, token: int) -> dict[str, Any]:
+def _token_at(shards: Published | None, view: CorpusView, sample: int, token: int) -> dict[str, Any]:
     """Where a token of a sample lies, and in which document."""
     if shards is None:
-        find_manifest(seen)  # says what is missing
+        find_manifest(view)  # says what is missing
         raise AssertionError
     manifest = shards.manifest
     if sample >= manifest.samples:
@@ -169,7 +169,7 @@ def _around(shards: Published, ids: Any, token: int) -> tuple[str, str]:
 
 
 def _whole(
-    seen: Seen, shards: Published | None, place: Place, life: Life, at: dict[str, Any] | None, note: Note
+    view: CorpusView, shards: Published | None, place: Place, life: Life, at: dict[str, Any] | None, note: Note
 ) -> dict[str, Any]:
     """A life, where it is now, and who else has it."""
     similar = {} if place.similarity is None else {"similarity": place.similarity}
@@ -180,7 +180,7 @@ def _whole(
         **({} if at is None else {"token": at}),
         "weights": {} if shards is None else dict(_weights(shards, life.group)),
         "shards": [] if shards is None else list(_lies(shards, life.doc_id)),
-        "versions": [asdict(version) for version in versions_with(seen.store, [life.doc_id], note)[life.doc_id]],
+        "versions": [asdict(version) for version in versions_with(view.store, [life.doc_id], note)[life.doc_id]],
     }
 
 

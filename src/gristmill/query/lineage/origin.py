@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gristmill.engine.plan.inputs import work_of
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Document, Seen
 from gristmill.engine.work.read import id_of, records_of
 from gristmill.engine.work.task import Read
 from gristmill.places import shown
@@ -109,44 +109,44 @@ def position_of(source: str, name: str, doc_id: bytes, locator: str) -> int | No
     return None
 
 
-def origin_of(seen: Seen, document: Document, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> Origin:
+def origin_of(view: CorpusView, document: Document, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> Origin:
     """The stretch that a row came from; `after` is the next row of its part, which tells where it ends.
 
     Of a run that is looked at without its recipe, no more is known than the store tells.
     """
     doc_id, locator = row["doc_id"], row["locator"]
-    files = _files(seen, document.source)
+    files = _files(view, document.source)
     for name in sorted((one for one in files if locator.startswith(f"{shown(one)}#")), key=len, reverse=True):
         start = position_of(document.source, name, doc_id, locator)
         stop = None
         if start is not None and after is not None and after["locator"].startswith(f"{shown(name)}#"):
             stop = position_of(document.source, name, after["doc_id"], after["locator"])
-        if (start is None or stop is None) and isinstance(seen, Run):
-            again = read_again(seen, document, {doc_id: locator}).get(doc_id)
+        if (start is None or stop is None) and isinstance(view, Run):
+            again = read_again(view, document, {doc_id: locator}).get(doc_id)
             if again is None:
                 continue
             start, stop = again.record.position, again.stop
-        return Origin(shown(name), start, stop, unit_of(seen, document.source), files[name])
-    return Origin(locator.rpartition("#")[0], None, None, unit_of(seen, document.source), None)
+        return Origin(shown(name), start, stop, unit_of(view, document.source), files[name])
+    return Origin(locator.rpartition("#")[0], None, None, unit_of(view, document.source), None)
 
 
-def unit_of(seen: Seen, source: str) -> str:
+def unit_of(view: CorpusView, source: str) -> str:
     """What positions of a source count."""
-    if isinstance(seen, Run):
-        return stage_of(seen.graph.recipe.sources[source].module, Reader).positions
-    assert seen.record is not None
-    stage = str(seen.record["nodes"][f"{source}/{INGEST}"]["identity"]["stage"])
+    if isinstance(view, Run):
+        return stage_of(view.graph.recipe.sources[source].module, Reader).positions
+    assert view.record is not None
+    stage = str(view.record["nodes"][f"{source}/{INGEST}"]["identity"]["stage"])
     is_ours = stage.startswith("ingest.")
     return stage_of(f"gristmill.stages.{stage}", Reader).positions if is_ours else Reader.positions
 
 
-def _files(seen: Seen, source: str) -> dict[str, str | None]:
+def _files(view: CorpusView, source: str) -> dict[str, str | None]:
     """The names of a source's input files, and what they hold."""
-    if isinstance(seen, Run):
-        inputs = seen.inputs[source]
+    if isinstance(view, Run):
+        inputs = view.inputs[source]
         return {file.name: inputs.content[uri].sha256 for uri, file in inputs.files.items() if uri in inputs.content}
-    assert seen.record is not None
-    recorded: Mapping[str, str] = seen.record["nodes"][f"{source}/{INGEST}"].get("files", {})
+    assert view.record is not None
+    recorded: Mapping[str, str] = view.record["nodes"][f"{source}/{INGEST}"].get("files", {})
     return {_as_named(name): digest for name, digest in recorded.items()}
 
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 from gristmill.counted import counted
 from gristmill.engine.files.config_files import local_copies, with_copies
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths

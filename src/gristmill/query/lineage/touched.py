@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill.engine.publish.run_record import last_finished
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps, part_of_step
@@ -59,36 +59,37 @@ class OfSuite:
     benchmarks: dict[str, OfBenchmark]
 
 
-def touched(seen: Seen, benchmark: str | None = None) -> list[OfSuite]:
+def touched(view: CorpusView, benchmark: str | None = None) -> list[OfSuite]:
     """Of every suite that a run was compared with, by hash; steps with the same one are taken together."""
-    suites = Suites(seen)
+    suites = Suites(view)
     found: dict[str, OfSuite] = {}
-    steps = evidence_steps(seen)
-    waiting = [node.id for node in steps if node.id in seen.unfinished()]
+    steps = evidence_steps(view)
+    waiting = [node.id for node in steps if node.id in view.unfinished()]
     if waiting:
         raise UserError(
             f"{listed(waiting, 10)} has not run as the recipe is now, so nobody knows which items are clean. "
-            f"{seen.to_finish}{last_finished(seen, 'suite touched')}"
+            f"{view.to_finish}{last_finished(view, 'suite touched')}"
         )
     for node in steps:
         suite = suites.of(node.id)
         if suite.hash not in found:
             found[suite.hash] = _untouched(suite)
         report = found[suite.hash]
-        for name, findings in seen.made[part_of_step(node.id, "eval_match")].metrics.get("let_go_items", {}).items():
+        for name, findings in view.states[part_of_step(node.id, "eval_match")].metrics.get("let_go_items", {}).items():
             benchmark_of, _, item = name.partition(" ")
             let_go = report.benchmarks[benchmark_of].let_go
             let_go[item] = let_go.get(item, 0) + findings
         for name in ("eval_index", "eval_index_new"):
-            for of, ids in seen.made[part_of_step(node.id, name)].metrics.get("unprotected_items", {}).items():
+            for of, ids in view.states[part_of_step(node.id, name)].metrics.get("unprotected_items", {}).items():
                 known = report.benchmarks[of].unprotected
                 known[:] = dict.fromkeys([*known, *ids])
-        for flags, is_dropped in _flagged(seen, node.id):
+        for flags, is_dropped in _flagged(view, node.id):
             _add(report, flags, is_dropped)
     known = sorted({name for report in found.values() for name in report.benchmarks})
     if benchmark is not None and benchmark not in known:
         raise UserError(
-            f"{option('benchmark', benchmark)} is in no suite of {seen.told}. {suggest(benchmark, known, 'Benchmarks')}"
+            f"{option('benchmark', benchmark)} is in no suite of {view.label}. "
+            f"{suggest(benchmark, known, 'Benchmarks')}"
         )
     for report in found.values():
         report.benchmarks = {name: _sorted(one) for name, one in report.benchmarks.items() if benchmark in (None, name)}
@@ -111,10 +112,10 @@ def _sorted(one: OfBenchmark) -> OfBenchmark:
     return one
 
 
-def _flagged(seen: Seen, step: str) -> Iterator[tuple[Sequence[Mapping[str, Any]], bool]]:
+def _flagged(view: CorpusView, step: str) -> Iterator[tuple[Sequence[Mapping[str, Any]], bool]]:
     """The evidence of every document that has some, and whether the document was dropped for it."""
-    for _, (part, _) in sorted(seen.made[step].layers.items()):
-        reader = PartReader(seen.store, part)
+    for _, (part, _) in sorted(view.states[step].layers.items()):
+        reader = PartReader(view.store, part)
         for group in range(len(reader.groups)):
             table = reader.read_group(group, (COLUMN, "drop"))
             table = table.filter(table[COLUMN].is_valid())

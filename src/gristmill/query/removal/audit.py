@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import Node, NodeFacts
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -85,36 +85,36 @@ class Audited:
     """None: the record of a run does not have all that it takes, so that matches cannot be found again."""
 
 
-def audited_steps(seen: Seen, step: str | None) -> list[Audited]:
+def audited_steps(view: CorpusView, step: str | None) -> list[Audited]:
     """The steps of a corpus with something to read, or those of one name."""
-    found = [one for node in seen.nodes.values() if (one := _audited(seen, node)) is not None]
+    found = [one for node in view.nodes.values() if (one := _audited(view, node)) is not None]
     if not found:
         stages = {name: stage_of(path) for name, path in STEPS.items()}
         able = [name for name, stage in stages.items() if isinstance(stage, LayerStage) and stage.highlights]
         raise UserError(
-            f"{seen.told} has no step that matches texts, so there is nothing to audit. Steps that do: "
+            f"{view.label} has no step that matches texts, so there is nothing to audit. Steps that do: "
             f"{', '.join(able)}."
         )
     wanted = [one for one in found if step in (None, one.node.id, one.node.name)]
     if not wanted:
         names = dict.fromkeys(one.node.name for one in found)
         raise UserError(
-            f"{option('step', step)}: {seen.told} has no such step to audit. {suggest(str(step), names, 'Steps')}"
+            f"{option('step', step)}: {view.label} has no such step to audit. {suggest(str(step), names, 'Steps')}"
         )
-    waiting = [one.node.id for one in wanted if one.node.id in seen.unfinished()]
+    waiting = [one.node.id for one in wanted if one.node.id in view.unfinished()]
     if waiting:
-        raise UserError(f"{listed(waiting, 10)} did not run to the end as the recipe is now. {seen.to_finish}")
+        raise UserError(f"{listed(waiting, 10)} did not run to the end as the recipe is now. {view.to_finish}")
     return wanted
 
 
-def _audited(seen: Seen, node: NodeFacts) -> Audited | None:
+def _audited(view: CorpusView, node: NodeFacts) -> Audited | None:
     name = node.module if isinstance(node, Node) else STEPS.get(node.name)
     if name is None or not node.has_layers:
         return None
     stage = stage_of(name)
     if not isinstance(stage, LayerStage) or stage.highlights is None:
         return None
-    config = node.config if isinstance(node, Node) else recorded_config(seen, node, stage)
+    config = node.config if isinstance(node, Node) else recorded_config(view, node, stage)
     return Audited(node, stage.highlights, stage.matched, config)
 
 
@@ -122,16 +122,16 @@ class _NotKept(Exception):
     """Of a folder a record has the files and not their names."""
 
 
-def recorded_config(seen: Seen, node: NodeFacts, stage: AnyStage) -> StageConfig | None:
+def recorded_config(view: CorpusView, node: NodeFacts, stage: AnyStage) -> StageConfig | None:
     """The config of a step as the record of a run has it, with the copies that the store keeps of its files."""
-    assert seen.record is not None
-    told = seen.record["nodes"][node.id]
+    assert view.record is not None
+    told = view.record["nodes"][node.id]
     copies = {part.hash: part for part in map(part_from_json, told.get("config_files", ()))}
 
     def place(content: str, _: Any) -> str:
         if content not in copies:
             raise _NotKept
-        return str(seen.store.local_path(copies[content]))
+        return str(view.store.local_path(copies[content]))
 
     try:
         config: StageConfig = stage.config.model_validate(
@@ -142,12 +142,12 @@ def recorded_config(seen: Seen, node: NodeFacts, stage: AnyStage) -> StageConfig
     return config
 
 
-def counts(steps: Sequence[Audited], seen: Seen, kind: str | None = None) -> list[dict[str, Any]]:
+def counts(steps: Sequence[Audited], view: CorpusView, kind: str | None = None) -> list[dict[str, Any]]:
     """Documents by step, type, source and language, as the steps counted them, most first."""
     rows = [
         {"step": one.node.id, "type": name, "source": source, "language": language, "documents": count}
         for one in steps
-        for name, by_source in seen.made[one.node.id].metrics.get("found", {}).items()
+        for name, by_source in view.states[one.node.id].metrics.get("found", {}).items()
         for source, by_language in by_source.items()
         for language, count in by_language.items()
         if kind in (None, name)
@@ -156,15 +156,15 @@ def counts(steps: Sequence[Audited], seen: Seen, kind: str | None = None) -> lis
 
 
 def draw(
-    seen: Seen, steps: Sequence[Audited], kind: str | None, number: int, track: Track = iter
+    view: CorpusView, steps: Sequence[Audited], kind: str | None, number: int, track: Track = iter
 ) -> tuple[list[Example], int]:
     """Examples of all types, or of one, the least hashes of each first; and how many documents are withheld."""
     kept: dict[tuple[str, str], list[tuple[bytes, Example]]] = {}
     hidden: set[tuple[Any, ...]] = set()
     for step in steps:
         for source in step.node.sources:
-            for document in track(seen.documents.get(source, [])):
-                for group in _groups(seen, step, document):
+            for document in track(view.documents.get(source, [])):
+                for group in _groups(view, step, document):
                     hidden.update((source, document.order, group.number, row) for row in group.hidden)
                     for rank, example in group.examples():
                         if kind in (None, example.type):
@@ -242,11 +242,11 @@ class _Group:
 _TOLD = ("doc_id", "locator", "url")
 
 
-def _groups(seen: Seen, step: Audited, document: Document) -> Iterator[_Group]:
+def _groups(view: CorpusView, step: Audited, document: Document) -> Iterator[_Group]:
     at = (document.source, document.order)
     before, language = INGEST, None
-    for node_id in seen.chains[document.source]:
-        node = seen.nodes[node_id]
+    for node_id in view.chains[document.source]:
+        node = view.nodes[node_id]
         if node_id == step.node.id:
             break
         if node.has_layers and "text" in node.columns:
@@ -254,9 +254,9 @@ def _groups(seen: Seen, step: Audited, document: Document) -> Iterator[_Group]:
         if node.name == LANGUAGE and "label" in node.columns:
             language = node_id
     names = [INGEST, step.node.id, before, *([] if language is None else [language])]
-    parts = [document.part if name == INGEST else seen.made[name].layers[at][0] for name in names]
-    first, own, text, *label = open_parts(seen.store, parts)
-    marks = withheld.Withheld(seen, document)
+    parts = [document.part if name == INGEST else view.states[name].layers[at][0] for name in names]
+    first, own, text, *label = open_parts(view.store, parts)
+    marks = withheld.Withheld(view, document)
     wrote = [name for name in own.names if name not in ("text", "text_bytes", *_TOLD)]
     for group in range(len(own.groups)):
         layer = own.read_group(group, wrote)

@@ -5,23 +5,23 @@ from typing import Any
 
 from gristmill.counted import percent
 from gristmill.engine.plan.facts import NodeFacts
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.stages import CORPUS, INGEST, NO_DOCUMENT, STEPS
 from gristmill.stages.dedup.scope_words import SCOPE_WORDS
 
 
-def funnels(seen: Seen) -> dict[str, Any]:
+def funnels(view: CorpusView) -> dict[str, Any]:
     """Per source: the steps that dropped or cut something, and all dedup steps with their scopes, in order; documents
     and bytes that were read, that each step took first and why, that each cut, and that are kept.
 
     In bytes of text: read - first - cut = kept. In raw bytes: read - first - extracted = kept.
     """
     found = {}
-    for source, chain in seen.chains.items():
-        funnel = seen.made[f"{source}/{CORPUS}"].metrics.get("funnel")
+    for source, chain in view.chains.items():
+        funnel = view.states[f"{source}/{CORPUS}"].metrics.get("funnel")
         if funnel:
             active = {step for name in ("first", "extracted", "cut") for step in funnel[name]}
-            scopes = {step: told for step in chain if (told := _words_of(seen.nodes[step], seen.chains))}
+            scopes = {step: told for step in chain if (told := _words_of(view.nodes[step], view.chains))}
             steps = [step for step in (INGEST, *chain) if step in active or step in scopes]
             found[source] = {"steps": steps, "scopes": scopes, **funnel}
     return found
@@ -51,16 +51,16 @@ def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route"
     return words if len(node.sources) == len(sources) else f"{words} of {route}"
 
 
-def unread_files(seen: Seen) -> dict[str, dict[str, dict[str, Any]]]:
+def unread_files(view: CorpusView) -> dict[str, dict[str, dict[str, Any]]]:
     """Per source: why files that lie among its own are not read, how many, and one of them; as the run
     recorded it, or as they lie there now.
     """
     found = {}
-    for source in seen.chains:
-        if seen.record is not None:
-            told = seen.record["nodes"][f"{source}/{INGEST}"].get("unread", {})
+    for source in view.chains:
+        if view.record is not None:
+            told = view.record["nodes"][f"{source}/{INGEST}"].get("unread", {})
         else:
-            told = seen.inputs[source].unread_record() if source in seen.inputs else {}
+            told = view.inputs[source].unread_record() if source in view.inputs else {}
         if told:
             found[source] = {why: {"files": files, "example": example} for why, (files, example) in told.items()}
     return found
@@ -86,24 +86,24 @@ def _line(source: str, step: str, what: str, reason: str, counts: Mapping[str, i
     return {"source": source, "step": step, "what": what, "reason": reason, "documents": counts["rows"], **sizes}
 
 
-def documents_by_step(seen: Seen) -> dict[str, tuple[int | None, int]]:
+def documents_by_step(view: CorpusView) -> dict[str, tuple[int | None, int]]:
     """For each step the documents that came to it, and those that it dropped first, as the funnel counts them.
 
     Of a source that has not come to its end there is no funnel: then what a step has dropped so far counts, and what
     came is known of the reader alone (None).
     """
     found: dict[str, tuple[int | None, int]] = {}
-    whole = funnels(seen)
-    for node_id, node in seen.nodes.items():
+    whole = funnels(view)
+    for node_id, node in view.nodes.items():
         if node.kind == "asset":
             found[node_id] = (None, 0)  # it reads none
             continue
         ended = [source for source in node.sources if source in whole]
-        counted = [_came_and_dropped(seen, source, node_id, whole[source]) for source in ended]
+        counted = [_came_and_dropped(view, source, node_id, whole[source]) for source in ended]
         if len(counted) == len(node.sources):
             found[node_id] = (sum(came for came, _ in counted), sum(dropped for _, dropped in counted))
             continue
-        metrics = seen.made[node_id].metrics
+        metrics = view.states[node_id].metrics
         reasons = {} if node.name == CORPUS else metrics.get("dropped", {})
         no_documents = sum(rows for reason, rows in reasons.items() if reason in NO_DOCUMENT)
         came = metrics.get("rows", 0) - no_documents if node.kind == "read" else None
@@ -111,11 +111,11 @@ def documents_by_step(seen: Seen) -> dict[str, tuple[int | None, int]]:
     return found
 
 
-def _came_and_dropped(seen: Seen, source: str, node_id: str, funnel: dict[str, Any]) -> tuple[int, int]:
+def _came_and_dropped(view: CorpusView, source: str, node_id: str, funnel: dict[str, Any]) -> tuple[int, int]:
     """Of one source; what is no layer (a tokenizer, shards) gets what is kept."""
     taken = {step: sum(counts["rows"] for counts in reasons.values()) for step, reasons in funnel["first"].items()}
     if node_id == f"{source}/{INGEST}":
         return funnel["read"]["rows"], taken.get(INGEST, 0)
-    before = [INGEST, *seen.chains[source]]
+    before = [INGEST, *view.chains[source]]
     came = funnel["read"]["rows"] - sum(taken.get(step, 0) for step in before[: before.index(node_id)])
     return came, taken.get(node_id, 0)

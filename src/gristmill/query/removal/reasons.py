@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from gristmill.engine.plan.graph import CORPUS, Node
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.work.rows import CRASHED
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.stages import READERS, STEPS
@@ -79,12 +79,12 @@ def _around(node: ast.JoinedStr) -> Iterator[tuple[str, str]]:
         yield (texts[0], "") if pieces[0] is not None else ("", texts[0])
 
 
-def reasons_of(seen: Seen) -> Reasons:
+def reasons_of(view: CorpusView) -> Reasons:
     """Those that the steps of a corpus can give."""
     found = Reasons()
     code: dict[str, SourceFile] = {}
     ours: list[str] = []
-    for node in seen.nodes.values():
+    for node in view.nodes.values():
         if node.name == CORPUS or ("drop" not in node.columns and node.kind != "read"):
             continue
         if isinstance(node, Node):
@@ -103,7 +103,7 @@ def reasons_of(seen: Seen) -> Reasons:
     code.update(code_of(ours))
     for source in code.values():
         found.read(source.text)
-    recipe_text = seen.graph.recipe.text if isinstance(seen, Run) else str((seen.record or {}).get("recipe_text"))
+    recipe_text = view.graph.recipe.text if isinstance(view, Run) else str((view.record or {}).get("recipe_text"))
     found.words.update(_OWN_RULE.findall(recipe_text))
     return found
 

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import COPIES, CORPUS, INDEX, Node, bind_steps, drops
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Document
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.memory import available_cores
 from gristmill.engine.work.rows import Batch, model_paths
@@ -207,7 +207,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     schema = stage.schema_of(node.config)
     layers = {INGEST: document.part}
     for name in mill.graph.chains[source]:
-        if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.made[name].layers):
+        if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.states[name].layers):
             layers[name] = made[source, order][0]
     view = node.views[source]
     models = model_paths(run.models(node, source), mill.store)
@@ -227,7 +227,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
     readers = open_parts(mill.store, [layers[name] for name in used])
     first_row = 0
     for batch in join(readers, (*columns, *more)):
-        seen = batch.select(range(len(columns)))
+        visible_columns = batch.select(range(len(columns)))
         gates = [f"drop {used[layer]}" for layer in view.gates if used[layer] in others]
         now = _dropped(batch, f"drop {node.id}")
         elsewhere = np.zeros(batch.num_rows, np.bool_)
@@ -236,7 +236,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         alive = np.ones(batch.num_rows, np.bool_)
         for gate in gates:
             alive &= ~_dropped(batch, gate)
-        visible = Batch(seen, first_row, alive)
+        visible = Batch(visible_columns, first_row, alive)
         answers = stage.apply(visible.columns, node.config, **with_loaded(stage, node.config, models))
         answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
         spread = dict(zip(schema.names, visible.spread(answers), strict=True))

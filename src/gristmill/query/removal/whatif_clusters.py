@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.schedule.corpus_view import Document
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Document
 from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.kernels.dedup.links import forest
@@ -81,7 +81,7 @@ def _members(mill: Mill, run: Run, node: Node, document: Document, size_layer: s
     """The documents of a part that are in a cluster, with their pairs."""
 
     def part(layer: str) -> Part:
-        made = run.made[layer].layers if layer in run.made else {}
+        made = run.states[layer].layers if layer in run.states else {}
         return made[document.source, document.order][0] if made else document.part
 
     layers = (document.part, part(node.id), part(size_layer))

@@ -95,7 +95,7 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
     measured = True
     changed: set[str] = set()
     for node in run.graph.nodes.values():
-        made, manifests = run.made[node.id], MANIFEST_BYTES * max(len(node.sources), 1)
+        made, manifests = run.states[node.id], MANIFEST_BYTES * max(len(node.sources), 1)
         stored += _taken(made.stored_bytes, len(made.tasks))
         each = 2 if node.has_layers else 1  # a layer has its verdicts beside it
         parts_there += each * len(made.tasks)
@@ -140,7 +140,7 @@ class _Need:
 
 def _need(node: Node, run: Run, before: Known, is_after_change: bool) -> _Need:
     """Of a step that has to run; `is_after_change`: what it reads will not be what it was."""
-    made, earlier = run.made[node.id], before.get(node.id, {})
+    made, earlier = run.states[node.id], before.get(node.id, {})
     is_same = earlier.get("identity") == node.identity
     is_changed = is_after_change or not is_same or node.kind == "fit"
     if made.foreseen is not None:

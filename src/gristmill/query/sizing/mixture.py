@@ -24,7 +24,7 @@ class Foreseen:
 def foresee_mixture(run: Run) -> Foreseen:
     """For a dry run. Nothing, where the mixture is made already or something that it reads is not there yet."""
     node = next((node for node in run.graph.nodes.values() if node.name == MIX), None)
-    if node is None or not run.made[node.id].missing:
+    if node is None or not run.states[node.id].missing:
         return Foreseen()
     try:
         models = {name: run.store.local_path(_model(run, made_by)) for name, made_by in node.models.items()}
@@ -40,5 +40,5 @@ def foresee_mixture(run: Run) -> Foreseen:
 
 
 def _model(run: Run, node_id: str) -> Part:
-    made = run.made[node_id]
+    made = run.states[node_id]
     return made.foreseen or made.layers["", (0, 0)][0]

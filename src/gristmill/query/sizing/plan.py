@@ -47,7 +47,7 @@ def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
     before, last = mill.known_before(), mill.last_run()
     stages = []
     for node_id, node in mill.graph.nodes.items():
-        made = run.made[node_id]
+        made = run.states[node_id]
         stages.append(
             PlanLine(
                 node_id,
@@ -74,7 +74,7 @@ def _explained(node: Node, fully: bool, run: Run) -> tuple[str, ...]:
 
 
 def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: Mapping[str, Any] | None) -> list[str]:
-    made = run.made[node.id]
+    made = run.states[node.id]
     if not made.missing and not made.waiting:
         return []
     before = earlier.get(node.id)
@@ -117,7 +117,7 @@ def _unfinished_before(node: Node, run: Run) -> list[str]:
     todo, seen, first = reads_from(node), set[str](), set[str]()
     while todo:
         node_id = todo.pop()
-        made = run.made.get(node_id)
+        made = run.states.get(node_id)
         if node_id in seen or made is None or made.foreseen or not (made.missing or made.waiting):
             continue
         seen.add(node_id)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.query.documents.lookup import Place, find, find_copies, text_layers
@@ -33,36 +33,36 @@ _QUESTIONS = {
 """Kind of item of a request -> kind of question."""
 
 
-def requests_of(seen: Seen) -> tuple[Request, ...]:
+def requests_of(view: CorpusView) -> tuple[Request, ...]:
     """The requests that a recorded run worked with, from the copy that the store keeps."""
-    told = next((one for one in _record(seen)["nodes"].values() if one["name"] == MATCH), None)
+    told = next((one for one in _record(view)["nodes"].values() if one["name"] == MATCH), None)
     if told is None:
-        raise UserError(f"{seen.told} was run without takedowns:, so no request is known. Add them to its recipe.")
+        raise UserError(f"{view.label} was run without takedowns:, so no request is known. Add them to its recipe.")
     copies = {part.hash: part for part in map(part_from_json, told["config_files"])}
     config = told["identity"]["config"]
-    paths = [str(seen.store.local_path(copies[digest])) for digest in config["requests"]]
+    paths = [str(view.store.local_path(copies[digest])) for digest in config["requests"]]
     return read_all(paths, config["names"])
 
 
-def fields_of(seen: Seen) -> dict[str, Any]:
+def fields_of(view: CorpusView) -> dict[str, Any]:
     """near and copies, as that run had them."""
-    told = next(one for one in _record(seen)["nodes"].values() if one["name"] == TAKEDOWN)
+    told = next(one for one in _record(view)["nodes"].values() if one["name"] == TAKEDOWN)
     return dict(told["identity"]["config"])
 
 
-def _record(seen: Seen) -> dict[str, Any]:
-    assert seen.record is not None
-    return dict(seen.record)
+def _record(view: CorpusView) -> dict[str, Any]:
+    assert view.record is not None
+    return dict(view.record)
 
 
-def texts_of(seen: Seen) -> dict[str, str]:
+def texts_of(view: CorpusView) -> dict[str, str]:
     """The texts that the requests of a recorded run bring, by their paths, from the copies that the store keeps."""
-    told = next(one for one in _record(seen)["nodes"].values() if one["name"] == SETS)
+    told = next(one for one in _record(view)["nodes"].values() if one["name"] == SETS)
     copies = {part.hash: part for part in map(part_from_json, told["config_files"])}
-    paths = [path for request in requests_of(seen) for path in request.texts]
+    paths = [path for request in requests_of(view) for path in request.texts]
     parts = [copies[digest] for digest in told["identity"]["config"]["texts"]]
     return {
-        path: bytes(memoryview(seen.store.get_part(part))).decode("utf-8-sig")
+        path: bytes(memoryview(view.store.get_part(part))).decode("utf-8-sig")
         for path, part in zip(paths, parts, strict=True)
     }
 
@@ -102,7 +102,7 @@ class Found:
 
 
 def would_go(
-    seen: Seen,
+    view: CorpusView,
     requests: Sequence[Request],
     texts: Mapping[str, str],
     near: float,
@@ -117,15 +117,15 @@ def would_go(
     kinds = {question: kind for kind, question in _QUESTIONS.items()}
     found: dict[str, Answer] = {}
     hit: set[tuple[str, str]] = set()
-    for place in find(seen, **questions, dropped=True, note=note) if questions else ():
+    for place in find(view, **questions, dropped=True, note=note) if questions else ():
         kind = kinds[place.by]
         hit.add((kind, place.asked))
-        if not place.is_kept and _value(seen, place, place.document.part, "drop") in NO_DOCUMENT:
+        if not place.is_kept and _value(view, place, place.document.part, "drop") in NO_DOCUMENT:
             continue  # the request for a page has its URL, too
         if place.doc_id.hex() not in found:
-            answer = Answer(place, _url(seen, place), asked[kind][place.asked], kind)
+            answer = Answer(place, _url(view, place), asked[kind][place.asked], kind)
             found[place.doc_id.hex()] = answer
-    named = [(answer, text) for answer in found.values() for text in _first_and_last(seen, answer.place)]
+    named = [(answer, text) for answer in found.values() for text in _first_and_last(view, answer.place)]
     table = _table(named, [(asked["texts"][path], text) for path, text in texts.items()])
     sets = make_sets(table)
     paths = list(texts)
@@ -137,7 +137,7 @@ def would_go(
         yield from ((copy.row, str(copy.owner), copy.similarity(sets)) for copy in copies)
 
     looked_for = None if paths else list(dict.fromkeys(text for _, text in named))
-    places = find_copies(seen, looked_for, match, note) if len(table) else []
+    places = find_copies(view, looked_for, match, note) if len(table) else []
     for place in places:
         copy = int(place.asked)
         original = sets.doc_ids[copy]
@@ -145,7 +145,7 @@ def would_go(
             hit.add(("texts", paths[copy - len(named)]))
         if place.doc_id.hex() not in found:
             kind, of = ("texts", None) if original is None else ("copy", original.hex())
-            answer = Answer(place, _url(seen, place), sets.requests[copy], kind, of, place.similarity)
+            answer = Answer(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
             found[place.doc_id.hex()] = answer
     if cut:
         note(f"{in_part(len(cut))}.")
@@ -184,34 +184,34 @@ def _table(named: Sequence[tuple[Answer, str]], texts: Sequence[tuple[str, str]]
     )
 
 
-def _url(seen: Seen, place: Place) -> str | None:
+def _url(view: CorpusView, place: Place) -> str | None:
     """Where it was published, unless that is withheld."""
-    is_shown = list_of(seen, place.document, place.row) is None
-    url: str | None = _value(seen, place, place.document.part, "url") if is_shown else None
+    is_shown = list_of(view, place.document, place.row) is None
+    url: str | None = _value(view, place, place.document.part, "url") if is_shown else None
     return url
 
 
-def text_of(seen: Seen, place: Place) -> str | None:
+def text_of(view: CorpusView, place: Place) -> str | None:
     """The text of a document as the last step that saw it left it."""
-    return _text(seen, place, reversed(text_layers(seen, place.document)))
+    return _text(view, place, reversed(text_layers(view, place.document)))
 
 
-def _first_and_last(seen: Seen, place: Place) -> list[str]:
+def _first_and_last(view: CorpusView, place: Place) -> list[str]:
     """The text as it was read, where that is another one, and as the last step that saw it left it."""
-    first, last = _text(seen, place, text_layers(seen, place.document)) or "", text_of(seen, place) or ""
+    first, last = _text(view, place, text_layers(view, place.document)) or "", text_of(view, place) or ""
     return [last] if first == last else [last, first]
 
 
-def _text(seen: Seen, place: Place, layers: Iterable[Part]) -> str | None:
+def _text(view: CorpusView, place: Place, layers: Iterable[Part]) -> str | None:
     """That of the first of the layers that has one."""
-    return next((text for part in layers if (text := _value(seen, place, part, "text")) is not None), None)
+    return next((text for part in layers if (text := _value(view, place, part, "text")) is not None), None)
 
 
-def _value(seen: Seen, place: Place, part: Part, column: str) -> Any:
+def _value(view: CorpusView, place: Place, part: Part, column: str) -> Any:
     row = place.row
-    for group, rows in enumerate(_reader(seen.store, part).groups):
+    for group, rows in enumerate(_reader(view.store, part).groups):
         if row < rows:
-            return _group(seen.store, part, group, column)[row].as_py()
+            return _group(view.store, part, group, column)[row].as_py()
         row -= rows
     raise IndexError(place.row)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import Node, NodeFacts
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.stages.buffers import one_chunk
 from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
@@ -29,9 +29,9 @@ def told(why: str) -> str:
     return f"text and origin are withheld ({why})"
 
 
-def withholding(seen: Seen, source: str) -> list[str]:
+def withholding(view: CorpusView, source: str) -> list[str]:
     """The steps of a source that mark such documents."""
-    return [node_id for node_id in seen.chains[source] if _marks_some(seen.nodes[node_id])]
+    return [node_id for node_id in view.chains[source] if _marks_some(view.nodes[node_id])]
 
 
 def _marks_some(node: NodeFacts) -> bool:
@@ -39,10 +39,10 @@ def _marks_some(node: NodeFacts) -> bool:
     return node.has_layers and COLUMN in node.columns and not is_idle
 
 
-def marks(seen: Seen, document: Document) -> list[Part]:
+def marks(view: CorpusView, document: Document) -> list[Part]:
     """The layers of a document part that say which of its rows are withheld, as far as they are made."""
     at = (document.source, document.order)
-    made = [seen.made[node_id].layers for node_id in withholding(seen, document.source)]
+    made = [view.states[node_id].layers for node_id in withholding(view, document.source)]
     return [layers[at][0] for layers in made if at in layers]
 
 
@@ -54,12 +54,12 @@ def first_of(columns: Sequence[Any]) -> Any:
 class Withheld:
     """Which rows of a document part are withheld, and why."""
 
-    def __init__(self, seen: Seen, document: Document) -> None:
+    def __init__(self, view: CorpusView, document: Document) -> None:
         at = (document.source, document.order)
-        steps = withholding(seen, document.source)
-        waiting = [node_id for node_id in steps if at not in seen.made[node_id].layers]
+        steps = withholding(view, document.source)
+        waiting = [node_id for node_id in steps if at not in view.states[node_id].layers]
         self._unseen = f"{', '.join(waiting)} has not seen it as the recipe is now" if waiting else None
-        self._readers = [] if waiting else open_parts(seen.store, marks(seen, document))
+        self._readers = [] if waiting else open_parts(view.store, marks(view, document))
 
     def in_group(self, group: int, rows: int) -> pa.Array:
         """For each of the rows of a group why it is withheld, or null."""
@@ -77,6 +77,6 @@ class Withheld:
         return why
 
 
-def list_of(seen: Seen, document: Document, row: int) -> str | None:
+def list_of(view: CorpusView, document: Document, row: int) -> str | None:
     """Why a row of a part is withheld, if it is."""
-    return Withheld(seen, document).at(row)
+    return Withheld(view, document).at(row)

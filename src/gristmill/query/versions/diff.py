@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.removal.funnel import funnels
@@ -79,10 +79,10 @@ class Causes:
             self.known.append((step, reason))
         return self._numbers[step, reason]
 
-    def of(self, seen: Seen, document: Document) -> Ints:
+    def of(self, view: CorpusView, document: Document) -> Ints:
         """The final verdict on every row of a part."""
-        part = seen.made[f"{document.source}/{CORPUS}"].layers[document.source, document.order][0]
-        table = PartReader(seen.store, part).read(["step", "drop"])
+        part = view.states[f"{document.source}/{CORPUS}"].layers[document.source, document.order][0]
+        table = PartReader(view.store, part).read(["step", "drop"])
         step, reason = (table[name].combine_chunks().dictionary_encode() for name in ("step", "drop"))
         steps, reasons = step.dictionary.to_pylist(), reason.dictionary.to_pylist()
         pair = _indices(step) * max(len(reasons), 1) + _indices(reason)
@@ -101,10 +101,10 @@ def _indices(encoded: Any) -> Ints:
     return found
 
 
-def compare_documents(before: Seen, now: Seen, most_samples: int) -> Documents:
+def compare_documents(before: CorpusView, now: CorpusView, most_samples: int) -> Documents:
     """What came and went, source by source."""
-    for seen in (before, now):
-        _refuse_without_verdicts(seen)
+    for view in (before, now):
+        _refuse_without_verdicts(view)
     counts = [funnels(before), funnels(now)]
     names = list(dict.fromkeys((*before.chains, *now.chains)))
     found = Documents({}, Side(), Side(), Counter())
@@ -117,17 +117,17 @@ def compare_documents(before: Seen, now: Seen, most_samples: int) -> Documents:
     return found
 
 
-def _refuse_without_verdicts(seen: Seen) -> None:
-    for source in seen.chains:
-        layers = seen.made[f"{source}/{CORPUS}"].layers if f"{source}/{CORPUS}" in seen.made else {}
-        if any((source, document.order) not in layers for document in seen.documents.get(source, ())):
+def _refuse_without_verdicts(view: CorpusView) -> None:
+    for source in view.chains:
+        layers = view.states[f"{source}/{CORPUS}"].layers if f"{source}/{CORPUS}" in view.states else {}
+        if any((source, document.order) not in layers for document in view.documents.get(source, ())):
             raise UserError(
-                f"{seen.told} has no final verdicts on the documents of {source}, so there is nothing to compare. Run "
+                f"{view.label} has no final verdicts on the documents of {source}, so there is nothing to compare. Run "
                 "its recipe again with this version of Gristmill."
             )
 
 
-def shared_parts(before: Seen, now: Seen, source: str) -> Iterator[tuple[Document | None, Document | None]]:
+def shared_parts(before: CorpusView, now: CorpusView, source: str) -> Iterator[tuple[Document | None, Document | None]]:
     """Document parts of a source side by side; with None beside those that only one version has."""
     others = {document.part.hash: document for document in now.documents.get(source, ())}
     for document in before.documents.get(source, ()):
@@ -140,7 +140,7 @@ class _Comparison:
     """Of one source in two versions."""
 
     def __init__(
-        self, before: Seen, now: Seen, source: str, found: Documents, compared: Compared, most_samples: int
+        self, before: CorpusView, now: CorpusView, source: str, found: Documents, compared: Compared, most_samples: int
     ) -> None:
         self._before, self._now = before, now
         self._source, self._found, self._compared = source, found, compared
@@ -162,15 +162,15 @@ class _Comparison:
 
     def _aligned(self, old: Document, new: Document) -> None:
         layer = f"{self._source}/{CORPUS}"
-        parts = [seen.made[layer].layers[self._source, one.order][0] for seen, one in self._both(old, new)]
+        parts = [view.states[layer].layers[self._source, one.order][0] for view, one in self._both(old, new)]
         if parts[0].hash == parts[1].hash:
             self._compared.same_rows += old.part.rows
             return
-        before, after = (self._causes.of(seen, one) for seen, one in self._both(old, new))
+        before, after = (self._causes.of(view, one) for view, one in self._both(old, new))
         rows = np.arange(len(before))
         self._take(before, after, _Rows([old], [0], rows), _Rows([new], [0], rows))
 
-    def _both(self, old: Document, new: Document) -> tuple[tuple[Seen, Document], tuple[Seen, Document]]:
+    def _both(self, old: Document, new: Document) -> tuple[tuple[CorpusView, Document], tuple[CorpusView, Document]]:
         return (self._before, old), (self._now, new)
 
     def _match(self, old: Sequence[Document], new: Sequence[Document]) -> None:
@@ -182,8 +182,8 @@ class _Comparison:
                 places = self._places(old, new, "url")
                 self._compared.matched_by = "url" if (places >= 0).any() else "nothing"
         before, after = (
-            np.concatenate([self._causes.of(seen, one) for one in parts] or [np.zeros(0, np.int64)])
-            for seen, parts in ((self._before, old), (self._now, new))
+            np.concatenate([self._causes.of(view, one) for one in parts] or [np.zeros(0, np.int64)])
+            for view, parts in ((self._before, old), (self._now, new))
         )
         at_old, at_new = _Rows.of(old), _Rows.of(new)
         met = np.flatnonzero(places >= 0)
@@ -197,7 +197,7 @@ class _Comparison:
 
     def _places(self, old: Sequence[Document], new: Sequence[Document], column: str) -> Ints:
         """For each row of the old parts its place among those of the new ones, or -1."""
-        keys = [_column(seen, parts, column) for seen, parts in ((self._before, old), (self._now, new))]
+        keys = [_column(view, parts, column) for view, parts in ((self._before, old), (self._now, new))]
         found = pc.index_in(keys[0], value_set=keys[1], skip_nulls=True).cast(pa.int64()).fill_null(-1)
         places: Ints = found.to_numpy(zero_copy_only=False)
         return places
@@ -205,13 +205,13 @@ class _Comparison:
     def _take(self, before: Ints, after: Ints, old: "_Rows", new: "_Rows") -> None:
         """Count what two verdicts on the same documents say."""
         came, went = (after == KEPT) & (before != KEPT), (before == KEPT) & (after != KEPT)
-        for side, seen, chosen, why, rows in (
+        for side, view, chosen, why, rows in (
             (self._found.came, self._now, came, before, new),
             (self._found.went, self._before, went, after, old),
         ):
             at = np.flatnonzero(chosen)
             if len(at):
-                self._add(side, seen, why[at], rows.only(at))
+                self._add(side, view, why[at], rows.only(at))
         both = (before != after) & (before != KEPT) & (after != KEPT)
         both &= (before != self._absent) & (after != self._absent)
         if both.any():
@@ -220,12 +220,12 @@ class _Comparison:
                 told = [" ".join(self._causes.known[number]) for number in (one, other)]
                 self._found.otherwise[self._source, told[0], told[1]] += count
 
-    def _add(self, side: Side, seen: Seen, why: Ints, rows: "_Rows") -> None:
+    def _add(self, side: Side, view: CorpusView, why: Ints, rows: "_Rows") -> None:
         side.documents += len(why)
         for number, count in zip(*(each.tolist() for each in np.unique(why, return_counts=True)), strict=True):
             side.causes[(self._source, *self._causes.known[number])] += count
         for document, chosen in rows.by_part():
-            for label, count in _labels(seen, document, chosen).items():
+            for label, count in _labels(view, document, chosen).items():
                 side.languages[self._source, label] += count
             seed = np.uint64(int(document.part.hash[:16], 16))
             numbers = (chosen.astype(np.uint64) + seed) * _SPREAD
@@ -257,25 +257,25 @@ class _Rows:
             yield self.parts[number], self.places[numbers == number] - self.starts[number]
 
 
-def _column(seen: Seen, parts: Sequence[Document], name: str) -> pa.ChunkedArray:
+def _column(view: CorpusView, parts: Sequence[Document], name: str) -> pa.ChunkedArray:
     """Only its own stretches of the files are read."""
-    tables = [PartReader(seen.store, document.part).read([name]) for document in parts]
+    tables = [PartReader(view.store, document.part).read([name]) for document in parts]
     return pa.concat_tables(tables)[name]
 
 
-def _labels(seen: Seen, document: Document, rows: Ints) -> Mapping[str, int]:
+def _labels(view: CorpusView, document: Document, rows: Ints) -> Mapping[str, int]:
     """How many of some rows are in each language, as it was measured."""
     at = (document.source, document.order)
-    for step in reversed(seen.chains[document.source]):
-        if seen.nodes[step].name == LANGUAGE and at in seen.made[step].layers:
-            reader = PartReader(seen.store, seen.made[step].layers[at][0])
+    for step in reversed(view.chains[document.source]):
+        if view.nodes[step].name == LANGUAGE and at in view.states[step].layers:
+            reader = PartReader(view.store, view.states[step].layers[at][0])
             if "label" in reader.names:
                 found = reader.read(["label"])["label"].take(pa.array(rows)).cast(pa.string()).fill_null(NO_LABEL)
                 return {one["values"]: one["counts"] for one in pc.value_counts(found).to_pylist()}
     return {NO_LABEL: len(rows)}
 
 
-def compare_recipes(before: Seen, now: Seen) -> dict[str, list[str]]:
+def compare_recipes(before: CorpusView, now: CorpusView) -> dict[str, list[str]]:
     """Step -> what of it changed: fields, VERSION, libraries, code, input files; steps that are new or gone."""
     assert before.record is not None
     assert now.record is not None

@@ -38,7 +38,7 @@ def tokenizer_hint(mill: Mill, run: Run) -> str | None:
     """What a plan says where the tokenizer is made or taken anew: what becomes of all that was encoded."""
     node = next((node for node in mill.graph.nodes.values() if node.name == TOKENIZER), None)
     before = mill.known_before()
-    if node is None or node.id not in before or not (run.made[node.id].missing or run.made[node.id].waiting):
+    if node is None or node.id not in before or not (run.states[node.id].missing or run.states[node.id].waiting):
         return None
     last = last_trained(mill, node)
     if last is None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.publish.folder import find_manifest
-from gristmill.engine.schedule.seen import Seen
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.loader.cache import Cache
@@ -57,12 +57,12 @@ class Piece:
 class Published:
     """A manifest and the files that it names."""
 
-    def __init__(self, of: str | Seen, load_tokenizer: Callable[[str], AnyTokenizer] = load_quietly) -> None:
+    def __init__(self, of: str | CorpusView, load_tokenizer: Callable[[str], AnyTokenizer] = load_quietly) -> None:
         """Of a location, or of a corpus that is looked at."""
-        self.seen = of if isinstance(of, Seen) else None
+        self.view = of if isinstance(of, CorpusView) else None
         """The corpus behind the shards, where it is known."""
         self._load_tokenizer = load_tokenizer
-        self.manifest: Manifest = read_manifest(find_manifest(of) if isinstance(of, Seen) else of)
+        self.manifest: Manifest = read_manifest(find_manifest(of) if isinstance(of, CorpusView) else of)
 
     @cached_property
     def cache(self) -> Cache | None:
@@ -164,7 +164,7 @@ class Published:
         """Id, group, shard, row and the place of every piece of documents whose id begins so, in hexadecimal. Of a
         whole id it is known which shard of a group has it, where the corpus tells the seed; else all are searched.
         """
-        seed = _shuffle_seed(self.seen) if len(begins) == 2 * DOC_ID.itemsize else None
+        seed = _shuffle_seed(self.view) if len(begins) == 2 * DOC_ID.itemsize else None
         whole = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
         for group in self.manifest.groups:
             every = range(len(group.shards))
@@ -187,13 +187,13 @@ class Published:
         return list(table["locator"].to_pylist())
 
 
-def _shuffle_seed(seen: Seen | None) -> int | None:
+def _shuffle_seed(view: CorpusView | None) -> int | None:
     """That of the step that sorted documents into shards."""
-    for node in () if seen is None else seen.nodes.values():
+    for node in () if view is None else view.nodes.values():
         if isinstance(node, Node) and isinstance(node.config, Config):
             return node.config.seed
-        if node.name == SHARDS and seen is not None and seen.record is not None:
-            return int(seen.record["nodes"][node.id]["identity"]["config"]["seed"])
+        if node.name == SHARDS and view is not None and view.record is not None:
+            return int(view.record["nodes"][node.id]["identity"]["config"]["seed"])
     return None
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.seen import Document, Seen
+from gristmill.engine.schedule.corpus_view import CorpusView, Document
 from gristmill.query.versions.diff import shared_parts
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
@@ -46,7 +46,7 @@ class Shift:
     """One row of so many was looked at."""
 
 
-def find_shifts(before: Seen, now: Seen) -> list[Shift]:
+def find_shifts(before: CorpusView, now: CorpusView) -> list[Shift]:
     """Columns of numbers that moved, of the steps that both have, the most first."""
     known: _Known = {}
     found = [shift for step in before.nodes if step in now.nodes for shift in _of_step(before, now, step, known)]
@@ -57,7 +57,7 @@ def find_shifts(before: Seen, now: Seen) -> list[Shift]:
 class _Piece:
     """A layer of a document part, or of its two versions, and the rows to look at."""
 
-    layers: tuple[tuple[Seen, Part] | None, tuple[Seen, Part] | None]
+    layers: tuple[tuple[CorpusView, Part] | None, tuple[CorpusView, Part] | None]
     kept: tuple[Any, Any]
 
     @property
@@ -66,11 +66,11 @@ class _Piece:
         return old is not None and new is not None and old[1].hash == new[1].hash and self.kept[0] is self.kept[1]
 
 
-def _of_step(before: Seen, now: Seen, step: str, known: _Known) -> Iterator[Shift]:
+def _of_step(before: CorpusView, now: CorpusView, step: str, known: _Known) -> Iterator[Shift]:
     if before.nodes[step].kind != "map" or before.nodes[step].name == CORPUS:
         return
     sources = [source for source in before.nodes[step].sources if source in now.nodes[step].sources]
-    rows = max(sum(one.part.rows for source in sources for one in seen.documents[source]) for seen in (before, now))
+    rows = max(sum(one.part.rows for source in sources for one in view.documents[source]) for view in (before, now))
     every = -(-rows // MOST_ROWS) or 1
     pieces = [piece for source in sources for piece in _pieces(before, now, step, source, every, known)]
     if all(piece.is_same for piece in pieces):
@@ -97,28 +97,28 @@ def _of_step(before: Seen, now: Seen, step: str, known: _Known) -> Iterator[Shif
                 yield shift
 
 
-def _pieces(before: Seen, now: Seen, step: str, source: str, every: int, known: _Known) -> Iterator[_Piece]:
+def _pieces(before: CorpusView, now: CorpusView, step: str, source: str, every: int, known: _Known) -> Iterator[_Piece]:
     for pair in shared_parts(before, now, source):
-        layers: list[tuple[Seen, Part] | None] = []
+        layers: list[tuple[CorpusView, Part] | None] = []
         kept: list[pa.Array | None] = []
-        for seen, document in zip((before, now), pair, strict=True):
+        for view, document in zip((before, now), pair, strict=True):
             at = None if document is None else (source, document.order)
-            if at is None or at not in seen.made[step].layers:
+            if at is None or at not in view.states[step].layers:
                 layers.append(None)
                 kept.append(None)
                 continue
             assert document is not None
-            corpus = seen.made[f"{source}/{CORPUS}"].layers[at][0]
+            corpus = view.states[f"{source}/{CORPUS}"].layers[at][0]
             if (corpus.hash, every) not in known:
-                known[corpus.hash, every] = _kept_rows(seen, document, corpus, every)
+                known[corpus.hash, every] = _kept_rows(view, document, corpus, every)
             kept.append(known[corpus.hash, every])
-            layers.append((seen, seen.made[step].layers[at][0]))
+            layers.append((view, view.states[step].layers[at][0]))
         yield _Piece((layers[0], layers[1]), (kept[0], kept[1]))
 
 
-def _kept_rows(seen: Seen, document: Document, corpus: Part, every: int) -> pa.Array:
+def _kept_rows(view: CorpusView, document: Document, corpus: Part, every: int) -> pa.Array:
     """Every k-th row of a part, from a place that its name tells, as far as it is kept."""
-    dropped = PartReader(seen.store, corpus).read(["drop"])["drop"].is_valid()
+    dropped = PartReader(view.store, corpus).read(["drop"])["drop"].is_valid()
     rows = np.arange(int(document.part.hash[:8], 16) % every, document.part.rows, every)
     return pa.array(rows[~dropped.to_numpy()[rows]])
 

@@ -16,8 +16,8 @@ from gristmill.engine.publish.folder import FOLDER, LATEST, contents
 from gristmill.engine.publish.garbage import published_in
 from gristmill.engine.publish.references import NamedPart, named_in
 from gristmill.engine.publish.run_record import is_partial, newest_run, run_records, see_record, task_names
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
-from gristmill.engine.schedule.seen import Seen
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
@@ -78,38 +78,38 @@ def is_chosen(share: float, key: str) -> bool:
     return int(key[:8], 16) < share * 2**32
 
 
-def verify(seen: Seen, share: float, executor: Executor, listener: Listener) -> Findings:
+def verify(view: CorpusView, share: float, executor: Executor, listener: Listener) -> Findings:
     """Read every record of the store, hash every part and published file, look for what is missing, and run a share of
     a recipe's tasks again.
     """
-    assert not share or isinstance(seen, Run), "only a recipe's tasks can run again"
-    chosen = [pair for pair in seen.tasks.kept if is_chosen(share, pair[0].key)] if isinstance(seen, Run) else []
+    assert not share or isinstance(view, Run), "only a recipe's tasks can run again"
+    chosen = [pair for pair in view.tasks.kept if is_chosen(share, pair[0].key)] if isinstance(view, Run) else []
     findings = Findings()
     # Lists and records are read out here, where a signal ends it all at once: in the loop nobody would hear it.
-    named = _check_records(seen.store, findings)
-    parts = list(_parts_in(seen.store))
+    named = _check_records(view.store, findings)
+    parts = list(_parts_in(view.store))
     findings.parts, by_hash = len(parts), {part.hash: part for part in parts}
     findings.broken = {part: "is missing" for digest, (part, *_) in named.items() if digest not in by_hash}
-    files = {part.name: part.hash for part in parts} | _published(seen, findings, by_hash)
-    wait_for(_check(seen.store, files, chosen, executor, findings, listener), executor)
+    files = {part.name: part.hash for part in parts} | _published(view, findings, by_hash)
+    wait_for(_check(view.store, files, chosen, executor, findings, listener), executor)
     findings.broken |= {part: fact for part in parts if (fact := findings.damaged.pop(part.name, ""))}
-    findings.made_by = _made_by(seen, {part.hash: named[part.hash] for part in findings.broken if part.hash in named})
-    findings.unchecked = _unchecked(seen, share, findings) if share else []
+    findings.made_by = _made_by(view, {part.hash: named[part.hash] for part in findings.broken if part.hash in named})
+    findings.unchecked = _unchecked(view, share, findings) if share else []
     return findings
 
 
-def clear_away(seen: Run, found: Findings) -> None:
+def clear_away(view: Run, found: Findings) -> None:
     """Remove what is damaged, so that a run makes it again. A damaged record is written over; but a run that finds the
     record of a whole step does not open those of its tasks, so that goes where it names one that is lost.
     """
     for part in found.broken:
-        seen.store.remove_part(part)
+        view.store.remove_part(part)
     for name, fact in found.damaged.items():
         if name.startswith(f"{FOLDER}/") and fact == OTHER_HASH:
-            seen.store.unmark(name)
-    for name in [f"stages/{key}.json" for key in seen.stages.keys.values()]:
-        if any(one in found.damaged for one in named_in("stages", seen.store.read_json(name) or {"datasets": {}})):
-            seen.store.remove(name)
+            view.store.unmark(name)
+    for name in [f"stages/{key}.json" for key in view.stages.keys.values()]:
+        if any(one in found.damaged for one in named_in("stages", view.store.read_json(name) or {"datasets": {}})):
+            view.store.remove(name)
 
 
 def _check_records(store: Store, findings: Findings) -> dict[str, NamedPart]:
@@ -137,9 +137,9 @@ def _parts_in(store: Store) -> Iterator[Part]:
         yield Part(digest, suffix, size)
 
 
-def _published(seen: Seen, findings: Findings, parts: Mapping[str, Part]) -> dict[str, str]:
+def _published(view: CorpusView, findings: Findings, parts: Mapping[str, Part]) -> dict[str, str]:
     """Files in published folders that are no second names of parts, with their hashes; manifests are checked here."""
-    store = seen.store
+    store = view.store
     wanted: dict[str, str] = {}
     for folder in published_in(store):
         try:
@@ -150,15 +150,15 @@ def _published(seen: Seen, findings: Findings, parts: Mapping[str, Part]) -> dic
         if store.is_local:  # elsewhere it names the parts themselves
             wanted |= {f"{FOLDER}/{folder}/{name}": digest for digest, name in manifest.files.items()}
     with suppress(CorruptPart):  # found below, with all parts
-        folder, content, files = contents(seen) or ("", b"", {})
+        folder, content, files = contents(view) or ("", b"", {})
         if folder and any(store.list_files(folder)):
             if store.read_file(f"{folder}/manifest.json") != content:
                 findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or is not what the run wrote")
             wanted |= {name: part.hash for name, part in files.items()}
     with suppress(CorruptPart, UserError):  # what its record names is found below, too
-        link, newest = f"{FOLDER}/{seen.name}/{LATEST}", newest_run(store, seen.name)
+        link, newest = f"{FOLDER}/{view.name}/{LATEST}", newest_run(store, view.name)
         if newest and not is_partial(newest) and os.path.islink(f"{store.root}/{link}"):
-            folder, *_ = contents(see_record(store, seen.told, newest)) or ("",)
+            folder, *_ = contents(see_record(store, view.label, newest)) or ("",)
             if os.readlink(f"{store.root}/{link}") != folder.rpartition("/")[2]:
                 findings.damaged[link] = "does not point to the shards of the newest run"
 
@@ -188,28 +188,30 @@ async def _check(
     findings.different.sort()
 
 
-def _made_by(seen: Seen, named: Mapping[str, NamedPart]) -> dict[str, str]:
+def _made_by(view: CorpusView, named: Mapping[str, NamedPart]) -> dict[str, str]:
     """The step and the task that made each part, and the recipe where it is another, as far as runs are on record."""
     others = {task for _, task, _ in named.values()}
-    for made in seen.made.values() if named else ():
+    for made in view.states.values() if named else ():
         others.difference_update(made.tasks, made.missing)
     recipes: dict[str, str] = {}
-    for record in run_records(seen.store) if others else ():
+    for record in run_records(view.store) if others else ():
         for node in record["nodes"].values():
-            for task in others & task_names(seen.store, node).keys():
+            for task in others & task_names(view.store, node).keys():
                 recipes.setdefault(task, f" of the recipe {record['recipe']}")
     return {part: f"{label}{recipes.get(task, '')}" for part, (_, task, label) in named.items()}
 
 
-def _unchecked(seen: Seen, share: float, findings: Findings) -> list[str]:
+def _unchecked(view: CorpusView, share: float, findings: Findings) -> list[str]:
     """Tasks of the share that cannot be run again, as a record or a part of theirs, or before them, is lost."""
-    missing = {key: f"{node}, {label}" for node, made in seen.made.items() for key, (label, _) in made.missing.items()}
+    missing = {
+        key: f"{node}, {label}" for node, made in view.states.items() for key, (label, _) in made.missing.items()
+    }
     files = {key: f"tasks/{key}.json" for key in missing}
-    lost = {key for key, name in files.items() if name in findings.damaged or seen.store.read_file(name) is not None}
+    lost = {key for key, name in files.items() if name in findings.damaged or view.store.read_file(name) is not None}
     if lost and lost == missing.keys():  # else the recipe has not run to its end, and the rest was never done
-        for node_id, node in (newest_run(seen.store, seen.name) or {"nodes": {}})["nodes"].items():
-            missing |= {key: f"{node_id}, {label}" for key, label in task_names(seen.store, node).items()}
-        lost = missing.keys() - {key for made in seen.made.values() for key in made.tasks}
+        for node_id, node in (newest_run(view.store, view.name) or {"nodes": {}})["nodes"].items():
+            missing |= {key: f"{node_id}, {label}" for key, label in task_names(view.store, node).items()}
+        lost = missing.keys() - {key for made in view.states.values() for key in made.tasks}
     return sorted(missing[key] for key in lost if is_chosen(share, key))
 
 

@@ -22,29 +22,29 @@ class Document:
     task: str
 
 
-class Seen:
+class CorpusView:
     """Steps, documents and layers of a corpus."""
 
     def __init__(
         self,
         name: str,
-        told: str,
+        label: str,
         store: Store,
         nodes: Mapping[str, NodeFacts],
         chains: Mapping[str, tuple[str, ...]],
-        made: dict[str, NodeState],
+        states: dict[str, NodeState],
         record: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         """The recipe's."""
-        self.told = told
+        self.label = label
         """How the user names it: the recipe's file, or STORE@NAME."""
         self.store = store
         self.nodes = nodes
         """By id, in an order where inputs come first."""
         self.chains = chains
         """Per source, in the order of the recipe: the ids of its steps after the reader."""
-        self.made = made
+        self.states = states
         self.documents: dict[str, list[Document]] = {}
         """Per source: its document parts in order; of a recipe that has not run to its end, those that exist."""
         self.inputs: dict[str, Any] = {}
@@ -62,19 +62,19 @@ class Seen:
         if not self.store.is_shared:
             return (
                 f"The store {self.store.uri} is in the memory of the process that fills it, and empty for every other. "
-                f"Name a folder (store: in the recipe, or {option('store')}), and run: {hint('run', recipe=self.told)}"
+                f"Name a folder (store: in the recipe, or {option('store')}), and run: {hint('run', recipe=self.label)}"
             )
         if self.record is None:
-            return f"Run: {hint('run', recipe=self.told)}"
+            return f"Run: {hint('run', recipe=self.label)}"
         return "Another run may have it: name that one, or run the recipe to its end."
 
     def stored_bytes(self, node_id: str) -> int | None:
         """Of all files that the tasks of a step have in the store; None if the record of the run does not say."""
         if self.record is None:
-            return self.made[node_id].stored_bytes
+            return self.states[node_id].stored_bytes
         found: int | None = self.record["nodes"][node_id].get("stored_bytes")
         return found
 
     def unfinished(self) -> list[str]:
         """Steps that have not run to their end."""
-        return [node_id for node_id in self.nodes if self.made[node_id].missing or self.made[node_id].waiting]
+        return [node_id for node_id in self.nodes if self.states[node_id].missing or self.states[node_id].waiting]
