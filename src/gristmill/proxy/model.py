@@ -11,8 +11,9 @@ from gristmill.loader.tensors import torch
 from gristmill.loader.torch import document_mask
 
 F, nn = torch.nn.functional, torch.nn
-HEAD = 64
-"""Width of an attention head."""
+ROTARY_BASE = 10_000.0
+LONGEST = 8192
+"""The longest sequence, in tokens."""
 
 
 class Size(NamedTuple):
@@ -23,6 +24,11 @@ class Size(NamedTuple):
     def inner(self) -> int:
         """Parameters without the embeddings."""
         return 12 * self.layers * self.width**2
+
+    @property
+    def head(self) -> int:
+        """The width of an attention head. 128 is a fifth faster than 64 on an H200."""
+        return 64 if self.width % 128 else 128
 
 
 SIZES = {
@@ -36,17 +42,18 @@ SIZES = {
 
 
 class Attention(nn.Module):  # type: ignore[misc, name-defined]
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, head: int) -> None:
         super().__init__()
-        self.heads = width // HEAD
+        self.head = head
         self.inward = nn.Linear(width, 3 * width, bias=False)
         self.outward = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Any, turn: Any, mask: Any) -> Any:
         """`mask`: None (causal), a boolean tensor, or a block mask for flex attention."""
         batch, length, width = x.shape
-        q, k, v = self.inward(x).view(batch, length, 3, self.heads, HEAD).permute(2, 0, 3, 1, 4).unbind(0)
-        q, k = (_rotated(F.rms_norm(each, (HEAD,)), turn) for each in (q, k))
+        parts = self.inward(x).split(width, -1)
+        q, k, v = (each.view(batch, length, -1, self.head).transpose(1, 2) for each in parts)
+        q, k = (_rotated(F.rms_norm(each, (self.head,)), turn) for each in (q, k))
         if mask is None or torch.is_tensor(mask):
             y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         else:
@@ -55,16 +62,22 @@ class Attention(nn.Module):  # type: ignore[misc, name-defined]
 
 
 def _rotated(x: Any, turn: Any) -> Any:
-    """Rotary positions: pairs (i, i + HEAD/2) turned by their angles."""
+    """Rotary positions: pairs (i, i + head/2) are turned by their angles."""
     cos, sin = turn
     a, b = x.chunk(2, -1)
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).type_as(x)
 
 
+def _angles(length: int, head: int) -> tuple[Any, Any]:
+    steps = torch.arange(0, head, 2, dtype=torch.float32) / head
+    angles = torch.arange(length, dtype=torch.float32)[:, None] * ROTARY_BASE**-steps
+    return angles.cos(), angles.sin()
+
+
 class Layer(nn.Module):  # type: ignore[misc, name-defined]
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, head: int) -> None:
         super().__init__()
-        self.attention = Attention(width)
+        self.attention = Attention(width, head)
         self.up = nn.Linear(width, 4 * width, bias=False)
         self.down = nn.Linear(4 * width, width, bias=False)
 
@@ -79,8 +92,11 @@ class Decoder(nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self, size: Size, vocab: int, seed: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab, size.width)
-        self.layers = nn.ModuleList(Layer(size.width) for _ in range(size.layers))
+        self.layers = nn.ModuleList(Layer(size.width, size.head) for _ in range(size.layers))
         self.scale = nn.Parameter(torch.ones(size.width))
+        # Tables, since a compiled model would compute these sines in every layer: a sixth of a training on an H200.
+        for name, table in zip(("cos", "sin"), _angles(LONGEST, size.head), strict=True):
+            self.register_buffer(name, table, persistent=False)
         draw = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             self.embedding.weight.normal_(0, 0.02, generator=draw)
@@ -92,10 +108,7 @@ class Decoder(nn.Module):  # type: ignore[misc, name-defined]
 
     def forward(self, tokens: Any, mask: Any = None) -> Any:
         x = F.rms_norm(self.embedding(tokens), (self.embedding.embedding_dim,))
-        places = torch.arange(tokens.shape[1], device=tokens.device, dtype=torch.float32)
-        steps = torch.arange(0, HEAD, 2, device=tokens.device, dtype=torch.float32) / HEAD
-        angles = places[:, None] * (10_000.0**-steps)[None]
-        turn = (angles.cos(), angles.sin())
+        turn = (self.cos[: tokens.shape[1]], self.sin[: tokens.shape[1]])
         for layer in self.layers:
             x = layer(x, turn, mask)
         return F.rms_norm(x, (x.shape[-1],), self.scale.type_as(x))

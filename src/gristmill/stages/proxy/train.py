@@ -55,4 +55,4 @@ def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str,
     return {"steps": len(losses), "loss": round(float(np.mean(losses[-10:])), 6)}
 
 
-STAGE = Asset(version=1, config=Config, libraries=("torch",), uses=("pool",), resources=resources, make=make)
+STAGE = Asset(version=2, config=Config, libraries=("torch",), uses=("pool",), resources=resources, make=make)
