@@ -35,6 +35,7 @@ COMMANDS = {
     "removed": "Show how many documents each rule removed.",
     "audit": "Draw a sample of what steps matched, to be read by a person.",
     "bias": "Show whom a step keeps and whom it removes.",
+    "report": "Write charts and tables of a finished corpus as one page.",
     "page": "Write a report page of a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",
@@ -58,7 +59,7 @@ COMMANDS = {
 
 FOLDERS = {
     "run": "init steps plan run status ablate budget",
-    "look": "funnel inspect lineage removed audit page whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit report page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",

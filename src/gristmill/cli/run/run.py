@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.look.funnel import show_funnel
+from gristmill.cli.look.report import write
 from gristmill.cli.run.language_table import languages
 from gristmill.cli.run.mix_table import mix_table, mix_totals
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
@@ -19,6 +20,7 @@ from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.folder import read_model
 from gristmill.engine.schedule.run import Run
+from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels, unread_files
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
@@ -26,6 +28,9 @@ from gristmill.recipe.model import Recipe
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
+from gristmill.report.corpus.page import check_installed, make_report
+from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, Prices
+from gristmill.stages.config_types import parse_count
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
 
@@ -53,6 +58,9 @@ def command(
     retry_crashed: Annotated[
         bool, typer.Option("--retry-crashed", help="Try documents again that were given up as they killed workers.")
     ] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report of the finished run, as HTML.")
+    ] = None,
     verbose: Annotated[
         bool,
         typer.Option("--verbose", "-v", help="Show more: the funnel, languages, unread records, the mixture, tasks."),
@@ -67,6 +75,12 @@ def command(
     mill = open_mill(recipe, store, until, executor, address, profile)
     if tag is not None:
         mill.check_tag(tag)
+    if report is not None:
+        check_installed()
+        if until is not None:
+            raise UserError(
+                "--report shows a finished run, and --until stops before its end, so nothing was run. Leave one out."
+            )
     with Bars(quiet=json) as bars:
         for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)
@@ -98,6 +112,8 @@ def command(
             print_paragraph(f"What was dropped, and why: gristmill funnel {named}")
         for warning in warnings:
             warn(warning)
+    if report is not None:
+        write(report, make_report(run, None, Prices(CORE_HOUR, parse_count(TOKENS))))
     refuse_warnings(mill.recipe, warnings)
 
 
