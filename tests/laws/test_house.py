@@ -30,7 +30,10 @@ MAY_IMPORT = {
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "proxy"),
         *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
-    "report": {"stages", "tokenizer", "kernels", "counted", "errors", "hints", "log", "schema", "places", "printable"},
+    "report": {
+        *("query", "engine", "stages", "tokenizer", "kernels"),
+        *("counted", "errors", "hints", "log", "schema", "places", "printable"),
+    },
     "api": {
         *("report", "query", "engine", "recipe", "store", "loader", "shardformat"),
         *("installed", "counted", "errors", "log", "schema", "places", "printable", "stopping"),
@@ -42,7 +45,20 @@ MAY_IMPORT = {
     },
 }
 
-OPTIONAL = {"trafilatura", "torch", "ray", "obstore", "boto3", "duckdb", "datasets", "pandas", "polars", "spacy"}
+OPTIONAL = {
+    "jinja2",
+    "vl_convert",
+    "trafilatura",
+    "torch",
+    "ray",
+    "obstore",
+    "boto3",
+    "duckdb",
+    "datasets",
+    "pandas",
+    "polars",
+    "spacy",
+}
 ROOMS = ("files", "work", "executors", "plan", "schedule", "publish")
 """Of the engine, those first that know of no other."""
 

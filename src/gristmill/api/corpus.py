@@ -29,7 +29,6 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.task_cache import LOG
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
-from gristmill.hints import option
 from gristmill.log import WARNING
 from gristmill.query import opening
 from gristmill.query.documents.columns import Columns, columns_of
@@ -40,9 +39,8 @@ from gristmill.query.lineage.lives import lives_of
 from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.query.sizing.plan import make_plan
 from gristmill.report.corpus.page import make_report
-from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, Prices
+from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.markup import escaped
-from gristmill.stages.config_types import parse_count
 from gristmill.store.store import Store
 
 
@@ -214,11 +212,7 @@ class Corpus:
         """
         with as_python(self._told):
             other = None if against is None else see(Store(self.store), against)
-            try:
-                count = parse_count(tokens)
-            except ValueError as error:
-                raise UserError(f"{option('tokens')}: {error}.") from None
-            return make_report(self._view_now(), other, Prices(core_hour, count))
+            return make_report(self._view_now(), other, make_prices(core_hour, tokens))
 
     def _view_now(self) -> CorpusView:
         return self._view if self._view is not None else opening.dry_run(self._open())

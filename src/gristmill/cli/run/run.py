@@ -29,8 +29,7 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 from gristmill.report.corpus.page import check_installed, make_report
-from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, Prices
-from gristmill.stages.config_types import parse_count
+from gristmill.report.corpus.sections import make_prices
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
 
@@ -113,7 +112,7 @@ def command(
         for warning in warnings:
             warn(warning)
     if report is not None:
-        write(report, make_report(run, None, Prices(CORE_HOUR, parse_count(TOKENS))))
+        write(report, make_report(run, None, make_prices()))
     refuse_warnings(mill.recipe, warnings)
 
 

@@ -9,10 +9,13 @@ import numpy as np
 
 from gristmill.counted import counted, percent, size
 from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.query.removal.funnel import funnels
 from gristmill.report.corpus import charts
 from gristmill.report.corpus.histograms import KEPT, REMOVED, Drawn, Histogram, count, draw, find_measures
 from gristmill.stages import CORPUS, INGEST
+from gristmill.stages.config_types import parse_count
 
 MOST_BARS = 25
 """Bars of a chart; its table has all rows."""
@@ -45,6 +48,14 @@ class Prices:
     """In the user's currency."""
     tokens: int
     """Tokens of the corpus to project to."""
+
+
+def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> Prices:
+    """The prices; UserError if the tokens are not a count."""
+    try:
+        return Prices(core_hour, parse_count(tokens))
+    except ValueError as error:
+        raise UserError(f"{option('tokens')}: {error}.") from None
 
 
 def sections(view: CorpusView, against: CorpusView | None, prices: Prices) -> list[Section]:
