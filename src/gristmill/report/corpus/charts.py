@@ -125,8 +125,8 @@ def flow(steps: Sequence[tuple[str, int]], read: int) -> Spec:
         x, after = number * slot + 90, left - removed
         paths.append({"path": f"M{x - slot},0 H{x} V{left * scale:.1f} H{x - slot} Z", "kind": KEPT})
         bottom, top = left * scale, after * scale
-        thick = max(removed * scale, 0.6)
-        end = x + slot * 0.55
+        thick = max(removed / read * slot * 0.8, 0.6)
+        end = x + slot * 0.45 + thick / 2
         floor = height + drop
         paths.append(
             {
@@ -135,7 +135,7 @@ def flow(steps: Sequence[tuple[str, int]], read: int) -> Spec:
                 "kind": REMOVED,
             }
         )
-        labels.append({"x": end - thick / 2, "y": floor + 12, "text": name, "count": f"−{removed:,}"})
+        labels.append({"x": x + slot * 0.45, "y": floor + 12, "text": name, "count": f"−{removed:,}"})
         left = after
     x = len(steps) * slot + 90
     paths.append({"path": f"M{x - slot},0 H{x + 20} V{left * scale:.1f} H{x - slot} Z", "kind": KEPT})

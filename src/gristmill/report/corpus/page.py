@@ -58,6 +58,7 @@ def _cards(view: CorpusView, against: CorpusView | None) -> list[tuple[str, str,
     return [
         (name, size(value) if name.startswith("bytes") else f"{value:,}", _change(value, before.get(name)))
         for name, value in now.items()
+        if value or name != "tokens"
     ]
 
 
