@@ -99,7 +99,7 @@ def write(folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    others = [path for path in DOCS.iterdir() if path.suffix in (".css", ".svg")]
+    others = [path for path in DOCS.iterdir() if path.suffix in (".css", ".png", ".svg")]
     others += [ROOT / name for name in OUTSIDE if not name.endswith(".md")]
     for path in others:
         target = folder / (path.relative_to(DOCS) if path.parent == DOCS else path.relative_to(ROOT))
