@@ -110,16 +110,16 @@ def test_a_misspelt_constant_is_refused(wrong, right):
 @pytest.mark.parametrize(
     ("kind", "said", "fault"),
     [
-        (Map, {"ROUNDS": ("first", "reduce")}, "it has ROUNDS, which is a field of Exchange, and not of Map"),
+        (Map, {"ROUNDS": ("first", "reduce")}, "it defines ROUNDS, which is a field of Exchange, not of Map"),
         (
             Reader,
             {"ONLY_KEPT": True},
-            "it has ONLY_KEPT, which is a field of Map, Exchange, Fit or Sink, and not of Reader",
+            "it defines ONLY_KEPT, which is a field of Map, Exchange, Fit or Sink, not of Reader",
         ),
-        (Asset, {"READS": ("text",)}, "it has READS, which is a field of"),
-        (Fit, {"setup": lambda config: None}, "it has setup, which is a field of Map or Exchange, and not of Fit"),
-        (Exchange, {"metrics": lambda batch, answers, config: {}}, "it has metrics, which is a field of Map,"),
-        (Map, {"uses": ("sites",)}, "it has uses, which is not a function. Write USES"),
+        (Asset, {"READS": ("text",)}, "it defines READS, which is a field of"),
+        (Fit, {"setup": lambda config: None}, "it defines setup, which is a field of Map or Exchange, not of Fit"),
+        (Exchange, {"metrics": lambda batch, answers, config: {}}, "it defines metrics, which is a field of Map,"),
+        (Map, {"uses": ("sites",)}, "it defines uses, which is not a function. Rename it to USES"),
         (Map, {"STAGE": 5}, "its STAGE is of type int, not Reader, Map"),
     ],
 )
@@ -150,8 +150,10 @@ def test_what_stands_beside_a_declaration_is_refused(monkeypatch):
     module.STAGE = Map(version=1, config=StageConfig, reads=("text",), schema=SCHEMA, apply=module.apply)
     monkeypatch.setitem(sys.modules, "own", module)
     told = left_out("own")
-    assert any("it has ONLY_KEPT beside STAGE" in one and "Write only_kept=ONLY_KEPT there" in one for one in told)
-    assert any("it has metrics beside STAGE" in one for one in told)
+    assert any(
+        "it defines ONLY_KEPT, but its STAGE" in one and "Add only_kept=ONLY_KEPT to STAGE" in one for one in told
+    )
+    assert any("it defines metrics, but its STAGE" in one for one in told)
     assert len(told) == 2
 
 
@@ -172,9 +174,9 @@ def test_a_whole_exchange_has_no_fault():
         ({"ONLY_KEPT": "no"}, "ONLY_KEPT is 'no', not True or False"),
         ({"RECORD_SCHEMA": [("host", "string")]}, "RECORD_SCHEMA is of type list"),
         ({"RECORD_SCHEMA": pa.schema([("part", pa.uint64())])}, "RECORD_SCHEMA has part"),
-        ({"RECORD_SCHEMA": pa.schema([("n", pa.int64()), ("n", pa.int64())])}, "a column twice"),
-        ({"tally": lambda *_: {}}, "it has tally and no totals"),
-        ({"totals": lambda *_: {}}, "it has totals and no tally"),
+        ({"RECORD_SCHEMA": pa.schema([("n", pa.int64()), ("n", pa.int64())])}, "two columns with the same name"),
+        ({"tally": lambda *_: {}}, "it has tally but no totals"),
+        ({"totals": lambda *_: {}}, "it has totals but no tally"),
         ({"ROUNDS": 2}, "ROUNDS is not a tuple"),
         ({"ROUNDS": "reduce"}, "ROUNDS is not a tuple"),
         ({"ROUNDS": ()}, "ROUNDS is not a tuple"),
@@ -193,13 +195,16 @@ def test_a_wrong_value_is_refused(said, fault):
 @pytest.mark.parametrize(
     ("said", "fault"),
     [
-        ({"reduce": lambda records: None}, "its reduce is called with 2 arguments, and takes others"),
-        ({"emit": lambda batch, config, layout: None}, "its emit is called with 2 arguments"),
-        ({"USES": ("x",)}, "its emit is called with 2 arguments and models="),
-        ({"tally": lambda *_: {}, "totals": lambda *_: {}}, "its reduce is called with 2 arguments and totals="),
-        ({"SUMMARIES": {"reduce": "short"}}, "its reduce is called with 2 arguments and others="),
-        ({"SUMMARIES": {"reduce": "one"}, "one": lambda records: None}, "its summary of reduce is called with 2 arg"),
-        ({"warnings": lambda found: ()}, "its warnings is called with 2 arguments"),
+        ({"reduce": lambda records: None}, "its reduce does not accept the 2 arguments that the engine passes"),
+        ({"emit": lambda batch, config, layout: None}, "its emit does not accept the 2 arguments"),
+        ({"USES": ("x",)}, "its emit does not accept the 2 arguments and models="),
+        ({"tally": lambda *_: {}, "totals": lambda *_: {}}, "its reduce does not accept the 2 arguments and totals="),
+        ({"SUMMARIES": {"reduce": "short"}}, "its reduce does not accept the 2 arguments and others="),
+        (
+            {"SUMMARIES": {"reduce": "one"}, "one": lambda records: None},
+            "its summary of reduce does not accept the 2 arg",
+        ),
+        ({"warnings": lambda found: ()}, "its warnings does not accept the 2 arguments"),
     ],
 )
 def test_a_function_that_takes_other_arguments_is_refused(said, fault):

@@ -75,7 +75,7 @@ def test_what_was_not_read_cannot_be_imported_from_beside_the_recipe(write):
 def test_a_name_that_is_in_use_is_refused(write):
     """A module beside the recipe must not stand for a library, nor a library for it."""
     folder = write(numpy="")
-    with pytest.raises(UserError, match=r"numpy\.py has the name of a module that is in use"):
+    with pytest.raises(UserError, match=r"numpy\.py has the same name as a module that is already loaded"):
         own_code.use(own_code.find_code("numpy", folder))
     assert own_code.find_module("random", write(random="")) is None
 
@@ -88,16 +88,16 @@ def test_an_error_is_told_by_the_users_lines(write):
     own_code.use(own_code.find_code("step", folder))
     with pytest.raises(ValueError, match="nine") as raised:
         importlib.import_module("step").f("nine")
-    told = own_code.told(raised.value)
-    assert told.splitlines()[0] == "ValueError: invalid literal for int() with base 10: 'nine', in code of your own:"
+    told = own_code.trace_in_own_code(raised.value)
+    assert told.splitlines()[0] == "ValueError: invalid literal for int() with base 10: 'nine', in your own code:"
     assert [line.split(" in ")[1] for line in told.splitlines()[1:]] == ["f: return check(x)", "check: return int(x)"]
-    assert own_code.told(KeyError()) is None
+    assert own_code.trace_in_own_code(KeyError()) is None
 
 
 def test_a_file_that_is_no_python_is_told_with_its_line(write):
     """Also one that is only imported."""
     folder = write(step="import near\n", near="x = 1\ndef f(:\n")
-    with pytest.raises(own_code.CannotRead, match=r"near\.py:2 is no Python"):
+    with pytest.raises(own_code.CannotRead, match=r"near\.py:2 is not valid Python"):
         own_code.find_code("step", folder)
     assert "near" not in sys.modules
 

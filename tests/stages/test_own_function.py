@@ -64,9 +64,9 @@ def test_arguments_with_a_default_are_settings_and_the_others_columns():
         (str, "it is a type"),
         (lambda: True, "it takes no column"),
         (lambda most=3: True, "it takes no column"),
-        (lambda *texts: True, "*texts has no name"),
-        (lambda text, **more: True, "*more has no name"),
-        (lambda text, most=3, /: True, "cannot be given by name"),
+        (lambda *texts: True, "*texts cannot be a column"),
+        (lambda text, **more: True, "*more cannot be a column"),
+        (lambda text, most=3, /: True, "cannot be passed by name"),
     ],
 )
 def test_what_is_no_filter_is_refused_before_any_work(function, telling):
@@ -80,7 +80,7 @@ def test_a_setting_of_a_type_that_cannot_be_checked_is_refused():
     def own(text, stream: sys.stdout = sys.stdout):
         return True
 
-    assert "settings cannot be" in faults_of_function(own)[0]
+    assert "settings are not valid" in faults_of_function(own)[0]
 
 
 def says_bool(text) -> bool:
@@ -94,7 +94,7 @@ def says_bool(text) -> bool:
         (lambda text: "not one word", "a reason is one word"),
         (lambda text: "", "a reason is one word"),
         (lambda text: [True], "returned [True] (list)"),
-        (says_bool, "returned nothing (None), and a filter returns True or False, as it says itself"),
+        (says_bool, "returned nothing (None), but a filter returns True or False, as it declares"),
     ],
 )
 def test_another_answer_is_told_with_the_call(function, telling):

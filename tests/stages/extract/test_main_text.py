@@ -22,7 +22,7 @@ from gristmill.stages.extract.main_text import (
     DEFAULT,
     MAX_MODEL_BYTES,
     Extractor,
-    Model,
+    ExtractorModel,
     default_model,
     read_model,
     write_model,
@@ -38,7 +38,7 @@ def trees(columns: int, score: int) -> Trees:
     return Trees(np.zeros(shape, np.uint16), np.zeros(shape, np.uint8), np.zeros((1, 2), np.int16), score, columns)
 
 
-ALL_OR_NOTHING = Model(trees(len(FEATURES), 0), trees(COLUMNS, -SURE), trees(COLUMNS, SURE))
+ALL_OR_NOTHING = ExtractorModel(trees(len(FEATURES), 0), trees(COLUMNS, -SURE), trees(COLUMNS, SURE))
 """Nothing is content, and with comments all of it."""
 
 
@@ -76,12 +76,12 @@ def test_options_choose_the_model_and_the_form(model: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda data: b"", "is no model of the extractor"),
-        (lambda data: b"x" + data, "is no model of the extractor"),
-        (lambda data: data[:8] + b"x" * 32 + data[40:], "measured other features"),
-        (lambda data: data[:30], "measured other features"),
-        (lambda data: data[:40], "is no file of trees"),
-        (lambda data: data[:44], "is no file of trees"),
+        (lambda data: b"", "is not an extractor model"),
+        (lambda data: b"x" + data, "is not an extractor model"),
+        (lambda data: data[:8] + b"x" * 32 + data[40:], "with other features"),
+        (lambda data: data[:30], "with other features"),
+        (lambda data: data[:40], "is not a file of trees"),
+        (lambda data: data[:44], "is not a file of trees"),
         (lambda data: data[:-1], "is damaged"),
         (lambda data: data[: len(data) // 2], "is"),
         (lambda data: data + b"x", "is damaged"),
@@ -123,7 +123,7 @@ def test_only_a_file_of_a_models_size_is_read(tmp_path: Path) -> None:
     for path, told in (
         (tmp_path / "pipe", "is a pipe and no file, so it cannot be read. Name a file"),
         (Path("/dev/zero"), "is a device and no file"),
-        (tmp_path / "large", "has more than 64.0 MB, and no model has.*Train one"),
+        (tmp_path / "large", "has more than 64.0 MB, which is too large.*Train a model"),
     ):
         with pytest.raises(UserError, match=told):
             read_model(path)
@@ -135,9 +135,9 @@ def test_a_model_is_refused_with_the_recipe_and_its_line(tmp_path: Path) -> None
     (tmp_path / "other.model").write_bytes(DEFAULT.read_bytes()[:8] + b"x" * 32)
     recipe = tmp_path / "r.yaml"
     for named, told in (
-        ("none.model", "is no model of the extractor"),
+        ("none.model", "is not an extractor model"),
         ('""', "is a folder and no file"),
-        ("other.model", "measured other features"),
+        ("other.model", "with other features"),
     ):
         source = "{kind: web, read: {format: text, paths: [none.model], suffixes: [.model]}}"
         recipe.write_text(

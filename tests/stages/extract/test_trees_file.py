@@ -78,17 +78,17 @@ def patched(at: int, value: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("data", "fact"),
     [
-        (b"", "is no file of trees"),
-        (b"PK\3\4" + GOOD, "is no file of trees"),
-        (patched(8, b"\2"), "is of version 2, and this gristmill reads version 1"),
+        (b"", "is not a file of trees"),
+        (b"PK\3\4" + GOOD, "is not a file of trees"),
+        (patched(8, b"\2"), "has version 2, but this gristmill reads version 1"),
         (patched(12, b"\0"), "0 trees of depth 2"),
         (patched(12, b"\xff" * 4), "4294967295 trees of depth 2"),
         (patched(16, b"\x09"), "3 trees of depth 9"),
         (patched(20, b"\0"), "0 columns"),
         (patched(24, b"\xff\xff\xff\x7f"), "a bias of 2147483647"),
-        (patched(28, b"\5\0"), "asks about column 5 of 5"),
-        (sealed(GOOD[:-32] + b"\0"), "and 102 were written"),
-        (GOOD[:40] + bytes([GOOD[40] ^ 1]) + GOOD[41:], "does not have the hash"),
+        (patched(28, b"\5\0"), "uses column 5 of 5"),
+        (sealed(GOOD[:-32] + b"\0"), "bytes instead of 102"),
+        (GOOD[:40] + bytes([GOOD[40] ^ 1]) + GOOD[41:], "does not match its hash"),
     ],
 )
 def test_each_fault_is_named(data, fact):

@@ -18,7 +18,7 @@ from tests.stages.ingest.archives import http, packed, page, reasons, record, ro
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl, parquet
-from gristmill.stages.ingest.http import LEAST_ROOM_BYTES, MOST_RATIO
+from gristmill.stages.ingest.http import LEAST_LIMIT_BYTES, MOST_RATIO
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.reading.decompress import CHUNK_BYTES, read_gzip
@@ -105,7 +105,7 @@ def test_layers_of_an_encoding_unpack_no_further_than_one_can(path: Path) -> Non
     found = []
     peak = peak_of(lambda: found.extend(rows(data, path)))
     assert reasons(found) == ["body_too_large"]
-    assert peak < 8 * (LEAST_ROOM_BYTES + MOST_RATIO * len(bomb)) + (2 << 20)
+    assert peak < 8 * (LEAST_LIMIT_BYTES + MOST_RATIO * len(bomb)) + (2 << 20)
     page_of_one_letter = record(http(gzip.compress(b"<p>" + b"a" * 1_000_000, 9), kind, "Content-Encoding: gzip"))
     assert reasons(rows(page_of_one_letter, path)) == [None]
 

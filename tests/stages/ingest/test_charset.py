@@ -174,12 +174,12 @@ def test_broken_utf8_is_not_made_to_read_as_latin_letters():
 def test_bytes_that_stay_are_what_decoding_gives(text: str, codec: str, label: str | None, markup: bool) -> None:
     """Where nobody has to decode, decoding would have given those bytes as UTF-8, and replaced nothing."""
     body = text.encode(codec, "replace")
-    if charset.stays(body, label):
+    if charset.is_plain_utf8(body, label):
         assert charset.decode(body, label, markup) == (body.decode(), "utf-8", 0)
 
 
 def test_most_pages_stay() -> None:
     """UTF-8 of any script, and ASCII that says what it is."""
     for page in (RUSSIAN, KOREAN, GERMAN * 10, "plain ASCII"):
-        assert charset.stays(html(page).encode(), "utf-8")
-        assert charset.stays(html(page).encode(), None)
+        assert charset.is_plain_utf8(html(page).encode(), "utf-8")
+        assert charset.is_plain_utf8(html(page).encode(), None)

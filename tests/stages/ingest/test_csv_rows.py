@@ -146,7 +146,7 @@ def test_a_delimiter_is_one_character(tmp_path):
     (tmp_path / "r.yaml").write_text(
         "recipe: x\nsources:\n  a: {kind: text, read: {format: csv, paths: [in], delimiter: '::'}}\nsteps: []\n"
     )
-    with pytest.raises(UserError, match=r"r\.yaml:3: .*'::' is no delimiter"):
+    with pytest.raises(UserError, match=r"r\.yaml:3: .*'::' is not a delimiter"):
         load(tmp_path / "r.yaml")
 
 

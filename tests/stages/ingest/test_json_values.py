@@ -11,7 +11,7 @@ import zstandard
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import json_values, jsonl
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 
 ROWS = [
     {"text": 'a "mill" \\ [x] {y}', "meta": {"a": [1, [2, {"z": "]}"}]]}},
@@ -116,7 +116,7 @@ def test_only_the_element_at_hand_is_held():
 
     for _, element in json_values.elements(chunks(), 1 << 10):
         held.append(element)
-    assert all(isinstance(element, Fault) for element in held)
+    assert all(isinstance(element, ReadFault) for element in held)
     assert len(held) == 100
 
 

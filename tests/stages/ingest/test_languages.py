@@ -95,7 +95,7 @@ def test_table_is_broad_and_has_no_key_twice():
     assert len(set(BY_EXTENSION.values())) >= 120
     assert all(key == key.lower() and not key.startswith(".") for key in BY_EXTENSION)
     assert "Makefile" in BY_NAME
-    with pytest.raises(ValueError, match="x stands for A and for B"):
+    with pytest.raises(ValueError, match="x means both A and B"):
         by_key({"A": "x", "B": "y x"})
 
 

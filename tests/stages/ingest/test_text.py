@@ -7,7 +7,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import text
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 
 
 def row(tmp_path, name, data, **config):
@@ -154,7 +154,7 @@ def test_declared_charset_is_believed():
 @pytest.mark.parametrize("data", ["größere Bäume über Köln".encode() + b"\xff", "ein ü".encode() + b" caf\xe9 "])
 def test_damaged_utf8_is_not_taken_for_latin1(data):
     """A file that is UTF-8 but for a few bytes is a fault: a guess would spoil every other letter."""
-    with pytest.raises(Fault, match="invalid_utf8"):
+    with pytest.raises(ReadFault, match="invalid_utf8"):
         decode(data)
 
 

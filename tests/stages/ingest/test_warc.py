@@ -16,7 +16,7 @@ from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piec
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import walk, warc, warc_headers
 from gristmill.stages.ingest.resync import seam_before
-from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import FrameTape
 
 
@@ -259,7 +259,7 @@ def test_an_archive_inside_a_record_is_never_taken_for_records(
     for cut in range(0, len(data), 1511):
         assert _pieces(data, path, "x", [cut]) == whole
     if kind != "plain":
-        with Source(str(path)) as source:
+        with ByteSource(str(path)) as source:
             assert seam_before(source, kind, len(data) * 2 // 3, None) > len(inner)
 
 
@@ -365,7 +365,7 @@ def test_records_that_claim_to_end_before_one_run_of_line_ends_share_no_walk(
 ) -> None:
     """Twice as many of them, before a run twice as long, are twice the looks, and not four times as many."""
     looks = []
-    monkeypatch.setattr(FrameTape, "glance", lambda tape, *where: looks.append(where) or tape.at(*where))
+    monkeypatch.setattr(FrameTape, "peek", lambda tape, *where: looks.append(where) or tape.at(*where))
     counts = []
     for many in (500, 1000):
         looks.clear()

@@ -15,7 +15,7 @@ from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piec
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
-from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import PlainTape
 from gristmill.stages.ingest.walk import walk
 
@@ -256,7 +256,7 @@ def damaged(chance: random.Random, path: Path) -> None:
     pieces = [row for start, stop in pairwise(edges) for row in piece(path, name, start or 0, stop)]
     assert pieces == whole, "the pieces differ from the whole"
     if kind == "plain":
-        with Source(str(path)) as source:
+        with ByteSource(str(path)) as source:
             at = 0
             for found in walk(PlainTape(source), 1 << 26):
                 assert not data[at : found.offset].strip(b"\r\n"), "bytes without a row"

@@ -205,7 +205,13 @@ def test_numbers_of_buckets_are_bound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("at", "value", "fact"),
-    [(0, 7, "no fastText model"), (4, 13, "version 13"), (36, 1, "not supervised"), (32, 9, "loss 9"), (8, 0, "0 dim")],
+    [
+        (0, 7, "not a fastText model"),
+        (4, 13, "version 13"),
+        (36, 1, "not a supervised"),
+        (32, 9, "loss 9"),
+        (8, 0, "0 dim"),
+    ],
 )
 def test_a_file_of_another_kind_is_named_for_what_it_is(at: int, value: int, fact: str) -> None:
     """Other files, later versions and word vectors are told apart."""

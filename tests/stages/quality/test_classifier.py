@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gristmill.errors import UserError
 from gristmill.stages.quality import classifier, classifier_of_files
 from gristmill.stages.quality.classifier import Config, counts_of, warnings
-from gristmill.stages.quality.classifier_config import Options, Side
+from gristmill.stages.quality.classifier_config import ClassTexts, Options
 from gristmill.stages.quality.classifier_examples import SCHEMA, clean, hold_out
 from gristmill.stages.quality.classifier_file import read_report
 from gristmill.stages.quality.classifier_report import area
@@ -60,7 +60,7 @@ def batches(found, cuts):
 
 
 def test_the_order_and_the_cut_of_batches_change_no_byte(tmp_path):
-    config = Config(name="edu", positives=Side(sources=("a",)), negatives=Side(sources=("b",)), **SMALL)
+    config = Config(name="edu", positives=ClassTexts(sources=("a",)), negatives=ClassTexts(sources=("b",)), **SMALL)
     whole = table(HIGH[:40], LOW[:40])
     mixed = whole.take(np.random.default_rng(1).permutation(80))
     classifier.fit(batches(whole, []), config, tmp_path / "one")
@@ -83,7 +83,7 @@ def test_the_file_is_a_model_that_our_reader_scores_as_the_report_says(trained, 
     assert trained.report["auc"] > 0.9
     assert read_report(tmp_path / "model.bin") == trained.report
     (tmp_path / "cut.bin").write_bytes(trained.model[:-1])
-    with pytest.raises(UserError, match="no report"):
+    with pytest.raises(UserError, match="no training report"):
         read_report(tmp_path / "cut.bin")
 
 
@@ -158,8 +158,8 @@ def test_scores_of_a_judge_are_learned_from_a_file(tmp_path):
 
 def test_a_missing_side_is_refused():
     with pytest.raises(ValidationError, match="there are no negatives"):
-        Config(name="edu", positives=Side(sources=("a",)))
-    with pytest.raises(UserError, match="no text of the negatives"):
+        Config(name="edu", positives=ClassTexts(sources=("a",)))
+    with pytest.raises(UserError, match="no negatives are left to train on"):
         train(table(HIGH[:3], ["short"]), OPTIONS)
 
 
@@ -175,7 +175,7 @@ def test_classes_of_different_languages_are_told():
 def test_a_class_held_out_of_one_site_is_told():
     sites = {"high": {"sites": 1, "documents": 12}, "low": {"sites": 40, "documents": 300}}
     found = {"auc": 0.96, "held_out_by_site": 1, "texts": {"held_out": sites}}
-    assert ["of the class high is of one site" in told for told in warnings(found, OPTIONS)] == [True]
+    assert ["of the class high come from one site" in told for told in warnings(found, OPTIONS)] == [True]
 
 
 def test_scores_of_another_scale_are_told_as_such():
@@ -183,7 +183,7 @@ def test_scores_of_another_scale_are_told_as_such():
     rows = table([prose("good", n) for n in range(9)], [prose("bad", n) for n in range(9)]).to_pydict()
     rows["target"] = [0.2] * 9 + [0.0] * 9
     rows[SCHEMA.names[1]] = [False] * 18
-    with pytest.raises(UserError, match="the best has 20% of it"):
+    with pytest.raises(UserError, match="the best text has 20% of it"):
         train(pa.table(rows, schema=SCHEMA), OPTIONS)
 
 

@@ -196,7 +196,7 @@ def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
     (told,) = keep_quality.warnings(found, config)
     assert "95% of 1 language: sw 100.0%" in told
     (told,) = keep_quality.warnings({"groups": {"all documents": verdicts(9, 0)}}, config)
-    assert told == "it dropped no document for its score"
+    assert told == "no document was dropped for its score"
     per = Config(score="quality.edu", keep_best=0.1, per=("language",))
     (told,) = keep_quality.warnings({"groups": {"en": verdicts(9, 81), "is": verdicts(0, 4)}}, per)
     assert "1 group keeps no document (is; the largest has 4)" in told
@@ -209,7 +209,7 @@ def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
     [
         ({"score": "quality.edu +"}, "found the end"),
         ({"score": {"max": ["quality.edu"]}}, "at least 2"),
-        ({"score": {"max": ["a.b", "c.d"], "mean": ["a.b", "c.d"]}}, "joined in one way"),
+        ({"score": {"max": ["a.b", "c.d"], "mean": ["a.b", "c.d"]}}, "combined in one way"),
         ({"score": "quality.edu", "keep_best": 90}, "less than or equal to 1"),
         ({"score": "quality.edu", "per": ["language", "language"]}, "twice"),
         ({"score": "quality.edu", "by_language": {"en": {}}}, "sets no threshold"),

@@ -14,7 +14,7 @@ from tests.stages.quality.oracle_ngrams import BEGIN, END, UNKNOWN, log10_of, pr
 from gristmill.errors import UserError
 from gristmill.kernels.ngram.tables import log10
 from gristmill.stages.quality import ngram_arpa, ngram_file, ngram_runs
-from gristmill.stages.quality.ngram_train import Settings, estimate
+from gristmill.stages.quality.ngram_train import NgramSettings, estimate
 
 MEMORY = 1 << 26
 
@@ -47,7 +47,7 @@ def chunked(sentences, per_text=7, per_chunk=3):
 
 def trained(folder, sentences, order, least, memory=MEMORY, vocab=1000, **cut):
     folder.mkdir(exist_ok=True)
-    found = estimate(chunked(sentences, **cut), Settings(order, least, vocab, memory), folder)
+    found = estimate(chunked(sentences, **cut), NgramSettings(order, least, vocab, memory), folder)
     ngram_file.write(folder / "model", {"all": (found, (2.0, 3.5))})
     return folder / "model"
 
@@ -102,14 +102,14 @@ def test_an_arpa_file_says_what_we_score_with(tmp_path):
     """Written and read, it gives the same sums to the last step, and its tables are the same."""
     sentences = made_up()
     language = ngram_file.load(trained(tmp_path / "m", sentences, 3, (1, 1, 2))).languages["all"]
-    ngram_arpa.write_arpa(ngram_file.Model("m", {"all": language}), "all", tmp_path / "m.arpa")
+    ngram_arpa.write_arpa(ngram_file.NgramModel("m", {"all": language}), "all", tmp_path / "m.arpa")
     read = ngram_arpa.read_arpa(tmp_path / "m.arpa")
     assert read.ngrams == language.ngrams
     assert np.array_equal(read.tables.slots, language.tables.slots)
     others = [*made_up(seed=5, lines=50), ["not", "known"]]
     assert np.array_equal(logs(read, others), logs(language, others))
-    with pytest.raises(UserError, match="came from an ARPA file"):
-        ngram_arpa.write_arpa(ngram_file.Model("m", {"en": read}), "en", tmp_path / "again.arpa")
+    with pytest.raises(UserError, match="was made from an ARPA file"):
+        ngram_arpa.write_arpa(ngram_file.NgramModel("m", {"en": read}), "en", tmp_path / "again.arpa")
 
 
 def arpa(*lines):
@@ -131,13 +131,13 @@ def test_an_arpa_file_of_others_is_read(tmp_path):
     ("line", "told"),
     [
         ("-1\t<unk> b\t-1 -1", ":6: it has more words"),
-        ("x\t<unk>", ":6: a number should"),
+        ("x\t<unk>", ":6: a line must have a number"),
         ("-1", ":6: it has fewer words"),
-        ("0.5\t<unk>", ":6: a logarithm of a probability above 0"),
-        ("-1\tb", "<unk> is no word"),
-        ("-0.25\ta\t0.5", "stands there twice|<unk> is no word"),
-        ("-1\t<unk>\n-1\tc", "4 n-grams of order 1 are announced, and 5"),
-        ("-1\t<unk>\n\\end\\", "4 n-grams of order 1 are announced, and 1"),
+        ("0.5\t<unk>", ":6: the logarithm of a probability is above 0"),
+        ("-1\tb", "the word <unk> is missing"),
+        ("-0.25\ta\t0.5", "appears twice|the word <unk> is missing"),
+        ("-1\t<unk>\n-1\tc", "announces 4 n-grams of order 1, but there are 5"),
+        ("-1\t<unk>\n\\end\\", "announces 4 n-grams of order 1, but there are 1"),
     ],
 )
 def test_a_broken_arpa_file_is_one_message_with_its_line(tmp_path, line, told):

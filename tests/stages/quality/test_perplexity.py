@@ -131,14 +131,14 @@ def test_files_give_texts_with_their_language(tmp_path):
 @pytest.mark.parametrize("content", [b'{"text": 3}', b'{"text": "a"}\n{', b"a\n\xff\n"])
 def test_a_file_that_is_no_text_is_refused(tmp_path, content):
     (tmp_path / "bad").write_bytes(content)
-    with pytest.raises(UserError, match="cannot learn from it"):
+    with pytest.raises(UserError, match="cannot be trained on it"):
         language_model.fit([], config_of(files=(str(tmp_path / "bad"),)), tmp_path / "model")
 
 
 def test_too_little_text_is_told(tmp_path):
     with pytest.raises(UserError, match="no language has 50 documents"):
         language_model.fit([sample(["one text"], ["en"])], config_of(), tmp_path / "model")
-    with pytest.raises(ValidationError, match="no number is below"):
+    with pytest.raises(ValidationError, match="must not decrease"):
         config_of(prune=(2, 1))
 
 
@@ -166,5 +166,5 @@ def test_a_file_that_is_no_model_is_refused_when_a_recipe_is_loaded(tmp_path):
     for given in ({}, {"trained": "a", "file": "b"}):
         with pytest.raises(ValidationError, match="either trained"):
             perplexity.Config(models={"m": given})
-    with pytest.raises(ValidationError, match="another name"):
+    with pytest.raises(ValidationError, match="Rename one of the models"):
         perplexity.Config(models={"m": "a", "m_band": "b"})

@@ -131,9 +131,14 @@ def test_a_slice_is_scored_as_a_part_of_the_whole(tmp_path):
 
 MISTAKES = {
     "a label that it does not have": ({"label": "hi"}, ("high", "low"), "models.m.label", "has no label hi.*high, low"),
-    "no label that is ours": ({}, ("cc", "hq"), "models.m.label", "does not say which of its labels is good.*cc, hq"),
-    "numbers with a name among them": ({}, ("0", "x"), "models.m.label", "does not say which"),
-    "numbers that are too long": ({}, ("0", "1000"), "models.m.label", "does not say which"),
+    "no label that is ours": (
+        {},
+        ("cc", "hq"),
+        "models.m.label",
+        "has no label high, and its labels are not scores.*cc, hq",
+    ),
+    "numbers with a name among them": ({}, ("0", "x"), "models.m.label", "its labels are not scores"),
+    "numbers that are too long": ({}, ("0", "1000"), "models.m.label", "its labels are not scores"),
 }
 
 
@@ -153,13 +158,13 @@ def test_a_model_without_a_score_is_told_when_the_recipe_is_loaded(case, tmp_pat
 
 def test_a_model_of_languages_is_no_classifier_of_quality(tmp_path, monkeypatch):
     monkeypatch.setattr(quality, "MOST_LABELS", 2)
-    with pytest.raises(WrongSetting, match="has 3 labels, and a classifier of quality has at most 2"):
+    with pytest.raises(WrongSetting, match="has 3 labels, but a quality classifier has at most 2"):
         check(Config(models={"m": write_model(tmp_path / "m.bin", ("0", "1", "2"))}))
 
 
 def test_what_is_no_model_is_told(tmp_path):
     (tmp_path / "m.bin").write_bytes(b"not a model at all")
-    with pytest.raises(UserError, match="this is no fastText model"):
+    with pytest.raises(UserError, match="this is not a fastText model"):
         check(Config(models={"m": str(tmp_path / "m.bin")}))
     check(Config(models={"m": {"trained": "edu"}}))  # made later
 
@@ -180,7 +185,7 @@ def test_a_model_that_says_nothing_is_told(tmp_path):
     assert found == {"scored": {"a": 1, "b": 1}, "unscored": {"a": 1, "b": 1}}
     assert not warnings(found, config)
     silent = {"scored": {"a": 0, "b": 1}, "unscored": {"a": 2, "b": 1}}
-    assert warnings(silent, config) == ["a scored no document: not one has a word that the model knows"]
+    assert warnings(silent, config) == ["a scored no documents: the model knows none of their words"]
     assert not warnings({"scored": {"a": 0, "b": 0}, "unscored": {"a": 0, "b": 0}}, config)  # there was none
     assert not warnings({}, config)
 

@@ -94,11 +94,11 @@ def test_a_side_that_gives_nothing_is_told():
     assert sample.warnings(WHOLE[1], config_of()) == []
     table = CORPUS.filter(pa.array([source != "crawl" for source in CORPUS["source"].to_pylist()]))
     counts = taken(config_of(), table=table)[1]
-    assert sample.warnings(counts, config_of()) == ["no text of crawl is left to learn from (negative)"]
+    assert sample.warnings(counts, config_of()) == ["there is no text of crawl to train on (negative)"]
     told = sample.warnings(taken(config_of(1))[1], config_of(1))
     assert told == [
-        "no document of crawl fits into 1 byte (negative). Raise sample_bytes",
-        "no document of books, tales fits into 1 byte (positive). Raise sample_bytes",
+        "every document of crawl is larger than 1 byte (negative). Raise sample_bytes",
+        "every document of books, tales is larger than 1 byte (positive). Raise sample_bytes",
     ]
     assert sample.explain(config_of()) == ["negative: 900 bytes", "positive: 900 bytes"]
 

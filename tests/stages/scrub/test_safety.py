@@ -150,7 +150,7 @@ def test_domains_are_told_by_category_and_dropped_by_choice(folder):
     ]
     assert [row[0] for row in verdicts(documents, domains=lists)] == ["blocked_category"] * 3 + [None] * 2
     assert [row[0] for row in verdicts(documents, domains=lists, drop_categories=[])] == [None] * 5
-    with pytest.raises(WrongSetting, match=r"adlut is no list .+ Lists: adult, news"):
+    with pytest.raises(WrongSetting, match=r"adlut is not a list .+ Lists: adult, news"):
         safety.check(safety.Config(domains=lists, drop_categories=("adlut",)))
 
 
@@ -193,13 +193,13 @@ def test_lists_that_do_nothing_are_told(folder):
     assert told == [
         "hashes/one is an empty list",
         "hashes/two is an empty list",
-        "hashes/one has 1 entry to no effect: not digests of 32, 40 or 64 hexadecimal digits",
-        "hashes/one matched no document",
-        "hashes/two matched no document",
-        "terms/en has 1 entry to no effect: without a word, one letter of a script without spaces, or too long",
-        "no term of the lists stands in any document",
-        "domains matched no document",
-        "terms dropped no document: none is above max_term_ratio (0.01)",
+        "hashes/one has 1 entry without effect: not digests of 32, 40 or 64 hexadecimal digits",
+        "hashes/one matched no documents",
+        "hashes/two matched no documents",
+        "terms/en has 1 entry without effect: without a word, one letter of a script without spaces, or too long",
+        "no document contains a term of the lists",
+        "domains matched no documents",
+        "terms dropped no documents: none is above max_term_ratio (0.01)",
     ]
 
 

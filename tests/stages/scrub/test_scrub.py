@@ -12,7 +12,7 @@ from tests.stages.scrub.scrubbed import found_in, scrub_texts
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.scrub import scrub
 from gristmill.stages.scrub.finding import ALL
-from gristmill.stages.scrub.rewrite import Edit, shifted, together
+from gristmill.stages.scrub.rewrite import Edit, combine, shifted
 
 KNOWN = [one for one in labelled() if one.spans]
 SOME = [one.text for one in KNOWN[::7]]
@@ -203,12 +203,12 @@ def test_settings_that_cannot_be_meant(tmp_path):
         scrub.Config(action="pseudonym")
     with pytest.raises(ValueError, match="types is empty"):
         scrub.Config(types=())
-    with pytest.raises(ValueError, match="go together"):
+    with pytest.raises(ValueError, match="requires name_model"):
         scrub.Config(types=("name",))
     for asked, told in (
         ({"regions": ("XQ",)}, "XQ"),
         ({"placeholders": {"email": "nobody@foo.com"}}, "found as email"),
-        ({"types": ("email",), "action": {"ip": "mask"}}, "not among types"),
+        ({"types": ("email",), "action": {"ip": "mask"}}, "not in types"),
     ):
         with pytest.raises(WrongSetting, match=told):
             scrub.check(scrub.Config(**asked))
@@ -252,7 +252,7 @@ def test_edits_of_edits_are_edits(text, first, second):
     early = laid_out(first, len(text))
     between = done(text, early)
     late = laid_out(second, len(between))
-    both = together(early, late, between)
+    both = combine(early, late, between)
     assert done(text, both) == done(between, late)
     assert all(one.stop <= other.start for one, other in pairwise(both))
     assert [start for start, _ in shifted(both)] == sorted(start for start, _ in shifted(both))

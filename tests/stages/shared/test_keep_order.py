@@ -116,8 +116,8 @@ def test_only_columns_that_are_compared_are_read():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"by": ("date", "length", "date")}, "'date' stands there twice"),
-        ({"sources": ("a", "b", "a")}, "'a' stands there twice"),
+        ({"by": ("date", "length", "date")}, "'date' appears twice"),
+        ({"sources": ("a", "b", "a")}, "'a' appears twice"),
         ({"by": ("date",), "sources": ("a",)}, "Add source to by"),
         ({"by": ("date",), "score": "quality.score"}, "Add score to by"),
     ],
@@ -160,5 +160,5 @@ def test_the_alarm_names_the_source_that_lost_too_much():
 def test_a_score_that_is_no_number_is_told():
     """A column of texts has no order of values."""
     batch = pa.record_batch({"doc_id": pa.array([b"0" * 16], pa.binary(16)), "extract.title": pa.array(["Bar"])})
-    with pytest.raises(UserError, match=r"extract\.title, a column of type string, and a score is a number"):
+    with pytest.raises(UserError, match=r"extract\.title, a column of type string, but a score must be a number"):
         ranks(batch, KeepOrder(by=("score",), score="extract.title"))
