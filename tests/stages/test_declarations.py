@@ -42,7 +42,7 @@ NAMES = {
 
 
 def module_of(kind, **more):
-    """A module of the user's own with the names of a kind; None takes one away."""
+    """A module of the user with the names of a kind; None removes one."""
     module = ModuleType("own")
     said = {"VERSION": 1, "Config": StageConfig, **NAMES[kind], **more}
     vars(module).update({name: value for name, value in said.items() if value is not None})
@@ -75,7 +75,7 @@ def test_names_of_a_module_make_the_stage_that_it_could_declare_itself(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misspelt_field_names_the_nearest(kind):
-    """Every field of every kind; without one that is near, all of them are named, and so is one that is missing."""
+    """For every field of every kind; if no name is near, all are listed, and a missing field is named, too."""
     for one in fields(kind):
         wrong = one.name[:-2] + one.name[-1]
         with pytest.raises(TypeError, match=rf"^{kind.__name__} has no field {wrong}\. Did you mean {one.name}\?$"):
@@ -88,7 +88,7 @@ def test_a_misspelt_field_names_the_nearest(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misspelt_verb_names_the_nearest(kind):
-    """`aply`: nothing else says which kind of stage the module is."""
+    """`aply`: nothing else determines the kind of the stage."""
     wrong = "aply" if kind is Map else kind.verb + kind.verb[-1]
     names = {name: None for name in NAMES[kind] if name != kind.verb and not name.isupper()}
     found = faults(module_of(kind, **{**names, kind.verb: None, wrong: NAMES[kind][kind.verb]}))
@@ -100,7 +100,7 @@ def test_a_misspelt_verb_names_the_nearest(kind):
     [("ONLY_KEEP", "ONLY_KEPT"), ("ONYL_KEPT", "ONLY_KEPT"), ("MAY_READS", "MAY_READ"), ("JUGDES", "JUDGES")],
 )
 def test_a_misspelt_constant_is_refused(wrong, right):
-    """The engine would never look at it, and the step would silently do something else."""
+    """The engine would ignore it, and the step would silently do something else."""
     (fault,) = faults(module_of(Exchange, **{wrong: True}))
     assert wrong in fault
     assert f"Did you mean {right}?" in fault
@@ -123,8 +123,8 @@ def test_a_misspelt_constant_is_refused(wrong, right):
         (Map, {"STAGE": 5}, "its STAGE is of type int, not Reader, Map"),
     ],
 )
-def test_what_the_engine_would_never_read_is_refused(kind, said, fault):
-    """Declarations of another kind of stage, and constants in small letters."""
+def test_names_that_the_engine_would_ignore_are_refused(kind, said, fault):
+    """Declarations of another kind of stage, and constants in lower case."""
     assert fault in "; ".join(faults(module_of(kind, **said)))
 
 
@@ -139,22 +139,22 @@ def test_what_the_engine_would_never_read_is_refused(kind, said, fault):
         {"fits": lambda text: True},
     ],
 )
-def test_names_that_only_resemble_declarations_are_a_modules_own(said):
-    """Functions that take no config, imported modules, constants that have the name of a function."""
+def test_names_that_only_resemble_declarations_are_allowed(said):
+    """Functions that take no config, imported modules, constants with the name of a function."""
     assert faults(module_of(Map, **said)) == []
 
 
-def test_what_stands_beside_a_declaration_is_refused(monkeypatch):
-    """STAGE would silently do without it."""
+def test_declarations_next_to_stage_are_refused(monkeypatch):
+    """STAGE would silently ignore it."""
     module = module_of(Map, ONLY_KEPT=True, metrics=lambda batch, answers, config: {})
     module.STAGE = Map(version=1, config=StageConfig, reads=("text",), schema=SCHEMA, apply=module.apply)
     monkeypatch.setitem(sys.modules, "own", module)
-    told = left_out("own")
+    message = left_out("own")
     assert any(
-        "it defines ONLY_KEPT, but its STAGE" in one and "Add only_kept=ONLY_KEPT to STAGE" in one for one in told
+        "it defines ONLY_KEPT, but its STAGE" in one and "Add only_kept=ONLY_KEPT to STAGE" in one for one in message
     )
-    assert any("it defines metrics, but its STAGE" in one for one in told)
-    assert len(told) == 2
+    assert any("it defines metrics, but its STAGE" in one for one in message)
+    assert len(message) == 2
 
 
 def test_a_whole_exchange_has_no_fault():
@@ -189,7 +189,7 @@ def test_a_whole_exchange_has_no_fault():
     ],
 )
 def test_a_wrong_value_is_refused(said, fault):
-    assert any(fault in told for told in faults(module_of(Exchange, **said)))
+    assert any(fault in message for message in faults(module_of(Exchange, **said)))
 
 
 @pytest.mark.parametrize(
@@ -208,12 +208,12 @@ def test_a_wrong_value_is_refused(said, fault):
     ],
 )
 def test_a_function_that_takes_other_arguments_is_refused(said, fault):
-    """Before any work, not by a traceback of the engine's in the middle of it."""
-    assert any(fault in told for told in faults(module_of(Exchange, **said)))
+    """Before any work, not by a traceback of the engine in the middle of it."""
+    assert any(fault in message for message in faults(module_of(Exchange, **said)))
 
 
 def test_built_in_stages_declare_all_that_they_have():
-    """Every one of them, whether a recipe names it or not."""
+    """All of them, whether a recipe names them or not."""
     paths = [one.name for one in pkgutil.walk_packages(stages.__path__, "gristmill.stages.") if not one.ispkg]
     declared = [path for path in paths if "STAGE" in vars(importlib.import_module(path))]
     assert {*stages.READERS.values(), *stages.STEPS.values()} <= set(declared)

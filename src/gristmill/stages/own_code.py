@@ -86,13 +86,13 @@ def find_code(name: str, folder: str) -> dict[str, SourceFile]:
     """A module and everything of the user's own that it imports, directly or indirectly. Raises CannotRead."""
     top = name.partition(".")[0]
     found: dict[str, SourceFile] = {}
-    seen: set[str] = set()
+    visited: set[str] = set()
     todo = [name]
     while todo:
         wanted = todo.pop()
-        if wanted in seen:
+        if wanted in visited:
             continue
-        seen.add(wanted)
+        visited.add(wanted)
         # An installed module is a library and counts by its version, unless the step itself is in it.
         source = find_module(wanted, folder, among_libraries=wanted.partition(".")[0] == top)
         if source is not None:

@@ -3,7 +3,7 @@
 Every rule compares one value with one threshold, so a set is a table. A threshold is a number, or null for a rule that
 is off; a flag (true: the rule is on) means the threshold 0. Thresholds may have exceptions by language, by file
 extension (code) and by source. If several set the same threshold of a document, the source takes precedence over the
-extension and the extension over the language: whoever names a source has looked at it.
+extension and the extension over the language: a source is the most specific.
 
 The published thresholds are for English. A set has its own thresholds for documents that the step `language` labels
 otherwise (LANGUAGES in its file); they apply if the recipe leaves the threshold at its published value. (Whether the
