@@ -13,10 +13,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "stages.ingest.frames": {"STEP_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 64), "OUTPUT_BYTES": 1 << 10},
     "stages.ingest.resync": {
         "STEP_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 64),
-        "LOOK_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 11),
-        "SHORT_LOOK_BYTES": 64,
+        "PROBE_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 11),
+        "SHORT_PROBE_BYTES": 64,
         "LEAVE_SHARE": 16,
-        "SEAM_LOOKS": 16,
+        "SEAM_PROBES": 16,
         "SEAM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 9),
         "VERBATIM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 8),
     },

@@ -7,7 +7,7 @@ import pyarrow as pa
 from exchanged import run_stage
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.quality import classifier, language_model, sample, texts
-from gristmill.stages.quality.classifier_config import Side
+from gristmill.stages.quality.classifier_config import ClassTexts
 
 LANGUAGE_MODEL = "model.ngrams"
 """The file of the language model, in the folder that is given."""
@@ -32,8 +32,8 @@ def model_outputs(folder, fixed, copies, digest_of):
     (layer,), _ = run_stage(texts, told, [pa.table(known)])
     learned = classifier.Config(
         name="mill",
-        positives=Side(sources=("mill",)),
-        negatives=Side(sources=("shop",)),
+        positives=ClassTexts(sources=("mill",)),
+        negatives=ClassTexts(sources=("shop",)),
         buckets=1000,
         char_ngrams=(2, 3),
         min_count=1,

@@ -14,7 +14,7 @@ import lz4.frame
 import zstandard
 
 from fuzz.mutate import mutated
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import decompressed
 
 MOST_BYTES = 1 << 20
@@ -48,7 +48,7 @@ def size(data: bytes) -> int:
 def _read_by_us(data: bytes) -> int:
     """Bytes that our own decoders give: before damage each decoder gives another amount."""
     total = 0
-    with suppress(Fault):
+    with suppress(ReadFault):
         for chunk in decompressed(io.BytesIO(data))[1]:
             total += len(chunk)
             if total > MOST_BYTES:

@@ -232,7 +232,7 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
         (("https://mill.example/",), "nothing is downloaded"),
         (("page.html", "--url", "x"), "--url has no meaning for page.html, which is one page"),
         (("page.html", "--sample", "1%"), "Leave --sample out"),
-        (("page.html", "--model", "no.model"), "no.model is no model of the extractor"),
+        (("page.html", "--model", "no.model"), "no.model is not an extractor model"),
         (("page.html", "--out", "none/a.html"), "there is no folder none"),
         (("page.html", "--out", "."), "is a folder"),
         ((path,), "is a web archive, and no page of it is named"),

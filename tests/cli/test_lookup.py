@@ -95,8 +95,8 @@ def test_questions_are_answered_together(seen, all_rows):
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        ({"doc_id": "xyz"}, "is not an id"),
-        ({"content_hash": "abc"}, "is not a hash"),
+        ({"doc_id": "xyz"}, "is not a document id"),
+        ({"content_hash": "abc"}, "is not the SHA-256"),
         ({"domain": "/"}, "has no host"),
         ({"url_prefix": "urn:x"}, "has no host"),
         ({"url": " "}, "empty URL"),

@@ -169,8 +169,11 @@ MISTAKES = {
     "a file in place of a folder": (("train", "recipe.yaml", "--out", "recipe.yaml"), "is a file, and models go into"),
     "no file to report of": (("report", "no.bin"), "no.bin is no file"),
     "a folder to report of": (("report", "in"), "in is no file"),
-    "what is no model": (("report", "in/books.jsonl"), "no classifier that gristmill trained"),
-    "a language model is no classifier": (("report", "models/clean.ngrams"), "no classifier that gristmill trained"),
+    "what is no model": (("report", "in/books.jsonl"), "Give a classifier that gristmill trained"),
+    "a language model is no classifier": (
+        ("report", "models/clean.ngrams"),
+        "Give a classifier that gristmill trained",
+    ),
     "no file to write": (("arpa", "no.ngrams", "--out", "x"), "no.ngrams is no file"),
     "a classifier is no language model": (("arpa", "models/edu.bin", "--out", "x"), "edu.bin"),
     "an empty language model": (("arpa", "empty", "--out", "x"), "empty"),

@@ -201,7 +201,7 @@ def test_an_edited_asset_of_ones_own_is_made_again(listed, edit):
     [
         (
             "READS = ()\ndef make(config, path): ...\n",
-            "it has READS, which is a field of Map, Exchange, Fit or Sink, and not of Asset",
+            "it defines READS, which is a field of Map, Exchange, Fit or Sink, not of Asset",
         ),
         ("def make(config, path): ...\ndef fit(batches, config, path): ...\n", "the verbs of fit and asset"),
     ],

@@ -119,7 +119,7 @@ MISTAKES = {
         "  - words\n",
         ["words is not a step", "A function of it is a step", "words.lines"],
     ),
-    "no Python": ("  - syntax\n", ["syntax.py:1 is no Python", "def f(:"]),
+    "no Python": ("  - syntax\n", ["syntax.py:1 is not valid Python", "def f(:"]),
     "raises": ("  - raises.f\n", ["raises.f cannot be imported: ZeroDivisionError", "raises.py:2 in <module>: 1 / 0"]),
     "exits": ("  - exits.f\n", ["exits.f cannot be imported: SystemExit: 4", "exits.py:2"]),
     "wants a library": ("  - wants.f\n", ["there is no module no_such_library", "Install no_such_library"]),
@@ -134,7 +134,7 @@ MISTAKES = {
     ),
     "what is no schema": ("  - listed\n", ["its SCHEMA is of type list, not a pyarrow.Schema"]),
     "library not there": ("  - library\n", ["declares the library 'no_such_library', which is not installed"]),
-    "reads raises": ("  - reads\n", ["KeyError: 'x', in code of your own", "reads.py"]),
+    "reads raises": ("  - reads\n", ["KeyError: 'x', in your own code", "reads.py"]),
 }
 
 
@@ -196,9 +196,9 @@ FAULTS = {
     "rows missing": ("batch.slice(1)", "rows for"),
     "a table": ("pa.Table.from_batches([batch])", "answered a pyarrow.lib.Table"),
     "nothing": ("None", "answered nothing (None)"),
-    "raises": ("batch['nosuch']", "does not exist in schema', in code of your own:\n  "),
-    "exits": ("exit(3)", "SystemExit: 3, in code of your own"),
-    "wants to be stopped": ("(_ for _ in ()).throw(KeyboardInterrupt)", "KeyboardInterrupt, in code of your own"),
+    "raises": ("batch['nosuch']", "does not exist in schema', in your own code:\n  "),
+    "exits": ("exit(3)", "SystemExit: 3, in your own code"),
+    "wants to be stopped": ("(_ for _ in ()).throw(KeyboardInterrupt)", "KeyboardInterrupt, in your own code"),
 }
 
 
@@ -217,7 +217,7 @@ def test_a_fault_of_a_step_stops_the_run_and_no_document_is_to_blame(fault, own)
 def test_a_fault_of_a_function_is_told_with_its_call(own):
     """Line, exception and arguments."""
     message = said(own("  - words.fine\n", words="def fine(text, /):\n    return text.nosuch\n"))
-    assert "AttributeError: 'str' object has no attribute 'nosuch', in code of your own" in message
+    assert "AttributeError: 'str' object has no attribute 'nosuch', in your own code" in message
     assert "words.py:2 in fine: return text.nosuch" in message
     assert "It was called with text='" in message
 

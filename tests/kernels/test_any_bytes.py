@@ -65,7 +65,7 @@ from gristmill.stages.decontaminate.matching.units import Counted, table_of
 from gristmill.stages.extract.main_text import Extractor
 from gristmill.stages.quality.classifier_file import model_bytes
 from gristmill.stages.quality.ngram_file import special_hashes
-from gristmill.stages.quality.ngram_train import Settings, estimate
+from gristmill.stages.quality.ngram_train import NgramSettings, estimate
 from gristmill.stages.shared.fasttext_model import parse
 
 TABLES = unicode_tables()
@@ -306,7 +306,7 @@ def learn(data, starts, ends, hashes, shape, draw):
 def speak(data, offsets, folder, order):
     """A language model of texts gives every one of them that has a word a perplexity."""
     least = (1, 1, 1, 2, 2)[:order]
-    made = estimate(lambda: [(data, offsets)], Settings(order, least, 30, 1 << 24), folder)
+    made = estimate(lambda: [(data, offsets)], NgramSettings(order, least, 30, 1 << 24), folder)
     tables = Tables(*fixed(np.fromfile(made.slots, np.uint64)), np.array(made.shape, np.int64), special_hashes())
     found = score(data, offsets[:-1].copy(), offsets[1:].copy(), tables, cut_tables(), scratch())
     assert (found[:, 2] <= found[:, 1]).all()

@@ -72,9 +72,13 @@ CASES = {
     "an error in its code": (
         "  - own: {how: value}\n",
         10,
-        "own cannot be used: ValueError: the moon is full, in code",
+        "own cannot be used: ValueError: the moon is full, in your own code",
     ),
-    "an exit in its code": ("  - own: {how: exit}\n", 10, "own cannot be used: SystemExit: the moon is full, in code"),
+    "an exit in its code": (
+        "  - own: {how: exit}\n",
+        10,
+        "own cannot be used: SystemExit: the moon is full, in your own code",
+    ),
     "columns that it will not tell": ("  - unread\n", 10, "unread cannot be used: the moon is full. Wait."),
 }
 

@@ -87,7 +87,7 @@ CASES = {
     "a cap of 0": ("mix: {max_epochs: 0}\n", 7, ["mix.max_epochs must be above 0"]),
     "a size for a count": ("mix: {tokens: 1MB}\n", 7, ["mix.tokens: '1MB' is not a count", "Did you mean 1M?"]),
     "no count": ("mix: {tokens: 100Q}\n", 7, ["mix.tokens: '100Q' is not a count", "100B"]),
-    "half a token": ("mix: {tokens: 1.5}\n", 7, ["mix.tokens: 1.5 is 1.5, and a count is a whole number"]),
+    "half a token": ("mix: {tokens: 1.5}\n", 7, ["mix.tokens: 1.5 is 1.5, but a count is a whole number"]),
     "true is no count": ("mix: {tokens: true}\n", 7, ["mix.tokens must be a number, not true"]),
     "shares over 1": (
         "mix:\n  phases: [{name: a, share: 0.9}, {name: b, share: 0.2}]\n",

@@ -5,7 +5,7 @@ from tests.kernels.text.test_fasttext import Tiny
 
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
-from gristmill.stages.natural_languages import LID_176, meant
+from gristmill.stages.natural_languages import LID_176, intended_label
 
 RECIPE = """recipe: names
 sources:
@@ -118,14 +118,35 @@ def test_a_model_of_ones_own_is_asked_for_its_labels(tmp_path):
 def test_what_people_write_for_a_language():
     """Names in English, codes of two and three letters, codes with a script or a country."""
     written = ("german", "German", "deu", "deu_Latn", "de-AT", "pt-BR", "zh-tw", "mandarin", "farsi", "klingon")
-    assert [meant(name, LID_176) for name in written] == ["de", "de", "de", "de", "de", "pt", "zh", "zh", "fa", None]
+    assert [intended_label(name, LID_176) for name in written] == [
+        "de",
+        "de",
+        "de",
+        "de",
+        "de",
+        "pt",
+        "zh",
+        "zh",
+        "fa",
+        None,
+    ]
     other_codes = ("ger", "fre", "chi", "gre", "jp", "cn", "iw", "xx", "xyz")
-    assert [meant(name, LID_176) for name in other_codes] == ["de", "fr", "zh", "el", "ja", "zh", "he", None, None]
+    assert [intended_label(name, LID_176) for name in other_codes] == [
+        "de",
+        "fr",
+        "zh",
+        "el",
+        "ja",
+        "zh",
+        "he",
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("kept", ["[en, ger]", "{en: 0.5, ger: 0.5}", "{en: null, GER: null}"])
 def test_a_language_is_told_alike_in_a_list_and_in_a_mapping(tmp_path, kept):
-    """However it is written, the one that is meant is named."""
+    """However it is written, the one that is intended_label is named."""
     (line,) = faults(tmp_path, web=f"- keep_language: {{keep: {kept}}}")
     assert "names 'ger', which is no label" in line
     assert line.endswith("Did you mean de?")

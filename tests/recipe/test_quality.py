@@ -190,7 +190,7 @@ CASES = {
     "nothing on one side": (
         "quality:\n  classifiers:\n    edu: {positives: {sources: [books]}}\n",
         10,
-        ["there are no negatives", "Name sources or files"],
+        ["there are no negatives", "Add sources or files"],
     ),
     "a source on both sides": (
         "quality:\n  classifiers:\n    edu: {positives: {sources: [books]}, negatives: {sources: [books]}}\n",

@@ -1,4 +1,4 @@
-"""The typed contract: a built-in stage is a file and a line of order, and mypy checks what it declares."""
+"""The typed contract: a built-in stage is one file and one line of the order, and mypy checks what it declares."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_a_stage_is_added_by_its_file_and_a_line_of_order(project, monkeypatch, tmp_path):
-    """As CONTRIBUTING.md says, with the file and the line that it prints: a recipe can name the step, and it runs."""
+    """As CONTRIBUTING.md says, with its file and its line: a recipe can name the step, and it runs."""
     [(name, text)] = re.findall(r"`src/gristmill/stages/measure/(\w+)\.py`:\n\n```python\n(.*?)```", PAGE, re.S)
     [(step, path)] = re.findall(r"`\"(\w+)\": \"([\w.]+)\",`", PAGE)
     assert (step, path) == (name, f"gristmill.stages.measure.{name}")
@@ -111,13 +111,13 @@ WRONG = {
 
 @pytest.mark.slow
 def test_mypy_finds_a_wrong_signature_and_a_wrong_name(tmp_path):
-    """At the declaration, with the name of the field; what is right passes."""
+    """At the declaration, with the name of the field; correct declarations pass."""
     declarations = [*RIGHT, *WRONG]
     (tmp_path / "own.py").write_text(HEAD + "".join(f"S{at} = {text}\n" for at, text in enumerate(declarations)))
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "own.py")]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
     first = HEAD.count("\n") + 1
-    found = {int(line) - first: message for line, message in re.findall(r"own\.py:(\d+): error: (.*)", told)}
-    assert sorted(found) == list(range(len(RIGHT), len(declarations))), told
+    found = {int(line) - first: message for line, message in re.findall(r"own\.py:(\d+): error: (.*)", output)}
+    assert sorted(found) == list(range(len(RIGHT), len(declarations))), output
     for at, part in enumerate(WRONG.values(), len(RIGHT)):
         assert part in found[at]

@@ -42,7 +42,7 @@ NAMES = {
 
 
 def module_of(kind, **more):
-    """A module of the user's own with the names of a kind; None takes one away."""
+    """A module of the user with the names of a kind; None removes one."""
     module = ModuleType("own")
     said = {"VERSION": 1, "Config": StageConfig, **NAMES[kind], **more}
     vars(module).update({name: value for name, value in said.items() if value is not None})
@@ -75,7 +75,7 @@ def test_names_of_a_module_make_the_stage_that_it_could_declare_itself(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misspelt_field_names_the_nearest(kind):
-    """Every field of every kind; without one that is near, all of them are named, and so is one that is missing."""
+    """For every field of every kind; if no name is near, all are listed, and a missing field is named, too."""
     for one in fields(kind):
         wrong = one.name[:-2] + one.name[-1]
         with pytest.raises(TypeError, match=rf"^{kind.__name__} has no field {wrong}\. Did you mean {one.name}\?$"):
@@ -88,7 +88,7 @@ def test_a_misspelt_field_names_the_nearest(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_misspelt_verb_names_the_nearest(kind):
-    """`aply`: nothing else says which kind of stage the module is."""
+    """`aply`: nothing else determines the kind of the stage."""
     wrong = "aply" if kind is Map else kind.verb + kind.verb[-1]
     names = {name: None for name in NAMES[kind] if name != kind.verb and not name.isupper()}
     found = faults(module_of(kind, **{**names, kind.verb: None, wrong: NAMES[kind][kind.verb]}))
@@ -100,7 +100,7 @@ def test_a_misspelt_verb_names_the_nearest(kind):
     [("ONLY_KEEP", "ONLY_KEPT"), ("ONYL_KEPT", "ONLY_KEPT"), ("MAY_READS", "MAY_READ"), ("JUGDES", "JUDGES")],
 )
 def test_a_misspelt_constant_is_refused(wrong, right):
-    """The engine would never look at it, and the step would silently do something else."""
+    """The engine would ignore it, and the step would silently do something else."""
     (fault,) = faults(module_of(Exchange, **{wrong: True}))
     assert wrong in fault
     assert f"Did you mean {right}?" in fault
@@ -110,21 +110,21 @@ def test_a_misspelt_constant_is_refused(wrong, right):
 @pytest.mark.parametrize(
     ("kind", "said", "fault"),
     [
-        (Map, {"ROUNDS": ("first", "reduce")}, "it has ROUNDS, which is a field of Exchange, and not of Map"),
+        (Map, {"ROUNDS": ("first", "reduce")}, "it defines ROUNDS, which is a field of Exchange, not of Map"),
         (
             Reader,
             {"ONLY_KEPT": True},
-            "it has ONLY_KEPT, which is a field of Map, Exchange, Fit or Sink, and not of Reader",
+            "it defines ONLY_KEPT, which is a field of Map, Exchange, Fit or Sink, not of Reader",
         ),
-        (Asset, {"READS": ("text",)}, "it has READS, which is a field of"),
-        (Fit, {"setup": lambda config: None}, "it has setup, which is a field of Map or Exchange, and not of Fit"),
-        (Exchange, {"metrics": lambda batch, answers, config: {}}, "it has metrics, which is a field of Map,"),
-        (Map, {"uses": ("sites",)}, "it has uses, which is not a function. Write USES"),
+        (Asset, {"READS": ("text",)}, "it defines READS, which is a field of"),
+        (Fit, {"setup": lambda config: None}, "it defines setup, which is a field of Map or Exchange, not of Fit"),
+        (Exchange, {"metrics": lambda batch, answers, config: {}}, "it defines metrics, which is a field of Map,"),
+        (Map, {"uses": ("sites",)}, "it defines uses, which is not a function. Rename it to USES"),
         (Map, {"STAGE": 5}, "its STAGE is of type int, not Reader, Map"),
     ],
 )
-def test_what_the_engine_would_never_read_is_refused(kind, said, fault):
-    """Declarations of another kind of stage, and constants in small letters."""
+def test_names_that_the_engine_would_ignore_are_refused(kind, said, fault):
+    """Declarations of another kind of stage, and constants in lower case."""
     assert fault in "; ".join(faults(module_of(kind, **said)))
 
 
@@ -139,20 +139,22 @@ def test_what_the_engine_would_never_read_is_refused(kind, said, fault):
         {"fits": lambda text: True},
     ],
 )
-def test_names_that_only_resemble_declarations_are_a_modules_own(said):
-    """Functions that take no config, imported modules, constants that have the name of a function."""
+def test_names_that_only_resemble_declarations_are_allowed(said):
+    """Functions that take no config, imported modules, constants with the name of a function."""
     assert faults(module_of(Map, **said)) == []
 
 
-def test_what_stands_beside_a_declaration_is_refused(monkeypatch):
-    """STAGE would silently do without it."""
+def test_declarations_next_to_stage_are_refused(monkeypatch):
+    """STAGE would silently ignore it."""
     module = module_of(Map, ONLY_KEPT=True, metrics=lambda batch, answers, config: {})
     module.STAGE = Map(version=1, config=StageConfig, reads=("text",), schema=SCHEMA, apply=module.apply)
     monkeypatch.setitem(sys.modules, "own", module)
-    told = left_out("own")
-    assert any("it has ONLY_KEPT beside STAGE" in one and "Write only_kept=ONLY_KEPT there" in one for one in told)
-    assert any("it has metrics beside STAGE" in one for one in told)
-    assert len(told) == 2
+    message = left_out("own")
+    assert any(
+        "it defines ONLY_KEPT, but its STAGE" in one and "Add only_kept=ONLY_KEPT to STAGE" in one for one in message
+    )
+    assert any("it defines metrics, but its STAGE" in one for one in message)
+    assert len(message) == 2
 
 
 def test_a_whole_exchange_has_no_fault():
@@ -172,9 +174,9 @@ def test_a_whole_exchange_has_no_fault():
         ({"ONLY_KEPT": "no"}, "ONLY_KEPT is 'no', not True or False"),
         ({"RECORD_SCHEMA": [("host", "string")]}, "RECORD_SCHEMA is of type list"),
         ({"RECORD_SCHEMA": pa.schema([("part", pa.uint64())])}, "RECORD_SCHEMA has part"),
-        ({"RECORD_SCHEMA": pa.schema([("n", pa.int64()), ("n", pa.int64())])}, "a column twice"),
-        ({"tally": lambda *_: {}}, "it has tally and no totals"),
-        ({"totals": lambda *_: {}}, "it has totals and no tally"),
+        ({"RECORD_SCHEMA": pa.schema([("n", pa.int64()), ("n", pa.int64())])}, "two columns with the same name"),
+        ({"tally": lambda *_: {}}, "it has tally but no totals"),
+        ({"totals": lambda *_: {}}, "it has totals but no tally"),
         ({"ROUNDS": 2}, "ROUNDS is not a tuple"),
         ({"ROUNDS": "reduce"}, "ROUNDS is not a tuple"),
         ({"ROUNDS": ()}, "ROUNDS is not a tuple"),
@@ -187,28 +189,31 @@ def test_a_whole_exchange_has_no_fault():
     ],
 )
 def test_a_wrong_value_is_refused(said, fault):
-    assert any(fault in told for told in faults(module_of(Exchange, **said)))
+    assert any(fault in message for message in faults(module_of(Exchange, **said)))
 
 
 @pytest.mark.parametrize(
     ("said", "fault"),
     [
-        ({"reduce": lambda records: None}, "its reduce is called with 2 arguments, and takes others"),
-        ({"emit": lambda batch, config, layout: None}, "its emit is called with 2 arguments"),
-        ({"USES": ("x",)}, "its emit is called with 2 arguments and models="),
-        ({"tally": lambda *_: {}, "totals": lambda *_: {}}, "its reduce is called with 2 arguments and totals="),
-        ({"SUMMARIES": {"reduce": "short"}}, "its reduce is called with 2 arguments and others="),
-        ({"SUMMARIES": {"reduce": "one"}, "one": lambda records: None}, "its summary of reduce is called with 2 arg"),
-        ({"warnings": lambda found: ()}, "its warnings is called with 2 arguments"),
+        ({"reduce": lambda records: None}, "its reduce does not accept the 2 arguments that the engine passes"),
+        ({"emit": lambda batch, config, layout: None}, "its emit does not accept the 2 arguments"),
+        ({"USES": ("x",)}, "its emit does not accept the 2 arguments and models="),
+        ({"tally": lambda *_: {}, "totals": lambda *_: {}}, "its reduce does not accept the 2 arguments and totals="),
+        ({"SUMMARIES": {"reduce": "short"}}, "its reduce does not accept the 2 arguments and others="),
+        (
+            {"SUMMARIES": {"reduce": "one"}, "one": lambda records: None},
+            "its summary of reduce does not accept the 2 arg",
+        ),
+        ({"warnings": lambda found: ()}, "its warnings does not accept the 2 arguments"),
     ],
 )
 def test_a_function_that_takes_other_arguments_is_refused(said, fault):
-    """Before any work, not by a traceback of the engine's in the middle of it."""
-    assert any(fault in told for told in faults(module_of(Exchange, **said)))
+    """Before any work, not by a traceback of the engine in the middle of it."""
+    assert any(fault in message for message in faults(module_of(Exchange, **said)))
 
 
 def test_built_in_stages_declare_all_that_they_have():
-    """Every one of them, whether a recipe names it or not."""
+    """All of them, whether a recipe names them or not."""
     paths = [one.name for one in pkgutil.walk_packages(stages.__path__, "gristmill.stages.") if not one.ispkg]
     declared = [path for path in paths if "STAGE" in vars(importlib.import_module(path))]
     assert {*stages.READERS.values(), *stages.STEPS.values()} <= set(declared)

@@ -38,7 +38,7 @@ from gristmill.tokenizer.model import Tokenizer
 
 GOLDEN = Path(__file__).with_name("golden.json")
 INTERPRETER = "unicode"
-"""The one library that comes with Python, and so with another version of it."""
+"""The one library that comes with Python, and changes with its version."""
 TEXTS = [
     "The mill stands by the river. It grinds corn, rye and wheat for the village; nobody remembers who built it.\n\n"
     "Visitors may climb to the top floor, where the hopper is. The stones weigh a ton each.",
@@ -92,7 +92,7 @@ ROBOTS = "User-agent: CCBot\nDisallow: /3\n"
 
 @cache
 def layer(step):
-    """What a measuring step makes of the fixed texts."""
+    """The output of a measuring step for the fixed texts."""
     module = importlib.import_module(STEPS[step])
     names = module.STAGE.reads_of(module.Config())
     return module.apply(
@@ -101,7 +101,7 @@ def layer(step):
 
 
 def column(name):
-    """A fixed column of any name that a step may read."""
+    """A fixed column for any name that a step may read."""
     rows = len(TEXTS)
     step, _, own = name.rpartition(".")
     if step in STEPS:
@@ -130,7 +130,7 @@ def read_output(module, format_name, folder):
     name, content = input_bytes(format_name)
     (folder / name).write_bytes(content)
     records = module.read(Piece(str(folder / name), name), module.Config())
-    # `fields` is counted and never written, so no part changes with it.
+    # `fields` is counted but never written, so no part changes with it.
     output = [name for name in Record.__slots__ if name != "fields"]
     return digest_of([{name: getattr(record, name) for name in output} for record in records])
 
@@ -168,11 +168,11 @@ PERSONAL = [
     "postgres://mill:gr1nd3r@db:5432 and ghp_0123456789abcdefghijABCDEFGHIJ012345, version 1.2.3.4 "
     "at 91.198.174.195, a.b%40mill.org, a.b @ mill.org",
 ]
-"""For the step that looks for personal data; none of it is anyone's."""
+"""For the step that finds personal data; none of it is real."""
 
 
 def quality_output(module, config):
-    """Of a step with its rankings, over the fixed columns."""
+    """The output of a step with its rankings, for the fixed columns."""
     columns = {
         name: column(name)
         for stage, part, _ in stages_of(module, config)
@@ -199,7 +199,7 @@ def step_output(module, config):
 
 
 def fixed_batch(module, config, layers=None):
-    """What a stage reads of the fixed texts, and of the layers of the parts of its step."""
+    """The input of a stage from the fixed texts, and from the layers of its step's prerequisites."""
     names = (*module.STAGE.reads_of(config), *module.STAGE.may_read_of(config))
     made = {f"{layer}.{name}": made[name] for layer, made in (layers or {}).items() for name in made.schema.names}
     columns = {name: made.get(name, column(name)) for name in names}
@@ -209,7 +209,7 @@ def fixed_batch(module, config, layers=None):
 
 
 def safety_outputs(folder):
-    """Of lists that some of the fixed texts are on, and of a classifier that a library trained."""
+    """For lists with some of the fixed texts, and for a classifier that a library trained."""
     digest = hashlib.sha256(TEXTS[1].encode()).hexdigest()
     lists = {"terms/all": "mill\nof the\n", "domains/www": "www.example.org\n", "hashes/one": digest}
     for name, text in lists.items():
@@ -244,7 +244,7 @@ CONFIGS = {
         "by": "bytes",
     },
 }
-"""For steps that do nothing without a config, or nothing to texts as short as these."""
+"""For steps that do nothing without a config, or nothing to such short texts."""
 
 
 def outputs(folder):
@@ -332,13 +332,13 @@ def shard_outputs(folder):
         )
     catalogue = folder / "catalogue.json"
     catalogue.write_text(json.dumps({"facts": shards.facts(write, models), "outputs": outputs}))
-    asked = mix.Config(recipe="golden", sources={"mill": "web"}, tiers={"A": 2, "B": 1}, tokens=900)
-    mix.make(asked, folder / "manifest.json", {**models, "shards": catalogue})
+    config_of_mix = mix.Config(recipe="golden", sources={"mill": "web"}, tiers={"A": 2, "B": 1}, tokens=900)
+    mix.make(config_of_mix, folder / "manifest.json", {**models, "shards": catalogue})
     found = {
         "tokens": [encoded.to_pylist(), tokens.Config()],
         "shard_groups": [[grouped.to_pylist(), counts], config],
         "shards": [files, write],
-        "mix": [json.loads((folder / "manifest.json").read_text())["hash"], asked],
+        "mix": [json.loads((folder / "manifest.json").read_text())["hash"], config_of_mix],
     }
     return {
         name: {
@@ -351,17 +351,17 @@ def shard_outputs(folder):
 
 
 def takedown_outputs(folder):
-    """Of a request for one of the fixed texts, which has copies, and for a text that it brings."""
+    """For a request that names one of the fixed texts, which has copies, and one that brings its own text."""
     (folder / "one.txt").write_text(TEXTS[3])
     requests = "- id: a\n  urls: [https://example.org/0]\n- id: b\n  texts: [one.txt]\n"
     (folder / "requests.yaml").write_text(requests)
-    asked = {"requests": (str(folder / "requests.yaml"),), "names": ("",)}
+    given = {"requests": (str(folder / "requests.yaml"),), "names": ("",)}
     doc_ids = pa.array([hashlib.md5(bytes([n])).digest() for n in range(len(COPIES))], pa.binary(16))
     urls = pa.array([f"https://example.org/{n}" for n in range(len(COPIES))])
     batch = pa.RecordBatch.from_arrays([doc_ids, urls, pa.array(COPIES)], names=[*takedown_match.READS])
-    named = takedown_match.apply(batch, takedown_match.Config(**asked))
+    named = takedown_match.apply(batch, takedown_match.Config(**given))
     read = pa.RecordBatch.from_arrays([doc_ids, named["request"], *named.columns[2:]], names=[*takedown_sets.READS])
-    texts = takedown_sets.Config(**asked, texts=(str(folder / "one.txt"),))
+    texts = takedown_sets.Config(**given, texts=(str(folder / "one.txt"),))
     takedown_sets.fit(iter([read]), texts, folder / "sets.parquet")
     columns = [pa.array(COPIES), named["request"], named["named_by"]]
     judged = pa.RecordBatch.from_arrays(columns, names=[*takedown.READS])
@@ -382,7 +382,7 @@ def takedown_outputs(folder):
 
 
 def index_bytes(folder):
-    """The file of an index of the fixed texts, one of them dropped, with addresses for most."""
+    """The file of an index of the fixed texts, one of them dropped, with URLs for most."""
     rows = len(COPIES)
     columns = [
         pa.array([hashlib.md5(bytes([n])).digest() for n in range(rows)], pa.binary(16)),
@@ -413,7 +413,7 @@ def sample_output():
 
 
 def part_bytes(folder):
-    """What the engine writes for a fixed layer: a change of it raises ENGINE."""
+    """The engine's file for a fixed layer: a change of it raises ENGINE."""
     writer = PartWriter(pa.schema([("text", pa.string()), ("n", pa.int32()), ("failed", pa.list_(pa.string()))]))
     columns = [pa.array(TEXTS), pa.array(range(len(TEXTS)), pa.int32()), pa.array([["a", "b"], [], None] + [["a"]] * 4)]
     writer.write(pa.RecordBatch.from_arrays(columns, schema=writer.schema))

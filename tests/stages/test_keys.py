@@ -1,4 +1,4 @@
-"""Keys say what, not how: a field that only reports read is in no key, and every other field is."""
+"""Task keys: a field that only reports read is in no key, and every other field is."""
 
 import importlib
 import json
@@ -37,7 +37,7 @@ tests/stages/dedup/test_copies_left.py, tests/stages/takedown/test_takedown.py, 
 
 
 def test_there_are_some():
-    """And all of them belong to steps that are tried below."""
+    """And all of them belong to steps that are tested below."""
     modules = [
         importlib.import_module(found.name) for found in pkgutil.walk_packages(stages.__path__, "gristmill.stages.")
     ]
@@ -48,7 +48,7 @@ def test_there_are_some():
 
 @pytest.mark.parametrize(("name", "field"), FOUND)
 def test_no_output_depends_on_a_field_for_reports(name, field):
-    """The stage gives the same with another value."""
+    """The stage gives the same output with another value."""
     module = importlib.import_module(STEPS[name])
     values = CONFIGS.get(name, {})
     changed = {**values, field: OTHER[field]}
@@ -58,7 +58,7 @@ def test_no_output_depends_on_a_field_for_reports(name, field):
 
 
 def test_another_value_runs_no_task_and_is_heeded(project, edit):
-    """A recipe that sets it anew is cached as a whole; the warnings are those of the new value."""
+    """A recipe with a new value is cached as a whole; the warnings are those of the new value."""
     texts = ["the same text again and again"] * 30 + [f"text {number} of its own kind" for number in range(20)]
     (project.folder / "in" / "00.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
     project.write_recipe("  - exact_dedup: {alarm_share: 0.9}", pattern="in/00.jsonl")
@@ -72,7 +72,7 @@ def test_another_value_runs_no_task_and_is_heeded(project, edit):
 
 
 def test_every_other_field_is_in_the_key(project):
-    """As it stands in the identity of its stage."""
+    """It is in the identity of its stage."""
     evals.write(project.folder / "evals", {"b": [evals.Item("one", "Which stone of the mill turns?", "the runner")]})
     steps = ("near_dedup", "line_dedup", "substring_dedup", "simhash_dedup", "decontaminate: {suite: evals}")
     project.write_recipe("".join(f"  - {step}\n" for step in steps))

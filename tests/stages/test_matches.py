@@ -1,4 +1,4 @@
-"""Which documents a question names, by its address: the same in every spelling that browsers read as that address."""
+"""Which documents a query names, by its URL: the same for every spelling that browsers treat as that URL."""
 
 import re
 import unicodedata
@@ -16,8 +16,8 @@ HOSTS = ["example.com", "müller.de", "例え.jp", "a.b.example.com"]
 SEGMENTS = ["café", "Ångström", "x", "y", "日本", "e", "%2F", "한글"]
 
 
-def matched(make, asked, urls):
-    return sorted({row for row, _, _ in make([asked])(pa.array(urls, pa.string()))})
+def matched(make, queries, urls):
+    return sorted({row for row, _, _ in make([queries])(pa.array(urls, pa.string()))})
 
 
 def quote_all(sign):
@@ -32,7 +32,7 @@ def pages(draw):
 
 @st.composite
 def spellings(draw, page):
-    """A URL of a page as somebody may write it who does not want it to be found."""
+    """A URL of a page as written by someone who does not want it to be found."""
     host, segments = page
     if draw(st.booleans()):
         host = host.encode("idna").decode()
@@ -83,24 +83,24 @@ def plainly(url):
 @settings(max_examples=40)
 @given(st.data())
 def test_a_page_is_named_in_every_spelling_and_no_other_is(data):
-    """By URL, by prefix and by domain; request and document each in a spelling of their own."""
+    """By URL, by prefix and by domain; query and document each in their own spelling."""
     page, other = data.draw(pages()), data.draw(pages())
-    asked = "".join(one for one in data.draw(spellings(page)) if one.isprintable()).strip()
+    queries = "".join(one for one in data.draw(spellings(page)) if one.isprintable()).strip()
     urls = [data.draw(spellings(page)), data.draw(spellings(other))]
-    (host, path), there = plainly(asked), [plainly(url) for url in urls]
+    (host, path), there = plainly(queries), [plainly(url) for url in urls]
     assert there[0] == (host, path)
-    assert matched(match_urls, asked, urls) == [row for row in (0, 1) if there[row] == (host, path)]
+    assert matched(match_urls, queries, urls) == [row for row in (0, 1) if there[row] == (host, path)]
     assert matched(match_domains, host.decode(), urls) == [
         row for row in (0, 1) if b"." + there[row][0] == b"." + host or there[row][0].endswith(b"." + host)
     ]
     above = [part for part in path if part]
-    assert matched(match_prefixes, asked.rstrip("/\\") + "/", urls) == [
+    assert matched(match_prefixes, queries.rstrip("/\\") + "/", urls) == [
         row for row in (0, 1) if there[row][0] == host and there[row][1][: len(above)] == above
     ]
 
 
-def test_every_character_that_unicode_composes_is_looked_at():
-    """What NFC changes, of all characters with a decomposition, is among what `_MAY_COMPOSE` finds."""
+def test_every_character_that_unicode_composes_is_checked():
+    """`_MAY_COMPOSE` finds every character with a decomposition that NFC changes."""
     expression = re.compile(_MAY_COMPOSE)
     for number in range(0xA0, 0x30000):
         apart = unicodedata.normalize("NFD", chr(number)) if not 0xD800 <= number < 0xE000 else ""
@@ -135,5 +135,7 @@ def test_a_prefix_names_what_begins_so_and_nothing_else(prefix, named, others):
 def test_a_domain_names_the_hosts_below_it_and_an_address_only_itself():
     hosts = ["a.com", "x.a.com", "ba.com", "a.com.de", "10.0.0.1", "9.10.0.0.1", "[::1]"]
     urls = [f"http://{host}/" for host in hosts]
-    found = {asked: matched(match_domains, asked, urls) for asked in ("a.com", "com", "0.0.1", "10.0.0.1", "[::1]")}
+    found = {
+        queries: matched(match_domains, queries, urls) for queries in ("a.com", "com", "0.0.1", "10.0.0.1", "[::1]")
+    }
     assert found == {"a.com": [0, 1], "com": [0, 1, 2], "0.0.1": [], "10.0.0.1": [4], "[::1]": [6]}

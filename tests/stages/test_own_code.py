@@ -1,4 +1,4 @@
-"""The code of a step of the user's own: what belongs to it, and that it is run as it was read."""
+"""The code of a user's own step: what belongs to it, and that it runs as it was read."""
 
 import importlib
 import sys
@@ -11,7 +11,7 @@ from gristmill.stages import own_code
 
 @pytest.fixture
 def write(tmp_path, forgotten):
-    """Writes modules beside a recipe."""
+    """Writes modules next to a recipe."""
 
     def write(**files):
         for name, text in files.items():
@@ -24,7 +24,7 @@ def write(tmp_path, forgotten):
 
 
 def test_imports_are_followed_wherever_they_stand(write):
-    """In functions, under conditions, of packages; not into libraries and modules of Python itself."""
+    """In functions, under conditions, in packages; but not into libraries and the standard library."""
     folder = write(
         step="import json, numpy, pydantic\nimport near\ndef f():\n    from pack import deep\n",
         near="if False:\n    import later\n",
@@ -38,7 +38,7 @@ def test_imports_are_followed_wherever_they_stand(write):
 
 
 def test_a_package_with_relative_imports(tmp_path, write):
-    """Its __init__ and all that modules of it name."""
+    """Its __init__ and everything that its modules name."""
     write(step="from pack.deep import x\n")
     (tmp_path / "pack" / "inner").mkdir(parents=True)
     (tmp_path / "pack" / "__init__.py").write_text("from . import side\n")
@@ -54,7 +54,7 @@ def test_a_package_with_relative_imports(tmp_path, write):
 
 
 def test_a_module_runs_as_it_was_read(write):
-    """Whatever the file says later; and a new reading replaces it, with all that had imported it."""
+    """Even if the file changes later; a new reading replaces it, with everything that imports it."""
     folder = write(step="from near import VALUE\n", near="VALUE = 1\n")
     code = own_code.find_code("step", folder)
     write(near="VALUE = 2\n")
@@ -65,45 +65,45 @@ def test_a_module_runs_as_it_was_read(write):
 
 
 def test_what_was_not_read_cannot_be_imported_from_beside_the_recipe(write):
-    """A name that code computes is not seen, so it must not work by accident."""
+    """A computed name is not found, so it must not work by accident."""
     folder = write(step="import importlib\ndef f():\n    return importlib.import_module('hid' + 'den')\n", hidden="")
     own_code.use(own_code.find_code("step", folder))
     with pytest.raises(ModuleNotFoundError, match="hidden"):
         importlib.import_module("step").f()
 
 
-def test_a_name_that_is_in_use_is_refused(write):
-    """A module beside the recipe must not stand for a library, nor a library for it."""
+def test_a_name_that_is_already_loaded_is_refused(write):
+    """A module next to the recipe must not replace a library, nor a library the module."""
     folder = write(numpy="")
-    with pytest.raises(UserError, match=r"numpy\.py has the name of a module that is in use"):
+    with pytest.raises(UserError, match=r"numpy\.py has the same name as a module that is already loaded"):
         own_code.use(own_code.find_code("numpy", folder))
     assert own_code.find_module("random", write(random="")) is None
 
 
-def test_an_error_is_told_by_the_users_lines(write):
-    """Frames of libraries between them are left out; what is no code of theirs is not told at all."""
+def test_an_error_is_shown_with_the_users_lines(write):
+    """Frames of libraries between them are left out; an error outside the user's code has no such message."""
     folder = write(
         step="from near import check\ndef f(x):\n    return check(x)\n", near="def check(x):\n    return int(x)\n"
     )
     own_code.use(own_code.find_code("step", folder))
     with pytest.raises(ValueError, match="nine") as raised:
         importlib.import_module("step").f("nine")
-    told = own_code.told(raised.value)
-    assert told.splitlines()[0] == "ValueError: invalid literal for int() with base 10: 'nine', in code of your own:"
-    assert [line.split(" in ")[1] for line in told.splitlines()[1:]] == ["f: return check(x)", "check: return int(x)"]
-    assert own_code.told(KeyError()) is None
+    trace = own_code.trace_in_own_code(raised.value)
+    assert trace.splitlines()[0] == "ValueError: invalid literal for int() with base 10: 'nine', in your own code:"
+    assert [line.split(" in ")[1] for line in trace.splitlines()[1:]] == ["f: return check(x)", "check: return int(x)"]
+    assert own_code.trace_in_own_code(KeyError()) is None
 
 
-def test_a_file_that_is_no_python_is_told_with_its_line(write):
-    """Also one that is only imported."""
+def test_invalid_python_is_reported_with_its_line(write):
+    """Even a module that is only imported."""
     folder = write(step="import near\n", near="x = 1\ndef f(:\n")
-    with pytest.raises(own_code.CannotRead, match=r"near\.py:2 is no Python"):
+    with pytest.raises(own_code.CannotRead, match=r"near\.py:2 is not valid Python"):
         own_code.find_code("step", folder)
     assert "near" not in sys.modules
 
 
-def test_only_what_was_edited_is_imported_anew(write):
-    """And what had imported it: a config of another step stays of the class that workers know."""
+def test_only_edited_modules_are_imported_again(write):
+    """And what imports it: the config class of another step stays the one that workers know."""
     folder = write(step="import near\n", near="VALUE = 1\n", other="class Config: pass\n")
     own_code.use(own_code.find_code("step", folder))
     own_code.use(own_code.find_code("other", folder))

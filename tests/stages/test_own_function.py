@@ -1,4 +1,4 @@
-"""A function of one line is a step: what it takes, what it returns, what is refused."""
+"""A one-line function as a step: its arguments, its results, and what is rejected."""
 
 import sys
 
@@ -42,7 +42,7 @@ def test_text_is_the_reason_and_none_keeps():
 
 
 def test_arguments_with_a_default_are_settings_and_the_others_columns():
-    """By the same names, with their types; one that the function has no default for must be given."""
+    """With the same names and types; an argument without a default must be given."""
     assert verdicts(long_enough, "abc", min_chars=4) == ["not_long_enough"]
 
     def both(url, text, /, most: int = 3, *, least: int):
@@ -58,29 +58,29 @@ def test_arguments_with_a_default_are_settings_and_the_others_columns():
 
 
 @pytest.mark.parametrize(
-    ("function", "telling"),
+    ("function", "expected"),
     [
         (3, "it is an int"),
         (str, "it is a type"),
         (lambda: True, "it takes no column"),
         (lambda most=3: True, "it takes no column"),
-        (lambda *texts: True, "*texts has no name"),
-        (lambda text, **more: True, "*more has no name"),
-        (lambda text, most=3, /: True, "cannot be given by name"),
+        (lambda *texts: True, "*texts cannot be a column"),
+        (lambda text, **more: True, "*more cannot be a column"),
+        (lambda text, most=3, /: True, "cannot be passed by name"),
     ],
 )
-def test_what_is_no_filter_is_refused_before_any_work(function, telling):
-    """With the argument that is at fault."""
-    assert telling in faults_of_function(function)[0]
+def test_an_invalid_filter_is_refused_before_any_work(function, expected):
+    """The message names the faulty argument."""
+    assert expected in faults_of_function(function)[0]
 
 
 def test_a_setting_of_a_type_that_cannot_be_checked_is_refused():
-    """As pydantic cannot say whether a recipe's value is one."""
+    """pydantic could not check a recipe's value."""
 
     def own(text, stream: sys.stdout = sys.stdout):
         return True
 
-    assert "settings cannot be" in faults_of_function(own)[0]
+    assert "settings are not valid" in faults_of_function(own)[0]
 
 
 def says_bool(text) -> bool:
@@ -88,25 +88,25 @@ def says_bool(text) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("function", "telling"),
+    ("function", "expected"),
     [
         (lambda text: 1, "returned 1 (int)"),
         (lambda text: "not one word", "a reason is one word"),
         (lambda text: "", "a reason is one word"),
         (lambda text: [True], "returned [True] (list)"),
-        (says_bool, "returned nothing (None), and a filter returns True or False, as it says itself"),
+        (says_bool, "returned nothing (None), but a filter returns True or False, as it declares"),
     ],
 )
-def test_another_answer_is_told_with_the_call(function, telling):
-    """What came back, and for what."""
+def test_an_invalid_result_is_reported_with_the_call(function, expected):
+    """The message has the result and the arguments."""
     with pytest.raises(BrokenPromise) as raised:
         verdicts(function, "some text")
-    assert telling in str(raised.value)
+    assert expected in str(raised.value)
     assert "text='some text'" in str(raised.value)
 
 
-def test_a_filter_that_keeps_everything_says_so():
-    """Nothing silently does nothing."""
+def test_a_run_warns_about_a_filter_that_keeps_everything():
+    """Nothing is silently ignored."""
     stage = stage_of(long_enough)
     assert stage.warnings({"asked": 5, "dropped": {"not_long_enough": 1}}, stage.config()) == []
     assert "kept all 5" in stage.warnings({"asked": 5, "dropped": {}}, stage.config())[0]

@@ -203,7 +203,7 @@ def _tell(error: Exception) -> int:
             "memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer --workers."
         )
         return 2
-    own_fault = own_code.told(error)
+    own_fault = own_code.trace_in_own_code(error)
     if own_fault is None:
         log_as_it_is("".join(traceback.format_exception(error)).rstrip("\n"))
         return 1

@@ -35,8 +35,8 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
     "source": ("One of `sources`.", SourceFields),
     "read": ("Under `read` of a source, beside the settings of its format.", ReadFields),
-    "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", classifier.Fields),
-    "language_model": ("One of `quality: {language_models: ...}` (perplexity.md).", language_model.Fields),
+    "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", classifier.ClassifierFields),
+    "language_model": ("One of `quality: {language_models: ...}` (perplexity.md).", language_model.LanguageModelFields),
     "tokenizer": (
         "Under `tokenizer: {train: ...}`. A tokenizer that exists is `tokenizer: {file: PATH}`; `pin: PATH` beside "
         "`train` keeps one that was trained (`gristmill tokenizer pin`).",

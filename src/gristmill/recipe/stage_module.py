@@ -146,7 +146,7 @@ def _import(name: str, path: str) -> None:
             fix, fault = f"Install {missing.split('.')[0]}, or put {missing.split('.')[0]}.py beside the recipe.", fact
         raise Unfit(f"{name} cannot be imported: {fact} {fix}", fault) from None
     except (Exception, SystemExit) as error:  # a user's module runs any code
-        told = own_code.told(error) or f"{own_code.what(error)}. Correct {path}."
+        told = own_code.trace_in_own_code(error) or f"{own_code.what(error)}. Correct {path}."
         raise Unfit(f"{name} cannot be imported: {told}", told.splitlines()[-1]) from None
 
 
@@ -233,7 +233,7 @@ def check_config(
     except (Exception, SystemExit) as error:
         if not is_own(module):
             raise
-        draft.add_at_key(named, f"{name} cannot be used: {own_code.told(error) or own_code.what(error)}.")
+        draft.add_at_key(named, f"{name} cannot be used: {own_code.trace_in_own_code(error) or own_code.what(error)}.")
     return len(draft.mistakes) == before
 
 
@@ -256,7 +256,7 @@ def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
     except UserError as error:
         faults.append(str(error).rstrip("."))
     except Exception as error:  # a user's code may do anything
-        faults.append(own_code.told(error) or own_code.what(error))
+        faults.append(own_code.trace_in_own_code(error) or own_code.what(error))
     return faults
 
 

@@ -1,16 +1,16 @@
-"""The pipeline's order: which module reads a format, which module carries out a step. It imports none of them."""
+"""The order of the pipeline: which module reads each format and which one implements each step. Imports none."""
 
 INGEST = "ingest"
-"""How a step names the documents as they were read: `ingest.text`."""
+"""The prefix for columns of the documents as they were read: `ingest.text`."""
 GROUPS = "shard_groups"
 LANGUAGE = "language"
 """The step whose label is the document's language."""
 CORPUS = "corpus"
 """The last layer: the final verdict on every row."""
 INDEX = "index"
-"""After it, where the recipe has one: where every document is."""
+"""The layer after `corpus`, if the recipe has one: where every document is."""
 COPIES = "copies_left"
-"""Before it, where dedup compares documents in several groups: the copies that are left."""
+"""The layer before `corpus`, if dedup compares documents in several groups: the copies that are left."""
 
 NO_DOCUMENT = frozenset(
     {
@@ -18,10 +18,12 @@ NO_DOCUMENT = frozenset(
         *("filedesc_record", "unknown_record", "robots_txt"),
     }
 )
-"""Reasons of records that never were documents; all others are faults of a document, or of what should be one."""
+"""Drop reasons of records that were never documents. All other reasons are faults of a document, or of a damaged one.
+"""
 
 NO_FAULT = NO_DOCUMENT | {"http_status", "not_text", "empty_body", "empty_text", "empty_file", "not_code"}
-"""Reasons of records that a reader has read well, and that hold nothing for a corpus; its others are faults."""
+"""Drop reasons of records that were read correctly but hold nothing for a corpus. A reader's other reasons are faults.
+"""
 
 READERS = {
     "warc": "gristmill.stages.ingest.warc",

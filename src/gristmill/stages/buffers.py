@@ -1,4 +1,4 @@
-"""Arrow strings as the arrays that kernels take, and back."""
+"""Converts Arrow strings to the arrays that kernels take, and back."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _NOTHING = np.zeros(1, np.uint8)
 
 
 def bytes_of(column: pa.Array) -> tuple[Array, Array]:
-    """The bytes of a string or binary column and its offsets (int32); a null reads as no bytes."""
+    """The bytes of a string or binary column and its offsets (int32). A null has no bytes."""
     if column.null_count:
         column = column.fill_null("" if pa.types.is_string(column.type) else b"")
     _, offsets, data = column.buffers()
@@ -24,12 +24,12 @@ def bytes_of(column: pa.Array) -> tuple[Array, Array]:
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece; not copied where it is in one already."""
+    """A column as one chunk; it is only copied if it has several."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def views_of(column: pa.StringArray) -> tuple[Array, Array, Array]:
-    """Offsets (int32), bytes and validity of a string column, uncopied. Read-only, as kernels are compiled for."""
+    """Offsets (int32), bytes and validity of a string column, not copied. Read-only, as compiled kernels require."""
     _, offsets, data = column.buffers()
     starts = np.zeros(1, np.int32)
     if len(column):
@@ -41,7 +41,7 @@ def views_of(column: pa.StringArray) -> tuple[Array, Array, Array]:
 
 
 def strings(offsets: Array, data: Array, valid: Array | None = None) -> pa.Array:
-    """A string column of offsets (int32) and bytes; null where `valid` says so."""
+    """A string column from offsets (int32) and bytes; rows that are not `valid` are null."""
     column = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
     if valid is None:
         return column

@@ -1,7 +1,8 @@
-"""The functions of a stage, by the arguments that the engine calls them with.
+"""The signatures of a stage's functions, as the engine calls them.
 
-`models=` is given where a stage `uses` some: {name of the step: path of its file}. `loaded=` is what `setup` gave,
-`totals=` what `totals` gave, and `others=` the rows in which a `summary` describes the other pieces of a large key.
+`models=` is passed if a stage declares `uses`: {name of the step: path of its file}. `loaded=` is the result of
+`setup`, `totals=` the result of `totals`, and `others=` holds the rows by which a `summary` describes the other pieces
+of a large key.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,12 +18,12 @@ from gristmill.stages.piece import Piece
 C = TypeVar("C", bound=StageConfig, contravariant=True)
 T = TypeVar("T")
 Given: TypeAlias = T | Callable[[C], T]
-"""A value, or a function of the config that gives it."""
+"""A value, or a function that computes it from the config."""
 Models = Mapping[str, Path]
 Counts = Mapping[str, Any]
-"""Numbers by name, at any depth: the engine adds them up."""
+"""Numbers by name, nested to any depth. The engine adds them up."""
 Entry = Mapping[str, Any]
-"""A set of files of a sink: a JSON object."""
+"""One set of files of a sink: a JSON object."""
 Answers: TypeAlias = pa.Table | tuple[pa.Table, Counts]
 Match = tuple[int, int, int, str]
 """(row, start, stop, label), in bytes of the text."""

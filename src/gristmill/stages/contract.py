@@ -1,20 +1,22 @@
-"""What a stage is: one of six kinds, which its module declares as `STAGE`.
+"""The six kinds of stage. A module declares one of them as `STAGE`.
 
     STAGE = Map(version=1, config=Config, reads=("text",), schema=SCHEMA, apply=apply)
 
 `Reader` reads a format, `Map` adds columns to each row, `Exchange` compares rows, `Fit` trains a model file on
-documents, `Asset` makes a file of files, `Sink` writes sets of files. A field of type `Given` is a value, or a function
-of the config that returns it. The arguments of each function are in calls.py.
+documents, `Asset` builds a file from other files, `Sink` writes sets of files. A field of type `Given` is a value, or a
+function that computes it from the config. calls.py lists the arguments of each function.
 
-A column is named `text` (the newest that an earlier step wrote) or `signals.words` (of a certain step). `*.text` means
-that of every earlier step that writes it; the stage sees them as `*.text.0` (as it was read), `*.text.1`, ... Every
-layer has `drop` (the reason to drop a document, or null) and `detail`, and `text_bytes` where it has `text`. A column
-`withheld` names the list for which nothing of a document may be shown (query/takedown/withheld.py).
+A column is named `text` (the newest that an earlier step wrote) or `signals.words` (from a certain step). `*.text`
+means the column of every earlier step that writes one; the stage receives them as `*.text.0` (as it was read),
+`*.text.1`, ... Every layer has `drop` (the reason to drop a document, or null) and `detail`, and `text_bytes` if it has
+`text`. A column `withheld` names the list because of which no part of a document may be shown
+(query/takedown/withheld.py).
 
-A stage must treat each row alone: the engine may call it with any slice of a part. Its answers are checked: exactly the
-promised columns, of the promised types; nothing is cast. A stage that breaks its promise or raises stops the run.
+A stage must treat each row separately: the engine may call it with any slice of a part. The engine checks the result:
+exactly the declared columns, of the declared types; it casts nothing. A stage that breaks this contract or raises an
+exception stops the run.
 
-Three fields of a config are special: `seed` and `source_domains` are filled from the recipe, and a field of type `File`
+Three config fields are special: `seed` and `source_domains` are filled in from the recipe, and a field of type `File`
 is a path whose content is in the task key. A field with a `ReportMark` is in no key.
 """
 
@@ -62,14 +64,14 @@ Kind = Literal["read", "map", "exchange", "fit", "asset", "sink"]
 
 
 class Resources(StageConfig):
-    """What one task of a stage needs while it runs. It is in no key."""
+    """What one task of a stage needs while it runs. It is in no task key."""
 
     memory: Bytes = 0
-    """Bytes that its worker holds in all: the model, the batch, and 250 MB for Python. 0: the engine estimates it."""
+    """Total memory of the worker in bytes: the model, the batch, and 250 MB for Python. 0: the engine estimates it."""
     cores: int = Field(default=1, ge=1)
-    """A task gets at most those of one machine, or the `workers` of the run."""
+    """CPU cores. A task gets at most the cores of one machine, or the run's `workers`."""
     gpus: int = Field(default=0, ge=0)
-    """Whole GPUs, which no other task sees meanwhile."""
+    """Whole GPUs. No other task uses them at the same time."""
 
     def __str__(self) -> str:
         shown = [f"{size(self.memory)} of memory"] if self.memory else []
@@ -78,11 +80,11 @@ class Resources(StageConfig):
 
 
 class OtherSetting(NamedTuple):
-    """A setting that decides in place of another."""
+    """A setting that overrides another one."""
 
     path: str
     is_built_in: bool = False
-    """Whether it comes with the step, and the recipe does not set it."""
+    """Whether it comes with the step instead of the recipe."""
 
 
 class Prerequisite(NamedTuple):
@@ -92,7 +94,7 @@ class Prerequisite(NamedTuple):
     """The name of its layer."""
     module: str
     config: StageConfig | None = None
-    """None: the fields that it has in common with the step's config."""
+    """None: the fields that it shares with the step's config."""
 
 
 def value_for(given: Given[T, C], config: C) -> T:
@@ -102,28 +104,29 @@ def value_for(given: Given[T, C], config: C) -> T:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(Generic[C]):
-    """What every kind declares."""
+    """What every kind of stage declares."""
 
     kind: ClassVar[Kind]
     verb: ClassVar[str]
     """The function that only this kind has."""
 
     version: int
-    """Raised by one with every change of the output. Steps of your own need not: their code is in the task key."""
+    """Raise it by one with every change of the output. Your own steps do not need it: their code is in the task key."""
     config: type[C]
-    """What a recipe may set: a frozen model with a line and a unit under every field."""
+    """What a recipe may set: a frozen model in which a line under every field gives its meaning and unit."""
     libraries: Given[tuple[str, ...], C] = ()
-    """Distributions whose version changes the output; in the task key. `unicode` is the character database."""
+    """Distributions whose version changes the output; they are in the task key. `unicode` is the character database."""
     resources: Resources | Callable[[C, int], Resources] | None = None
-    """What one task needs; as a function it gets the bytes of text of a part. Executors schedule by it."""
+    """What one task needs. A function is called with the bytes of text in a part. Executors schedule by it."""
     check: Callable[[C], None] | None = None
     """Called when a recipe is loaded. Raises WrongSetting, which names a field, or another UserError."""
     warnings: Callable[[dict[str, Any], C], Sequence[str]] | None = None
-    """Called at the end of a run with the summed metrics: what silently did nothing."""
+    """Called with the summed metrics at the end of a run. Returns warnings, such as for a filter that dropped nothing.
+    """
     explain: Callable[[C], Sequence[str]] | None = None
-    """Lines that a plan shows under the step."""
+    """Lines that the plan shows under the step."""
     explain_fully: Callable[[C], Sequence[str]] | None = None
-    """Lines that the explained plan shows in their place."""
+    """Lines that `plan --explain` shows instead."""
 
     def __new__(cls, *_: Any, **declared: Any) -> "Stage[C]":
         known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(cls)}
@@ -139,7 +142,7 @@ class Stage(Generic[C]):
         return tuple(value_for(self.libraries, config))
 
     def resources_of(self, config: C, part_bytes: int) -> Resources | None:
-        """What one task needs, for a part with so many bytes of text; None: it declares nothing."""
+        """What one task needs for a part with this many bytes of text. None: the stage declares nothing."""
         declared = self.resources(config, part_bytes) if callable(self.resources) else self.resources
         if declared is not None and not isinstance(declared, Resources):
             raise BrokenPromise(
@@ -148,11 +151,9 @@ class Stage(Generic[C]):
         return declared
 
     def config_within(self, config: StageConfig) -> C:
-        """The config of a stage that runs before its step: those fields of the step's that it has."""
+        """The config of a prerequisite: the fields that it shares with the step's config."""
         values = dict(config)
         return self.config(**{name: values[name] for name in self.config.model_fields})
-
-    # What only some kinds declare; of the others, nothing.
 
     def reads_of(self, config: C) -> tuple[str, ...]:
         return ()
@@ -172,43 +173,45 @@ class Stage(Generic[C]):
 
 @dataclass(frozen=True, kw_only=True)
 class Reader(Stage[C]):
-    """Reads a format: records of files."""
+    """Reads a format: turns files into records."""
 
     kind = "read"
     verb = "read"
 
     read: ReadCall[C]
-    """Opens its files with `piece.open()`, which returns only bytes that were hashed, and in no other way."""
+    """Yields the records of a piece. It may open files only with `piece.open()`, which returns the hashed bytes."""
     splittable: Callable[[str], bool]
-    """Whether reading can start in the middle of a file of that name."""
+    """Whether reading can start in the middle of a file with this name."""
     positions: str = "positions of the reader"
-    """What the positions of its records count (bytes of the file, rows), for the display of documents."""
+    """What the positions of its records count (bytes of the file, rows). Shown with documents."""
     beside: tuple[str, ...] = ()
-    """Reasons of records that are no documents by the nature of the format: not a loss, even of a whole first part."""
+    """Reasons of records that the format has besides documents. They are not a loss, even if a first part has no
+    others."""
     used: tuple[str, ...] = ()
-    """Reasons of records that later steps use all the same."""
+    """Reasons of dropped records that later steps still use."""
     markup: bool = False
-    """Whether its documents are pages: their route must then have a step that extracts text."""
+    """Whether its documents are web pages. Their route then needs a step that extracts text."""
     wanted: Callable[[str, C], bool] | None = None
-    """Whether a file of a folder is read at all, by its name."""
+    """Whether a file of a folder is read, decided by its name."""
     other_suffix: Callable[[str, C], str | None] | None = None
-    """The suffix for which an unwanted file is not read, unless the recipe excludes it; a run counts such files."""
+    """The suffix because of which a file is skipped, unless the recipe excludes it. The run counts such files."""
     skipped_folder: Callable[[str, C], str | None] | None = None
-    """The folder whose name keeps an unwanted file from being read."""
+    """The folder because of whose name a file is skipped."""
     companions: Callable[[Sequence[str]], Mapping[str, tuple[str, ...]]] | None = None
-    """{name: names of files to look at beside it}; `read` gets them as `companions=`, and they are in the task key."""
+    """{name: names of other files that its reader needs}. `read` gets them as `companions=`; they are in the task key.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepStage(Stage[C]):
-    """What all kinds but a reader declare."""
+    """What all kinds but `Reader` declare."""
 
     uses: Given[tuple[str, ...], C] = ()
-    """Names of earlier steps (fit, asset, sink) whose files the stage gets as `models=`. A map gets those of the route
-    of the documents that it sees, any other kind the same for all of its sources."""
+    """Names of earlier steps (fit, asset, sink) whose files the stage gets as `models=`. A map gets the files of its
+    documents' route, any other kind the same files for all sources."""
     prerequisites: Given[Iterable[str | Prerequisite], C] = ()
-    """Modules of stages that run just before this one, each a layer with the module's last name. Their configs have
-    fields of the step's config, so that a change of its other fields does not run them again."""
+    """Modules of stages that run just before this one. Each is a layer with the module's last name. Their config fields
+    are a subset of the step's, so changing the step's other fields does not run them again."""
 
     def uses_of(self, config: C) -> tuple[str, ...]:
         return tuple(value_for(self.uses, config))
@@ -221,12 +224,12 @@ class StepStage(Stage[C]):
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentStage(StepStage[C]):
-    """What kinds declare that read documents."""
+    """What all kinds that read documents declare."""
 
     reads: Given[tuple[str, ...], C]
     """Columns that it needs."""
     may_read: Given[tuple[str, ...], C] = ()
-    """Columns that it gets, after those of `reads`, on routes where an earlier step writes them."""
+    """Columns that it gets, after those in `reads`, on routes where an earlier step writes them."""
     only_kept: bool = False
     """Whether it sees only rows that no earlier step dropped."""
 
@@ -240,27 +243,28 @@ class DocumentStage(StepStage[C]):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerStage(DocumentStage[C]):
-    """What kinds declare that write columns, aligned with the documents."""
+    """What all kinds that write columns, aligned with the documents, declare."""
 
     schema: Given[pa.Schema, C]
-    """The columns that it writes. Those that documents have (`text`, `url`, `drop`) have their type."""
+    """The columns that it writes. Columns that documents also have (`text`, `url`, `drop`) keep their type."""
     judges: bool = True
-    """Whether its `drop` takes documents out of the corpus."""
+    """Whether its `drop` removes documents from the corpus."""
     setup: SetupCall[C] | None = None
-    """Called once in each worker. What it returns or yields is given to `apply` or `emit` as `loaded=`; what comes
-    after a `yield` runs when the worker ends."""
+    """Called once in each worker. What it returns or yields is passed to `apply` or `emit` as `loaded=`. Code after a
+    `yield` runs when the worker ends."""
     highlights: Callable[[pa.RecordBatch, C], Sequence[Match]] | None = None
-    """Finds again what the stage acted on, for `gristmill audit`, in bytes of the text before the step. The batch has
-    that `text`, `language.label` where it is known, and what the stage wrote. Such a stage counts under `found` in its
-    metrics: {type: {source: {language: documents}}}."""
+    """Finds the spans that the stage acted on, for `gristmill audit`, as byte offsets into the text before the step.
+    The batch has that `text`, `language.label` if it is known, and the stage's columns. Such a stage counts documents
+    under `found` in its metrics: {type: {source: {language: documents}}}.
+    """
     matched: tuple[str, ...] = ()
-    """Columns that hold something where the stage acted on a row without dropping it, for `gristmill audit`."""
+    """Columns that are not null where the stage changed a row without dropping it, for `gristmill audit`."""
     exceptions: Callable[[C, str], Mapping[str, OtherSetting]] | None = None
-    """Those for whom another setting decides in place of the one at a path; `gristmill whatif` says so."""
+    """{name: the setting that overrides the one at a path}, for `gristmill whatif`."""
     for_all_languages: Callable[[C], Sequence[str]] | None = None
-    """Settings that replace built-in ones for other languages; `gristmill whatif` says so."""
+    """Settings that replace built-in ones for other languages, for `gristmill whatif`."""
     trained: Literal["classifiers", "language_models"] | None = None
-    """The field of a recipe's `quality` whose models it can use."""
+    """The field of the recipe's `quality` section whose models it can use."""
 
     def schema_of(self, config: C) -> pa.Schema:
         return value_for(self.schema, config)
@@ -274,39 +278,38 @@ class Map(LayerStage[C]):
     verb = "apply"
 
     apply: BatchCall[C]
-    """One row of `schema` for each row of the batch."""
+    """Returns one row of `schema` for each row of the batch."""
     metrics: Callable[[pa.RecordBatch, pa.RecordBatch, C], Counts] | None = None
-    """Counts of a batch and its answers, for `warnings` and reports."""
+    """Counts for a batch and its results, for `warnings` and reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange(LayerStage[C]):
-    """Compares rows: sends records to keys, sees all records of a key, answers to rows. Its metrics have `sources`: the
-    rows that each source sent and lost.
-    """
+    """Compares rows: `emit` sends records to keys, and `reduce` sees all records of a key and returns results for rows.
+    Its metrics have `sources`: the rows that each source sent and lost."""
 
     kind = "exchange"
     verb = "reduce"
 
     record_schema: pa.Schema
-    """What travels, without `key`, `row` and `part`, which every record has."""
+    """The columns of its records, without `key`, `row` and `part`, which every record has."""
     emit: BatchCall[C]
-    """Records with `key` (uint64, a hash: where it goes) and `row` (index in the batch); any number for a row."""
+    """Returns records with `key` (uint64, a hash: the partition) and `row` (index in the batch); any number per row."""
     reduce: RoundCall[C]
-    """The last round: sorted records, all of a key at once, to a table with `part` and `row` as they came, and with
-    `schema`. Any round may return counts as well, which are summed over all calls."""
+    """The last round. It gets sorted records, all records of a key at once, and returns a table with their `part` and
+    `row` and the columns of `schema`. Any round may also return counts, which are summed over all calls."""
     rounds: Mapping[str, RoundCall[C]] = field(default_factory=dict)
-    """Rounds that run before `reduce`, in order: they return records with a new `key`. The name is in the task key."""
+    """Rounds before `reduce`, in order. They return records with a new `key`. The names are in the task key."""
     summaries: Mapping[str, SummaryCall[C]] = field(default_factory=dict)
-    """By the name of a round: describes a piece of a key that is too large for memory in a few rows. The round gets the
-    rows of all other pieces as `others=`. Without one a key is given whole."""
+    """By the name of a round: describes, in a few rows, a piece of a key that is too large for memory. The round gets
+    the rows of all other pieces as `others=`. A round without a summary gets each key whole."""
     tally: Callable[[pa.RecordBatch, pa.RecordBatch, C], Counts] | None = None
-    """Counts of a batch and its records, summed over all documents for `totals`."""
+    """Counts for a batch and its records, summed over all documents and passed to `totals`."""
     totals: Callable[[dict[str, Any], C], Mapping[str, Any]] | None = None
-    """A JSON object made of these counts, for every round as `totals=`. It is in their task keys: say what changes an
-    answer, and no more."""
+    """A JSON object computed from these counts, which every round gets as `totals=`. It is in their task keys, so
+    include only what changes a result."""
     memory_field: str | None = None
-    """The setting that makes a task need less memory, named when it runs out."""
+    """The setting that reduces the memory of a task. It is named when a task runs out of memory."""
 
     @property
     def all_rounds(self) -> dict[str, RoundCall[C]]:
@@ -325,12 +328,12 @@ class Fit(DocumentStage[C]):
     suffix: str = "model"
     """The suffix of its file in the store."""
     memory_field: str | None = None
-    """As of an exchange."""
+    """As for `Exchange`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asset(StepStage[C]):
-    """Makes a file of the files that its config names, before any source is read."""
+    """Builds a file from the files that its config names, before any source is read."""
 
     kind = "asset"
     verb = "make"
@@ -340,7 +343,7 @@ class Asset(StepStage[C]):
     suffix: str = "model"
     """The suffix of its file in the store."""
     copies: str | None = None
-    """The field of the config (a File) that the file is a copy of: a plan then knows it."""
+    """The config field (a File) whose content is copied. The plan then knows the result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,23 +354,23 @@ class Sink(DocumentStage[C]):
     verb = "build"
 
     counts: str
-    """An earlier map step whose metrics say how much there is."""
+    """An earlier map step whose metrics say how much there is to write."""
     record_schema: pa.Schema
-    """What travels, without `key`."""
+    """The columns of its records, without `key`."""
     layout: LayoutCall[C]
-    """{source: entries}, an entry (a JSON object) for each set of files to be written."""
+    """{source: entries}, with one entry (a JSON object) for each set of files."""
     emit: Callable[[pa.RecordBatch, C, Sequence[Entry]], pa.RecordBatch]
-    """Records with `key`: the index of the entry that a record is for."""
+    """Records with `key`: the index of the entry that the record belongs to."""
     build: BuildCall[C]
     """Writes the files of an entry into the folder."""
     files: Callable[[C], tuple[str, ...]]
-    """Their names."""
+    """The names of these files."""
     facts: FactsCall[C]
-    """A JSON object about all sets."""
+    """A JSON object about all sets of files."""
     carries_rows: bool = False
-    """Whether `emit` gives `row` too, as in an exchange: records then come to `build` with `part` and `row`."""
+    """Whether `emit` also returns `row`, as in an exchange. `build` then gets records with `part` and `row`."""
     memory_field: str | None = None
-    """As of an exchange."""
+    """As for `Exchange`."""
 
 
 AnyStage = Stage[Any]

@@ -1,4 +1,4 @@
-"""An order of documents that is random and the same everywhere: by a hash of a seed and the doc_id."""
+"""A random order of documents that is the same everywhere: sorted by a hash of the seed and the doc_id."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 
 
 def doc_order(doc_ids: pa.Array, seed: int) -> tuple[Array, Array]:
-    """A hash of seed and doc_id (uint64), and a tie-breaker: the two together are different for each document."""
+    """A hash of seed and doc_id (uint64) and a tie-breaker. Together they are unique for each document."""
     data = np.frombuffer(doc_ids.buffers()[1] or b"", np.uint8)
     data = data[16 * doc_ids.offset : 16 * (doc_ids.offset + len(doc_ids))]
     halves = np.ascontiguousarray(data).view(">u8").reshape(-1, 2).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""What is wrong with the values of a stage of the user's own, which no type checker has seen."""
+"""Checks the values of a user's own stage, which no type checker has seen."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -23,11 +23,11 @@ from gristmill.stages.contract import (
 
 _OF_RECORDS = ("key", "part", "row")
 Call = tuple[str, Callable[..., Any] | None, int, tuple[str, ...]]
-"""A function by its name, the number of its arguments, and those that it gets by name."""
+"""The name of a function, the function, its number of positional arguments, and its keyword arguments."""
 
 
 def faults_of(stage: AnyStage) -> list[str]:
-    """What keeps a stage from being run, told before any work: some slips would show in the largest corpus only."""
+    """Messages about a stage that cannot run, before any work: some faults would only show in a large corpus."""
     faults = []
     if not isinstance(stage.version, int) or isinstance(stage.version, bool):
         faults.append("its VERSION is not a whole number")
@@ -53,22 +53,22 @@ def _faults_of_records(stage: Exchange[Any] | Sink[Any]) -> Iterator[str]:
         return
     for name in _OF_RECORDS if isinstance(stage, Exchange) else ():
         if name in schema.names:
-            yield f"its RECORD_SCHEMA has {name}, which every record has by itself"
+            yield f"its RECORD_SCHEMA has {name}, which the engine adds to every record"
     if len(set(schema.names)) < len(schema.names):
-        yield "its RECORD_SCHEMA has a column twice"
+        yield "its RECORD_SCHEMA has two columns with the same name"
 
 
 def _faults_of_exchange(stage: Exchange[Any]) -> Iterator[str]:
     if (stage.tally is None) != (stage.totals is None):
         has, lacks = ("totals", "tally") if stage.tally is None else ("tally", "totals")
-        yield f"it has {has} and no {lacks}"
+        yield f"it has {has} but no {lacks}"
     for name in stage.summaries:
         if name not in stage.all_rounds:
-            yield f"its SUMMARIES name the round {name}, and its rounds are {', '.join(stage.all_rounds)}"
+            yield f"its SUMMARIES name the round {name}, but its rounds are {', '.join(stage.all_rounds)}"
 
 
 def _calls(stage: AnyStage) -> Iterator[Call]:
-    """The functions of a stage, and how the engine calls them (calls.py)."""
+    """The functions of a stage and how the engine calls them (calls.py)."""
     models = ("models",) if isinstance(stage, StepStage) and stage.uses else ()
     loaded = (*models, "loaded") if isinstance(stage, LayerStage) and stage.setup else models
     if isinstance(stage, LayerStage):
@@ -112,8 +112,8 @@ def _faults_of_call(name: str, function: Callable[..., Any] | None, given: int, 
     try:
         inspect.signature(function).bind(*[None] * given, **dict.fromkeys(named))
     except TypeError as error:
-        told = f"{counted(given, 'argument')}{''.join(f' and {one}=' for one in named)}"
-        return [f"its {name} is called with {told}, and takes others ({error})"]
-    except ValueError:  # it does not say what it takes
+        arguments = f"{counted(given, 'argument')}{''.join(f' and {one}=' for one in named)}"
+        return [f"its {name} does not accept the {arguments} that the engine passes ({error})"]
+    except ValueError:  # the signature is unknown
         pass
     return []

@@ -1,7 +1,7 @@
-"""What a question about documents is compared with, and how: ids, addresses, hashes of texts, texts.
+"""Finds documents by id, URL, hash of the text, or text.
 
-Each function takes what is asked, in the words of a user, and gives one that goes through a column of a batch: the rows
-that match, what they match, and how much of it where they are only like it.
+Each function takes the queries as a user wrote them and returns a function that scans a column of a batch. It yields
+the matching rows, the query that each row matches and, if they are only similar, how much of the query the row has.
 """
 
 import hashlib
@@ -25,11 +25,11 @@ from gristmill.stages.shared.keep_order import fixed_bytes
 
 Array = np.ndarray[Any, Any]
 Hit = tuple[int, str, float | None]
-"""Row, what was asked, and the share of it that the row has; None: it is that, to the byte."""
-Match = Callable[[pa.Array], Iterable[Hit]]
+"""Row, query, and the share of the query's shingles that the row has. None: an exact match."""
+Matcher = Callable[[pa.Array], Iterable[Hit]]
 
 NEAR = 0.5
-"""Of the shingles of a text that is asked for: what a document has that is said to be like it."""
+"""The share of a query text's shingles that makes a document similar to it."""
 
 
 _HOST_ALONE = re.compile(r"(?:[^:/\\?#]*:)?[/\\]*[^/\\?#]*")
@@ -37,37 +37,37 @@ _QUERY = re.compile("[?#]")
 
 
 def first_and_last(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """Of a batch with `*.text`: each document's text as it was first, and as the last step that saw it left it."""
+    """Each document's text as it was read and as the last step that changed it left it, from a batch with `*.text`."""
     texts = [batch.column(name) for name in batch.schema.names if name.startswith("*.text")]
     return pc.coalesce(*texts), pc.coalesce(*reversed(texts))
 
 
-def match_ids(asked: Sequence[str]) -> Match:
-    """Ids in hexadecimal, or how they begin."""
-    for text in asked:
+def match_ids(queries: Sequence[str]) -> Matcher:
+    """Matches ids in hexadecimal, or prefixes of ids."""
+    for text in queries:
         if not re.fullmatch("[0-9a-f]{1,32}", text):
-            raise UserError(f"{text} is not an id, so no document has it. Give up to 32 hexadecimal digits.")
+            raise UserError(f"{text} is not a document id. Give up to 32 hexadecimal digits.")
 
-    whole = {bytes.fromhex(one): one for one in asked if len(one) == 32}
-    short = [one for one in asked if len(one) < 32]
+    whole = {bytes.fromhex(one): one for one in queries if len(one) == 32}
+    short = [one for one in queries if len(one) < 32]
 
     def match(column: pa.Array) -> Iterable[Hit]:
         for row in _rows_in(column, whole):
             yield row, whole[column[row].as_py()], None
         ids = fixed_bytes(column)
-        for begins in short:
-            begun = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
-            wanted = (ids[:, : len(begun)] == begun).all(axis=1)
-            if len(begins) % 2:
-                wanted &= ids[:, len(begun)] >> 4 == int(begins[-1], 16)
-            yield from ((row, begins, None) for row in np.flatnonzero(wanted).tolist())
+        for start in short:
+            starts = np.frombuffer(bytes.fromhex(start[: len(start) // 2 * 2]), np.uint8)
+            wanted = (ids[:, : len(starts)] == starts).all(axis=1)
+            if len(start) % 2:
+                wanted &= ids[:, len(starts)] >> 4 == int(start[-1], 16)
+            yield from ((row, start, None) for row in np.flatnonzero(wanted).tolist())
 
     return match
 
 
-def match_urls(asked: Sequence[str]) -> Match:
-    """Addresses, in whatever spelling (`url_parts`)."""
-    forms = _by_form(asked)
+def match_urls(queries: Sequence[str]) -> Matcher:
+    """Matches URLs in any spelling (`url_parts`)."""
+    forms = _by_form(queries)
 
     def match(column: pa.Array) -> Iterable[Hit]:
         found = normal_forms(column, UrlConfig())
@@ -77,14 +77,13 @@ def match_urls(asked: Sequence[str]) -> Match:
     return match
 
 
-def match_prefixes(asked: Sequence[str]) -> Match:
-    """How addresses begin, in any spelling. The host is whole: `https://example.com/a` is no prefix of
-    `https://example.community/a`.
-    """
-    # In the order and with the parameters that an address is written with, and in the normal form of addresses.
+def match_prefixes(queries: Sequence[str]) -> Matcher:
+    """Matches prefixes of URLs, in any spelling. The host must be whole: `https://example.com/a` is not a prefix of
+    `https://example.community/a`."""
+    # First with the URL's own order of parameters, then in the normal form of URLs.
     configs = (UrlConfig(tracking=(), sort_query=False, fragments="keep"), UrlConfig())
-    hosts = set(map(host_of, asked))
-    begun = [_Beginnings(_openings(asked, config)) for config in configs]
+    hosts = set(map(host_of, queries))
+    starts = [_Prefixes(_openings(queries, config)) for config in configs]
 
     def match(column: pa.Array) -> Iterable[Hit]:
         rows = _rows_in(hosts_of(plain_urls(column)), hosts)
@@ -92,34 +91,34 @@ def match_prefixes(asked: Sequence[str]) -> Match:
         forms = [normal_forms(urls, config).to_pylist() for config in configs]
         for place, row in enumerate(rows):
             found: dict[str, None] = {}
-            for beginnings, form in zip(begun, (some[place] for some in forms), strict=True):
-                # A prefix without a query is one of the path, which ends in a slash or not.
+            for prefixes, form in zip(starts, (some[place] for some in forms), strict=True):
+                # A prefix without a query is a prefix of the path, with or without a slash at the end.
                 for text in (form, f"{_QUERY.split(form, maxsplit=1)[0]}/"):
-                    found.update(dict.fromkeys(beginnings.of(text)))
+                    found.update(dict.fromkeys(prefixes.of(text)))
             yield from ((row, prefix, None) for prefix in found)
 
     return match
 
 
-def _openings(asked: Sequence[str], config: UrlConfig) -> Iterable[tuple[str, str]]:
-    """Prefixes in the spelling of normal forms, each with itself.
+def _openings(queries: Sequence[str], config: UrlConfig) -> Iterable[tuple[str, str]]:
+    """Each prefix as it appears in normal forms, with the prefix itself.
 
-    A normal form has no slash at its end, no empty query and no dot segment, and a prefix may end in one of these. So
-    it is spelt with a letter behind it, unless it is a host alone, and with another one: where both are left out, or
-    are not at the end, what stands before them is not how such addresses begin.
+    A normal form has no slash at its end, no empty query and no dot segment, but a prefix may end in one of these. So
+    the prefix is normalised twice with a different letter appended, unless it is only a host. If both letters disappear
+    or are not at the end, the text before them is not a prefix of such URLs.
     """
-    longer = [f"{one}/" if _HOST_ALONE.fullmatch(one) else one for one in asked]
+    longer = [f"{one}/" if _HOST_ALONE.fullmatch(one) else one for one in queries]
     forms = [normal_forms(pa.array([one + end for one in longer]), config).to_pylist() for end in "xy"]
-    for one, form, other in zip(asked, *forms, strict=True):
+    for one, form, other in zip(queries, *forms, strict=True):
         if form != other and form[:-1] == other[:-1]:
             yield form[:-1], one
         elif form != other:  # the last parameter is not the last by name
             yield normal_forms(pa.array([one]), config)[0].as_py(), one
 
 
-def match_domains(asked: Sequence[str]) -> Match:
-    """Hosts, each with all that lie below it; an address has none below it."""
-    below = _Beginnings((f"{host_of(domain)[::-1]}.", domain) for domain in asked)
+def match_domains(queries: Sequence[str]) -> Matcher:
+    """Matches hosts and their subdomains. An IP address has no subdomains."""
+    below = _Prefixes((f"{host_of(domain)[::-1]}.", domain) for domain in queries)
 
     def match(column: pa.Array) -> Iterable[Hit]:
         distinct = hosts_of(plain_urls(column)).dictionary_encode()
@@ -134,17 +133,17 @@ def _is_address(host: str) -> bool:
     return host.startswith("[") or host.rpartition(".")[2].isdigit()
 
 
-class _Beginnings:
-    """Which of many texts another one begins with, in the time that it takes to read it and to name them."""
+class _Prefixes:
+    """Finds the strings that a text starts with, in time proportional to its length and the number of matches."""
 
     def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Texts, each with a name."""
+        """Takes strings, each with a name."""
         self._names: dict[str, list[str]] = {}
         for text, name in texts:
             self._names.setdefault(text, []).append(name)
         self._sorted = sorted(self._names)
         self._within: list[int] = []
-        """Of each text the longest other one that it begins with, or -1."""
+        """For each string, the longest other one that it starts with, or -1."""
         for number, text in enumerate(self._sorted):
             before = number - 1
             while before >= 0 and not text.startswith(self._sorted[before]):
@@ -152,23 +151,23 @@ class _Beginnings:
             self._within.append(before)
 
     def of(self, text: str, whole: bool = False) -> Iterable[str]:
-        """The names of those that `text` begins with; `whole`: that it is."""
+        """The names of the strings that `text` starts with; `whole`: that are equal to it."""
         if whole:
             yield from self._names.get(text, ())
             return
-        at = bisect_right(self._sorted, text) - 1  # all that `text` begins with begin this one, too, or are it
+        at = bisect_right(self._sorted, text) - 1  # every prefix of `text` is this string or a prefix of it
         while at >= 0:
             if text.startswith(self._sorted[at]):
                 yield from self._names[self._sorted[at]]
             at = self._within[at]
 
 
-def match_hashes(asked: Sequence[str]) -> Match:
-    """SHA-256 of texts, in hexadecimal."""
-    wanted = set(asked)
-    for text in asked:
+def match_hashes(queries: Sequence[str]) -> Matcher:
+    """Matches the SHA-256 of texts, in hexadecimal."""
+    wanted = set(queries)
+    for text in queries:
         if not re.fullmatch("[0-9a-f]{64}", text):
-            raise UserError(f"{text} is not a hash of a text, so no document has it. Give 64 hexadecimal digits.")
+            raise UserError(f"{text} is not the SHA-256 of a text. Give 64 hexadecimal digits.")
 
     def match(column: pa.Array) -> Iterable[Hit]:
         for row, text in enumerate(column):
@@ -178,11 +177,11 @@ def match_hashes(asked: Sequence[str]) -> Match:
     return match
 
 
-def match_texts(asked: Sequence[str]) -> Match:
-    """Texts that are in the document to the byte; or of whose shingles it has the share NEAR."""
-    if not all(text.strip() for text in asked):
-        raise UserError("An empty text is in every document. Quote some words of the one that is looked for.")
-    sets = {text: shingles_of(pa.array([text]))[1] for text in asked}
+def match_texts(queries: Sequence[str]) -> Matcher:
+    """Matches documents that contain a text exactly, or at least the share NEAR of its shingles."""
+    if not all(text.strip() for text in queries):
+        raise UserError("An empty text matches every document. Quote some words of the text that you are looking for.")
+    sets = {text: shingles_of(pa.array([text]))[1] for text in queries}
 
     def match(column: pa.Array) -> Iterable[Hit]:
         ends, values = shingles_of(column)
@@ -200,37 +199,37 @@ def match_texts(asked: Sequence[str]) -> Match:
 
 
 def content_hash(text: str) -> str:
-    """How requests, exports and receipts name a text."""
+    """The hash by which requests, exports and receipts identify a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def shingles_of(texts: pa.Array) -> tuple[Array, Array]:
-    """The sorted distinct shingles of each text: where each set begins, and all values."""
+    """The sorted distinct shingles of each text: where each set start, and all values."""
     return shingle_sets(*bytes_of(texts), NGRAM, copy_tables())
 
 
-def _by_form(asked: Sequence[str]) -> dict[str, list[str]]:
-    """Addresses by their normal form."""
+def _by_form(queries: Sequence[str]) -> dict[str, list[str]]:
+    """URLs by their normal form."""
     forms: dict[str, list[str]] = {}
-    for url, form in zip(asked, normal_forms(pa.array(asked, pa.string()), UrlConfig()).to_pylist(), strict=True):
+    for url, form in zip(queries, normal_forms(pa.array(queries, pa.string()), UrlConfig()).to_pylist(), strict=True):
         if not form:
-            raise UserError("An empty URL is that of no document. Give one with its host: https://example.com/page")
+            raise UserError("An empty URL matches no document. Give a URL with its host: https://example.com/page")
         forms.setdefault(form, []).append(url)
     return forms
 
 
 def host_of(text: str) -> str:
-    """Of an address, or a host itself; in lower case, and as `xn--`."""
+    """The host of a URL, or a host itself, in lower case and in its `xn--` form."""
     host = hosts_of(plain_urls(pa.array([text])))[0].as_py()
     if host is None:
         raise UserError(
-            f"{text} has no host, so no document lies there. Write a host, or an address: https://example.com/blog/"
+            f"{text} has no host, so no document matches it. Give a host or a URL: https://example.com/blog/"
         )
     return str(host)
 
 
 def _rows_in(column: pa.Array, wanted: Collection[str | bytes]) -> list[int]:
-    """Rows with a value that is wanted. Arrow makes a table of all that is, which only many rows are worth."""
+    """Rows whose value is wanted. Arrow builds a hash table of all wanted values, which only pays off for many rows."""
     if len(column) < len(wanted):
         return [row for row, value in enumerate(column.to_pylist()) if value in wanted]
     found = pc.is_in(column, pa.array(wanted, column.type)).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""What a label of a language classifier stands for, and what of that language our rules must know."""
+"""Maps the labels of language classifiers to languages, and lists what our rules need to know about a language."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -8,15 +8,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 LABEL = "language.label"
-"""The column that says what language a document is in, on routes with a step `language`."""
+"""The column with the language of a document, on routes with the step `language`."""
 
 ENGLISH = "en"
 
 WITHOUT_SPACES = frozenset({"zh", "yue", "wuu", "ja", "th", "lo", "km", "my", "bo", "dz"})
-"""Languages that are written without spaces between words: a stretch without white space is a sentence or more."""
+"""Languages written without spaces between words: a run without white space is a sentence or more."""
 
 FOUND_ANYWHERE = frozenset({"th", "lo", "km", "my"})
-"""Of those, the ones whose words our scan cannot find: a word counts wherever its letters stand in the text."""
+"""Languages among those whose words our scan cannot find: a word counts wherever its letters are in the text."""
 
 _PAIRS = """
 afr_latn af, arb_arab ar, ara_arab ar, azj_latn az, bel_cyrl be, bul_cyrl bg, ben_beng bn, bos_latn bs,
@@ -45,7 +45,7 @@ sc scn sco sd sh si sk sl so sq sr su sv sw ta te tg th tk tl tr tt tyv ug uk ur
 xal xmf yi yo yue zh
 """
 LID_176 = frozenset(_LABELS.split())
-"""The labels of lid.176.ftz, which the step `language` uses where no other model is given."""
+"""The labels of lid.176.ftz, which the step `language` uses unless another model is given."""
 
 _NAMES = (
     "afrikaans af, albanian sq, amharic am, arabic ar, armenian hy, assamese as, azerbaijani az, bangla bn, "
@@ -65,12 +65,12 @@ _OTHER_CODES = (
     "per fa, rum ro, slo sk, tib bo, wel cy, cn zh, cz cs, dk da, gr el, in id, iw he, jp ja, kr ko, ua uk, vn vi"
 )
 CODES = dict(pair.split() for pair in f"{_NAMES}{_OTHER_CODES}".split(", "))
-"""What people write in place of `de`: names in English, and other codes (the bibliographic ones of ISO 639-2, old ones
-of ISO 639-1, those of countries)."""
+"""What people write instead of `de`: English names and other codes (the bibliographic ones of ISO 639-2, old ones of
+ISO 639-1, country codes)."""
 
 
 def language_of(label: str | None) -> str | None:
-    """The language that a label stands for: a code as lid.176 has it (de), or one with a script (deu_Latn)."""
+    """The language of a label: a code as in lid.176 (de), or one with a script (deu_Latn)."""
     if label is None:
         return None
     folded = label.lower()
@@ -78,15 +78,15 @@ def language_of(label: str | None) -> str | None:
 
 
 def rows_by_label(labels: pa.Array) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """The different labels of a column, and for each row the place of its own; a null has the place behind them."""
+    """The distinct labels of a column and, for each row, the index of its label; for a null, the next index."""
     encoded = labels if pa.types.is_dictionary(labels.type) else labels.dictionary_encode()
     names: list[str] = encoded.dictionary.cast(pa.string()).to_pylist()
     places = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
     return names, places
 
 
-def meant(name: str, labels: Collection[str]) -> str | None:
-    """The label that somebody means who writes the name of a language, or a code of another classifier."""
+def intended_label(name: str, labels: Collection[str]) -> str | None:
+    """The label that the user means who writes the name of a language or another classifier's code."""
     known = {language_of(label): label for label in labels}
     folded = name.lower().replace("-", "_")
     by_three = {scripted[:3]: code for scripted, code in _SCRIPTED.items()}

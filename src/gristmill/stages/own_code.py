@@ -1,12 +1,13 @@
-"""Code of the user's own: a step's module with all that it imports and that is no library, read once and run as read.
+"""The user's own code: a step's module with everything that it imports and that is not a library, read once and run as
+read.
 
-Steps of Gristmill have a VERSION that a test guards; who writes a step for a recipe edits it all day. So the content of
-its module, and of every module that this imports, is in the key of its tasks. What is imported is found by reading the
-code and not by running it. The files are read when the recipe is loaded; this process and its workers run what was read
-then, whatever becomes of the files meanwhile.
+Gristmill's steps have a VERSION that a test guards, but users edit their own steps all day. So the content of a step's
+module, and of every module that it imports, is in the key of its tasks. Imports are found by parsing the code, not by
+running it. The files are read when the recipe is loaded. This process and its workers run that content, even if the
+files change later.
 
-Libraries (whatever is installed) count by the versions that LIBRARIES declares. What code imports by a name that it
-computes is not seen.
+Libraries (everything installed) count by the versions that LIBRARIES declares. Imports by a computed name are not
+found.
 """
 
 import ast
@@ -31,7 +32,7 @@ from gristmill.places import open_path, shown
 from gristmill.stages.own_function import function_stage
 
 OF = ":"
-"""Between a module and the function of it that is a step: `words:long_enough` is the name of that step's module."""
+"""Separates a module and the function in it that is a step: `words:long_enough` is the name of that step's module."""
 _OURS = "gristmill"
 _LIBRARIES = ("site-packages", "dist-packages")
 _RESOURCES = re.compile(rb"\bRESOURCES\b|\bresources\b")
@@ -45,29 +46,29 @@ class SourceFile:
 
     name: str
     file: str
-    """Its path below the folder that its topmost package lies in: the same wherever that folder is."""
+    """Its path relative to the folder of its topmost package, so it does not depend on where that folder is."""
     path: str
     text: bytes
     is_package: bool
 
 
 Code = Mapping[str, SourceFile]
-"""Modules by their names."""
+"""Modules by name."""
 
 
 class CannotRead(Exception):
-    """Code of the user's own that is no Python, or a file that cannot be read."""
+    """The user's own code is not valid Python, or a file cannot be read."""
 
 
 def is_own(module: str) -> bool:
-    """Whether a module is a user's, and not a part of Gristmill."""
+    """Whether a module is the user's and not a part of Gristmill."""
     return module.partition(".")[0] != _OURS
 
 
 def find_module(name: str, folder: str, among_libraries: bool = True) -> SourceFile | None:
-    """A module of the user's own: beside the recipe, which is in `folder`, or where Python looks for modules.
+    """A module of the user: next to the recipe, which is in `folder`, or where Python finds modules.
 
-    None for one of Python itself, and where there is no source.
+    None for modules of the standard library and modules without source.
     """
     top, *below = name.split(".")
     root = _root_of(top, folder, among_libraries)
@@ -77,22 +78,22 @@ def find_module(name: str, folder: str, among_libraries: bool = True) -> SourceF
     for path, is_package in ((os.path.join(base, "__init__.py"), True), (f"{base}.py", False)):
         if os.path.isfile(path):
             return SourceFile(name, os.path.relpath(path, root), path, _read(path), is_package)
-    # A folder of modules is a package without an __init__.py.
+    # A folder of modules is a package even without an __init__.py.
     return SourceFile(name, os.path.relpath(base, root), base, b"", True) if _holds_modules(base) else None
 
 
 def find_code(name: str, folder: str) -> dict[str, SourceFile]:
-    """A module with all that it imports, and what that imports, as far as it is the user's own. Raises CannotRead."""
+    """A module and everything of the user's own that it imports, directly or indirectly. Raises CannotRead."""
     top = name.partition(".")[0]
     found: dict[str, SourceFile] = {}
-    seen: set[str] = set()
+    visited: set[str] = set()
     todo = [name]
     while todo:
         wanted = todo.pop()
-        if wanted in seen:
+        if wanted in visited:
             continue
-        seen.add(wanted)
-        # What is installed is a library, and counts by its version, unless the step itself is in it.
+        visited.add(wanted)
+        # An installed module is a library and counts by its version, unless the step itself is in it.
         source = find_module(wanted, folder, among_libraries=wanted.partition(".")[0] == top)
         if source is not None:
             found[wanted] = source
@@ -101,7 +102,7 @@ def find_code(name: str, folder: str) -> dict[str, SourceFile]:
 
 
 def content_of(code: Code) -> dict[str, str]:
-    """For keys: the hash of every file, without the resources that it declares."""
+    """The hash of every file for the task key, without the resources that it declares."""
     texts = {source.file: source.text for source in code.values() if source.text or not source.is_package}
     if any(_RESOURCES.search(text) for text in texts.values()):
         texts |= _without_resources(code)
@@ -109,7 +110,7 @@ def content_of(code: Code) -> dict[str, str]:
 
 
 def _without_resources(code: Code) -> dict[str, bytes]:
-    """The files that declare resources, without that, which changes no output; none where other code uses them."""
+    """The files that declare resources, without those declarations, which change no output. Empty if code uses them."""
     found: dict[str, bytes] = {}
     for source in code.values():
         tree, lines = _parse(source), [b"", *source.text.splitlines(keepends=True)]
@@ -127,9 +128,7 @@ def _without_resources(code: Code) -> dict[str, bytes]:
 
 
 def _taken_out(tree: ast.Module) -> list[ast.stmt | ast.keyword]:
-    """Takes the declarations of resources out of a module: its own names, and `STAGE = Map(resources=...)`. The last
-    comes first.
-    """
+    """Removes a module's declarations of resources: names, and `STAGE = Map(resources=...)`; the last comes first."""
     taken: list[ast.stmt | ast.keyword] = []
     for node in reversed(tree.body):
         match node:
@@ -143,12 +142,12 @@ def _taken_out(tree: ast.Module) -> list[ast.stmt | ast.keyword]:
 
 
 def names_beside(folder: str) -> list[str]:
-    """Modules that lie beside a recipe."""
+    """The modules next to a recipe."""
     return sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{glob.escape(folder)}/*.py"))
 
 
 def verbs_in(source: SourceFile) -> set[str]:
-    """The functions that a module defines, and STAGE where it declares one, told without running it."""
+    """The functions that a module defines, and STAGE if it declares one, found without running it."""
     body = _parse(source).body
     found = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
@@ -172,7 +171,7 @@ def _root_of(top: str, folder: str, among_libraries: bool) -> str | None:
 
 
 def _spec_of(top: str) -> importlib.machinery.ModuleSpec | None:
-    """Where Python would find a module, if nothing were imported yet."""
+    """Where Python would find a module if nothing were imported yet."""
     for finder in sys.meta_path:
         if finder is not _FINDER and (spec := finder.find_spec(top, None, None)) is not None:
             return spec
@@ -196,9 +195,11 @@ def _parse(source: SourceFile) -> ast.Module:
         return ast.parse(source.text)
     except SyntaxError as error:
         line = f": {error.text.strip()}" if error.text and error.text.strip() else ""
-        raise CannotRead(f"{_place(source.path, error.lineno or 1)} is no Python ({error.msg}){line}") from None
+        raise CannotRead(
+            f"{_location(source.path, error.lineno or 1)} is not valid Python ({error.msg}){line}"
+        ) from None
     except ValueError as error:
-        raise CannotRead(f"{shown(source.path)} is no Python ({error})") from None
+        raise CannotRead(f"{shown(source.path)} is not valid Python ({error})") from None
 
 
 def _parents(name: str) -> Iterator[str]:
@@ -208,7 +209,7 @@ def _parents(name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=512)
 def imports_of(source: SourceFile) -> tuple[str, ...]:
-    """Every name that might be a module: `from a import b` may mean the module a.b. The same code is parsed once."""
+    """Every name that might be a module: `from a import b` may mean the module a.b. Each source is parsed once."""
     return tuple(_imports(source))
 
 
@@ -225,10 +226,7 @@ def _imports(source: SourceFile) -> Iterator[str]:
                 yield from (f"{name}.{alias.name}" for alias in node.names if alias.name != "*")
 
 
-# What this process runs.
-
-
-class _Loader(importlib.abc.InspectLoader):
+class _SourceLoader(importlib.abc.InspectLoader):
     """Runs a module as it was read."""
 
     def __init__(self, source: SourceFile) -> None:
@@ -245,7 +243,7 @@ class _Loader(importlib.abc.InspectLoader):
 
 
 class _FunctionLoader(importlib.abc.Loader):
-    """Makes the module of a step that is a function."""
+    """Creates the module of a step that is a function."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
         return None
@@ -255,7 +253,7 @@ class _FunctionLoader(importlib.abc.Loader):
         function = vars(importlib.import_module(home))[name]
         stage = function_stage(module.__name__, function)
         module.__doc__ = inspect.getdoc(function) or f"A filter: {name} of {home}."
-        vars(module).update(STAGE=stage, Config=stage.config)  # a worker finds the class of a config by its module
+        vars(module).update(STAGE=stage, Config=stage.config)  # a worker finds the config class through its module
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -272,7 +270,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         places = [source.path.removesuffix(f"{os.sep}__init__.py")] if source.is_package else None
         return importlib.util.spec_from_file_location(
-            fullname, source.path, loader=_Loader(source), submodule_search_locations=places
+            fullname, source.path, loader=_SourceLoader(source), submodule_search_locations=places
         )
 
 
@@ -280,7 +278,7 @@ _FINDER = _Finder()
 
 
 def use(code: Code) -> None:
-    """From here on this process imports these modules as they were read. Raises UserError for a name that is taken."""
+    """From now on this process imports these modules as they were read. Raises UserError if a name is taken."""
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
     edited = set()
@@ -292,7 +290,7 @@ def use(code: Code) -> None:
             edited.add(name)
         elif not _is_file_of(loaded, source):
             raise UserError(
-                f"{shown(source.path)} has the name of a module that is in use here "
+                f"{shown(source.path)} has the same name as a module that is already loaded "
                 f"({getattr(loaded, '__file__', None) or 'built in'}), so it cannot be imported. Rename it."
             )
     forget(edited)
@@ -300,7 +298,7 @@ def use(code: Code) -> None:
 
 
 def _is_file_of(module: ModuleType, source: SourceFile) -> bool:
-    """Whether Python imported the module from that file before, for somebody else."""
+    """Whether Python already imported the module from this file for other code."""
     file = getattr(module, "__file__", None)
     if file is None:
         return source.path in getattr(module, "__path__", ())
@@ -309,15 +307,15 @@ def _is_file_of(module: ModuleType, source: SourceFile) -> bool:
 
 def _source_of(module: ModuleType) -> SourceFile | None:
     loader = getattr(module.__spec__, "loader", None)
-    return loader.source if isinstance(loader, _Loader) else None
+    return loader.source if isinstance(loader, _SourceLoader) else None
 
 
 def forget(edited: Collection[str]) -> None:
-    """Take modules out of this process, and all that had imported them: their next import runs what was read last."""
-    if not edited:  # the rule; who needs whom is read from all their code
+    """Removes modules from this process, with everything that imports them. The next import runs the newest content."""
+    if not edited:  # the common case; finding the importers parses all their code
         return
     for name, module in list(sys.modules.items()):
-        if not isinstance(getattr(getattr(module, "__spec__", None), "loader", None), _Loader | _FunctionLoader):
+        if not isinstance(getattr(getattr(module, "__spec__", None), "loader", None), _SourceLoader | _FunctionLoader):
             continue
         if not _needed_by(name.partition(OF)[0]).isdisjoint(edited):
             del sys.modules[name]
@@ -327,7 +325,7 @@ def forget(edited: Collection[str]) -> None:
 
 
 def _needed_by(name: str) -> set[str]:
-    """A module of the user's own, and those that it imports, as they are known here."""
+    """A module of the user and the modules that it imports, as far as they were read."""
     found: set[str] = set()
     todo = [name]
     while todo:
@@ -338,8 +336,8 @@ def _needed_by(name: str) -> set[str]:
     return found
 
 
-def told(error: BaseException) -> str | None:
-    """What was raised, and where in the user's own code; None where it did not pass through any."""
+def trace_in_own_code(error: BaseException) -> str | None:
+    """The exception and where it was raised in the user's own code; None if it did not pass through any."""
     frames = [
         (code, line, frame.f_globals.get("__name__"))
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -347,17 +345,17 @@ def told(error: BaseException) -> str | None:
     ]
     if not frames:
         return None
-    lines = [f"{what(error)}, in code of your own:"]
+    lines = [f"{what(error)}, in your own code:"]
     for code, line, name in frames[-_MOST_FRAMES:]:
         source = _FINDER.code[str(name)]
         text = source.text.splitlines()[line - 1 : line]
-        said = f": {text[0].decode(errors='replace').strip()}" if text else ""
-        lines.append(f"  {_place(source.path, line)} in {code.co_name}{said}")
+        code_line = f": {text[0].decode(errors='replace').strip()}" if text else ""
+        lines.append(f"  {_location(source.path, line)} in {code.co_name}{code_line}")
     return "\n".join([*lines, *(f"  {_cut(note)}" for note in _notes(error))])
 
 
 def what(error: BaseException) -> str:
-    """`ValueError: too long`."""
+    """The exception on one line: `ValueError: too long`."""
     try:
         message = str(error)
     except Exception:
@@ -370,12 +368,12 @@ def _notes(error: BaseException) -> Iterable[str]:
 
 
 def _cut(text: str) -> str:
-    """One paragraph, bounded: a library may raise with a page of text."""
+    """One paragraph of limited length, since a library may raise an exception with a page of text."""
     text = " ".join(text.split())
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
 
 
-def _place(path: str, line: int) -> str:
-    """A line of a file, as short as it can be found by."""
+def _location(path: str, line: int) -> str:
+    """A line of a file, with its path relative to the current folder if possible."""
     here = os.path.join(os.getcwd(), "")
     return f"{shown(path.removeprefix(here))}:{line}"

@@ -3,10 +3,10 @@
     def long_enough(text, min_chars=200):
         return len(text) >= min_chars
 
-Arguments without a default are columns, by name, of the documents or of an earlier step; a document without a value has
-None there. Arguments with a default are settings. True keeps the document, False drops it with the reason
-`not_long_enough`; a function may also return the reason itself, a word that names the fault, and None to keep. It is
-called for documents that no earlier step dropped, for each by itself.
+Arguments without a default are columns of the documents or of an earlier step; a document without a value has None
+there. Arguments with a default are settings. True keeps the document, False drops it with the reason `not_long_enough`.
+A function may also return the reason itself, a word that names the fault, or None to keep the document. It is called
+once for each document that no earlier step dropped.
 """
 
 import inspect
@@ -30,30 +30,30 @@ _MOST_SHOWN = 60
 
 
 def faults_of_function(function: Any) -> list[str]:
-    """What keeps something from being a step."""
+    """Messages about why an object cannot be a step."""
     if not inspect.isfunction(function):
-        return [f"it is {_a(type(function).__name__)}, and a step is a module or a function"]
+        return [f"it is {_a(type(function).__name__)}, but a step is a module or a function"]
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        return ["it is a generator or a coroutine, and a filter returns True or False"]
+        return ["it is a generator or a coroutine, but a filter returns True or False"]
     faults = []
     for name, argument in inspect.signature(function).parameters.items():
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-            faults.append(f"its argument *{name} has no name that a column or a setting could have")
+            faults.append(f"its argument *{name} cannot be a column or a setting")
         elif argument.kind is argument.POSITIONAL_ONLY and argument.default is not argument.empty:
-            faults.append(f"its setting {name} cannot be given by name (it stands before a /)")
+            faults.append(f"its setting {name} cannot be passed by name (it is before a /)")
     if not faults and not _columns(function):
-        faults.append("it takes no column: an argument without a default, such as text")
+        faults.append("it takes no column. Add an argument without a default, such as text")
     if not faults:
         try:
             _config_of(function, __name__)
-        except Exception as error:  # a type that cannot be checked, in any of pydantic's ways
+        except Exception as error:  # pydantic raises several exceptions for a type that it cannot check
             first = str(error).partition("\n")[0]
-            faults.append(f"its settings cannot be those of a step ({type(error).__name__}: {first})")
+            faults.append(f"its settings are not valid for a step ({type(error).__name__}: {first})")
     return faults
 
 
 def function_stage(module: str, function: Function) -> Map[StageConfig]:
-    """A function as a stage; `module` is the name of the one that shall hold its config."""
+    """Turns a function into a stage; `module` is the name of the module that will hold its config."""
     columns, returns = _columns(function), _returns(function)
 
     def apply(batch: pa.RecordBatch, config: StageConfig) -> pa.RecordBatch:
@@ -69,12 +69,12 @@ def function_stage(module: str, function: Function) -> Map[StageConfig]:
         if found.get("dropped") or not found.get("asked"):
             return []
         return [
-            f"it kept all {counted(found['asked'], 'document')} that it was asked about. See whether it does what it "
-            "should"
+            f"it kept all {counted(found['asked'], 'document')} that it was called for. Check that it does what you "
+            "expect"
         ]
 
     return Map(
-        version=1,  # its code is in the key
+        version=1,  # its code is in the task key
         config=_config_of(function, module),
         reads=columns,
         schema=SCHEMA,
@@ -101,14 +101,14 @@ def _config_of(function: Function, module: str) -> type[StageConfig]:
         if name in _columns(function):
             continue
         default = ... if argument.default is argument.empty else argument.default
-        untold = Any if default is None or default is ... else type(default)
-        fields[name] = (hints.get(name, untold), default)
-    made: type[StageConfig] = create_model("Config", __base__=StageConfig, __module__=module, **fields)
-    return made
+        unannotated = Any if default is None or default is ... else type(default)
+        fields[name] = (hints.get(name, unannotated), default)
+    model: type[StageConfig] = create_model("Config", __base__=StageConfig, __module__=module, **fields)
+    return model
 
 
 def _returns(function: Function) -> Any:
-    """What the function says that it returns: bool, or anything that a filter may."""
+    """The annotated return type: bool, or anything that a filter may return."""
     return get_type_hints(function).get("return")
 
 
@@ -127,19 +127,19 @@ def _reason(function: Function, row: Mapping[str, Any], settings: Mapping[str, A
     name = f"{function.__module__}.{function.__name__}"
     if isinstance(answer, str) and returns is not bool:
         raise BrokenPromise(
-            f"{name} returned {answer[:_MOST_SHOWN]!r}, and a reason is one word of up to 64 letters, digits and _, "
+            f"{name} returned {answer[:_MOST_SHOWN]!r}, but a reason is one word of up to 64 letters, digits and _, "
             f"such as too_short. It was called with {_shown(row)}. Return such a word, True, False or None."
         )
-    told = "nothing (None)" if answer is None else f"{answer!r:.{_MOST_SHOWN}} ({type(answer).__name__})"
-    wanted = "True or False, as it says itself (-> bool)" if returns is bool else "True, False, a reason or None"
+    returned = "nothing (None)" if answer is None else f"{answer!r:.{_MOST_SHOWN}} ({type(answer).__name__})"
+    wanted = "True or False, as it declares (-> bool)" if returns is bool else "True, False, a reason or None"
     raise BrokenPromise(
-        f"{name} returned {told}, and a filter returns {wanted}: True to keep a document, False to drop it. It was "
-        f"called with {_shown(row)}. Correct what it returns, with bool(...) perhaps."
+        f"{name} returned {returned}, but a filter returns {wanted}: True to keep a document, False to drop it. It was "
+        f"called with {_shown(row)}. Fix what it returns, for example with bool(...)."
     )
 
 
 def _shown(row: Mapping[str, Any]) -> str:
-    """The arguments of a call, as far as one sees what they are."""
+    """The arguments of a call, shortened."""
     shown = []
     for name, value in row.items():
         long = isinstance(value, str | bytes) and len(value) > _MOST_SHOWN

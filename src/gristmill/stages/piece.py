@@ -1,4 +1,4 @@
-"""What a reader is given to read."""
+"""What a reader reads."""
 
 from dataclasses import dataclass
 from typing import IO
@@ -9,21 +9,21 @@ from gristmill.places import Place, place_of
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of one input file: the records whose position lies in [start, stop)."""
+    """A range of one input file: the records whose position is in [start, stop)."""
 
     uri: str
-    """Where the file is, for people; without `place` also for whoever opens it."""
+    """Where the file is, for messages; also used to open it if `place` is None."""
     name: str
-    """The file's path below its source's root: survives a move of the data; the reader uses it for suffixes."""
+    """The file's path relative to its source's root. It survives a move of the data; readers use its suffix."""
     start: int = 0
     stop: int | None = None
     """None: to the end of the file."""
     place: Place | None = None
-    """The file as it was found."""
+    """The file as it was listed."""
     content: Content | None = None
-    """What the file held when it was hashed; None: take it as it is."""
+    """The file's content when it was hashed. None: read whatever it holds now."""
 
     def open(self) -> IO[bytes]:
-        """The file, from its start. What is read of it is what was hashed, or InputChanged is raised."""
+        """Opens the file at its start. Returns the bytes that were hashed, or raises InputChanged."""
         place = self.place or place_of(self.uri)
         return place.open() if self.content is None else open_checked(place, self.content, self.uri)

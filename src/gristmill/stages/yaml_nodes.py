@@ -1,7 +1,7 @@
-"""YAML that comes from strangers, as nodes with their lines, and as plain values.
+"""Reads untrusted YAML as nodes with their lines, and as plain values.
 
-The stack of a parser in C has an end that nobody can catch, and aliases of aliases double with every line: both are
-bounded before anything is built.
+A stack overflow of the C parser cannot be caught, and aliases of aliases double with every line. Both are bounded
+before anything is built.
 """
 
 import math
@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=BaseModel)
 MOST_FAULTS = 20
 MOST_NESTED = 20
 FEW_VALUES = 1000
-"""A file may have so many values and one more for each of its characters."""
+"""A file may have this many values, plus one for each of its characters."""
 _NESTS = re.compile(r"[\[\]{}]")
 _DEEP_LINE = re.compile(r"^(?: {100}|(?:[-?:] +){20})", re.MULTILINE)
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -30,9 +30,8 @@ Path = tuple[str | int, ...]
 
 
 def compose(text: str, shown: str, noun: str, shape: str) -> yaml.Node | None:
-    """The nodes of a file; UserError names the line of what is no YAML. `noun` is what the file is (`file of
-    requests`), `shape` says how deep one goes (`A list of requests is three levels deep.`).
-    """
+    """The nodes of a file. UserError names the line that is not valid YAML. `noun` names the kind of file (`file of
+    requests`); `shape` describes its valid depth (`A list of requests is three levels deep.`)."""
     _refuse_nesting(text, shown, shape)
     try:
         root: yaml.Node | None = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -40,8 +39,8 @@ def compose(text: str, shown: str, noun: str, shape: str) -> yaml.Node | None:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{shown}:{mark.line + 1}" if mark is not None else shown
-        told = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
-        raise UserError(f"{where}: the {noun} is not YAML: {told}. Correct it.") from None
+        problem = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
+        raise UserError(f"{where}: the {noun} is not valid YAML: {problem}. Correct it.") from None
 
 
 def _refuse_nesting(text: str, shown: str, shape: str) -> None:
@@ -54,7 +53,7 @@ def _refuse_nesting(text: str, shown: str, shape: str) -> None:
     deep = _DEEP_LINE.search(text)
     if deep:
         line = text.count("\n", 0, deep.start()) + 1
-        raise UserError(f"{shown}:{line}: the line begins too deep. {shape}")
+        raise UserError(f"{shown}:{line}: the line is indented too deeply. {shape}")
 
 
 def line_of(node: yaml.Node) -> int:
@@ -72,7 +71,7 @@ class Values:
         self.value = self._build(root, ())
 
     def at(self, path: Path) -> str:
-        """`suite.yaml:7`, of the value at a path or of what should hold it."""
+        """`suite.yaml:7`, for the value at a path or the nearest value around it."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self._shown}:{self.lines.get(path, 1)}"
@@ -81,9 +80,9 @@ class Values:
         self.lines.setdefault(path, line_of(node))
         where = f"{self._shown}:{line_of(node)}"
         if len(self.lines) > self._most or len(path) > MOST_NESTED or id(node) in self._open:
-            raise UserError(f"{where}: aliases make more of this file than is written in it. Write it out.")
+            raise UserError(f"{where}: aliases expand this file to more values than it contains. Write the values out.")
         if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
-            raise UserError(f"{where}: the tag {node.tag[:80]} is not used here. Remove it.")
+            raise UserError(f"{where}: the tag {node.tag[:80]} is not allowed. Remove it.")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, where)
         self._open.add(id(node))
@@ -94,7 +93,7 @@ class Values:
             for key, item in node.value:
                 name = key.value if isinstance(key, yaml.ScalarNode) else None
                 if not isinstance(name, str) or name in value:
-                    twice = f"{name[:80]!r} stands twice" if isinstance(name, str) else "a key is not text"
+                    twice = f"{name[:80]!r} appears twice" if isinstance(name, str) else "a key is not text"
                     raise UserError(f"{self._shown}:{line_of(key)}: {twice} in this mapping. Write each name once.")
                 self.lines[(*path, name)] = line_of(key)
                 value[name] = self._build(item, (*path, name))
@@ -104,8 +103,8 @@ class Values:
     def _scalar(self, node: yaml.ScalarNode, where: str) -> Any:
         text = str(node.value)
         if _NOT_TEXT.search(text):
-            raise UserError(f"{where}: a value holds a character that no text may hold. Remove it.")
-        if node.style:  # none or empty, by the loader, without quotes
+            raise UserError(f"{where}: a value contains an invalid character (NUL or a surrogate). Remove it.")
+        if node.style:  # quoted; the loader leaves None or "" for plain scalars
             return text
         if text in _WORDS:
             return _WORDS[text]
@@ -117,22 +116,22 @@ class Values:
 
 
 def checked(model: type[Model], raw: Any, values: Values, at: Path, noun: str) -> Model:
-    """The fields of a mapping at a path, or one UserError that names the lines and what may stand there."""
+    """The fields of a mapping at a path, or one UserError that names the lines and the valid fields."""
     if not isinstance(raw, dict):
-        raise UserError(f"{values.at(at)}: {noun} is a mapping of fields. Fields: {', '.join(model.model_fields)}.")
+        raise UserError(f"{values.at(at)}: {noun} must be a mapping. Fields: {', '.join(model.model_fields)}.")
     try:
         return model(**raw)
     except ValidationError as error:
-        told: dict[str, str] = {}
+        messages: dict[str, str] = {}
         for fault in error.errors()[:MOST_FAULTS]:
             name = str(fault["loc"][0]) if fault["loc"] else ""
             if fault["type"] == "extra_forbidden":
                 near = get_close_matches(name, model.model_fields, 1)
                 hint = f"Did you mean {near[0]}? " if near else ""
-                fact = f"{name[:80]!r} is no field of {noun}. {hint}Fields: {', '.join(model.model_fields)}."
+                fact = f"{name[:80]!r} is not a field of {noun}. {hint}Fields: {', '.join(model.model_fields)}."
             elif fault["type"] == "missing":
-                fact = f"{noun} needs {name}, and it is not there. Add it."
+                fact = f"{noun} requires {name}. Add it."
             else:
                 fact = f"{name or noun}: {fault['msg'].removeprefix('Value error, ')}. Correct it."
-            told.setdefault(name, f"{values.at((*at, name) if name else at)}: {fact}")
-        raise UserError("\n".join(told.values())) from None
+            messages.setdefault(name, f"{values.at((*at, name) if name else at)}: {fact}")
+        raise UserError("\n".join(messages.values())) from None

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (markup is clearer on one line)
-"""Formulas as pages hold them, and the LaTeX that one would write."""
+"""Formulas as they appear in pages, and the expected LaTeX."""
 
 A_OVER_B = "<mfrac><mi>a</mi><mi>b</mi></mfrac>"
 TABLE = "<mtable><mtr><mtd><mi>a</mi></mtd><mtd><mi>b</mi></mtd></mtr><mtr><mtd><mi>c</mi></mtd><mtd><mi>d</mi></mtd></mtr></mtable>"

@@ -58,7 +58,7 @@ def test_one_row_for_each_row_in_order(tool: Literal["gristmill", "resiliparse"]
 
 @pytest.mark.parametrize("offset", range(len(ROWS) + 1))
 def test_a_slice_gives_the_slice_of_the_result(offset: int) -> None:
-    """The engine may cut a part anywhere: rows know nothing of their neighbours or their place in a buffer."""
+    """The engine may cut a part anywhere: a row depends neither on its neighbours nor on its offset in a buffer."""
     whole = batch(*ROWS)
     for config in (Config(), RESILIPARSE):
         result = apply(whole, config)
@@ -67,14 +67,14 @@ def test_a_slice_gives_the_slice_of_the_result(offset: int) -> None:
 
 
 def test_plain_text_passes_through_in_plain_form() -> None:
-    """Title and language of a row of text stay as they are: the language may be C++."""
+    """Title and language of a text row stay as they are: the language may be C++."""
     row = one(**ROWS[1])
     known = {"text": "plain\ntext\n\nmore", "title": "kept", "language_hint": "C++"}
     assert row == {name: known.get(name) for name in extract.SCHEMA.names}
 
 
 def test_blank_lines_are_folded_to_the_configured_number() -> None:
-    """max_blank_lines holds for text and for pages."""
+    """max_blank_lines applies to text and to pages."""
     assert one(Config(max_blank_lines=0), text="a\n\n\nb")["text"] == "a\nb"
     html = page(f"<p>{PROSE}</p><p>And {PROSE}</p>")
     assert one(Config(max_blank_lines=0), html=html)["text"] == f"{PROSE}\nAnd {PROSE}"
@@ -82,7 +82,7 @@ def test_blank_lines_are_folded_to_the_configured_number() -> None:
 
 
 def test_menus_scripts_forms_comments_and_pictures_are_left_out() -> None:
-    """Main content is what a reader came for."""
+    """Only the main content is kept."""
     body = f"""<nav><a href=/>Home</a></nav><script>var x = "script";</script><style>p {{}}</style>
     <p>{PROSE}</p><noscript>turn it on</noscript><form><input value=field><button>Send</button></form>
     <img alt="picture" src=x><div class="comments">A visitor wrote this.</div><footer>Imprint</footer>"""
@@ -107,7 +107,7 @@ def test_paragraphs_lists_and_code_keep_their_shape() -> None:
     "text", ["👩‍👩‍👧 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "می‌خواهم بروم", "שלום עולם", "中文的句子。", "한국어 문장", "é å ñ", "क्‍ष"]
 )
 def test_every_script_survives(text: str) -> None:
-    """Joiners, flags, right-to-left, Chinese, Korean and marks come out of a page as they went in."""
+    """Joiners, flags, right-to-left, Chinese, Korean and marks leave a page unchanged."""
     assert one(html=page(f"<p>{PROSE} {text}</p>"))["text"] == f"{PROSE} {text}"
     assert one(text=text)["text"] == text
 
@@ -124,7 +124,7 @@ def test_every_script_survives(text: str) -> None:
     ],
 )
 def test_the_title_is_the_first_of_three(head: str, body: str, title: str) -> None:
-    """<title>, then og:title, then <h1>, then what the row knew; one bounded line in plain form."""
+    """<title>, then og:title, then <h1>, then the row's own title; one normalised line of limited length."""
     assert one(html=page(f"{body}<p>{PROSE}</p>", head), title="known")["title"] == title
 
 
@@ -139,14 +139,14 @@ def test_the_title_is_the_first_of_three(head: str, body: str, title: str) -> No
     ],
 )
 def test_the_language_is_the_one_the_page_states(attributes: str, head: str, language: str) -> None:
-    """<html lang>, then content-language, then what the row knew; lower case, whole tag."""
+    """<html lang>, then content-language, then the row's own hint; lower case, whole tag."""
     row = one(html=page(f"<p>{PROSE}</p>", head, attributes), language_hint="de-AT")
     assert row["language_hint"] == language
 
 
 @given(st.text(max_size=20))
 def test_a_language_tag_is_a_tag_or_nothing(stated: str) -> None:
-    """Whatever a page states, what comes out is ASCII in lower case, and the same when it is read again."""
+    """For any input, the result is lower-case ASCII, and parsing it again changes nothing."""
     tag = language_tag(stated)
     assert tag is None or (tag.isascii() and tag == tag.lower() and language_tag(tag) == tag)
 
@@ -171,14 +171,14 @@ def test_a_language_tag_is_a_tag_or_nothing(stated: str) -> None:
     ],
 )
 def test_each_bound_has_its_reason(reason: str, html: str, config: dict[str, int]) -> None:
-    """A page over a bound of a library has the reason and no text, and costs no more than the scan."""
+    """A page over a bound of a library gets the reason and no text, and costs only the scan."""
     row = one(Config.model_validate({"tool": "resiliparse", **config}), html=html)
     assert (row["drop"], row["text"]) == (reason, None)
     assert row["detail"] is None or str(row["detail"]).split()[0].isdigit()
 
 
 def test_bounds_hold_to_the_unit() -> None:
-    """A page as large, as deep and as rich as is allowed is extracted; one unit more is not."""
+    """A page at every limit is extracted; one unit more is not."""
     html = page(f"<p>{PROSE}</p>")
     elements, depth, size = 6, 4, len(html)
     exact: dict[str, Any] = {"tool": "resiliparse", "max_html_bytes": size, "max_nodes": elements}
@@ -196,8 +196,8 @@ def test_bounds_hold_to_the_unit() -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("bad\nmarkup"), MemoryError(), RecursionError("deep"), UnicodeDecodeError("a", b"", 0, 1, "x")]
 )
-def test_what_a_library_raises_is_a_verdict_on_its_row(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extractor that fails on one page drops that page, says how, and leaves its neighbours alone."""
+def test_an_exception_of_a_library_drops_only_its_row(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If an extractor fails on one page, that page is dropped with the error, and its neighbours are unaffected."""
     real = extract.by_resiliparse
 
     def fail(html: str, comments: bool) -> str:
@@ -215,7 +215,7 @@ def test_what_a_library_raises_is_a_verdict_on_its_row(error: Exception, monkeyp
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=30), st.text("<>/!-='\" abdiptrs\n\0", max_size=60)), max_size=5))
 def test_no_markup_raises(pages: list[str | None]) -> None:
-    """Any strings at all are pages: each gets text or a reason, never both, never neither."""
+    """Any string may be a page: it gets either text or a reason."""
     pages = [None if html is None else html.encode("utf-8", "replace").decode() for html in pages]
     rows = apply(batch(*({"html": html} for html in pages)), Config()).to_pylist()
     assert len(rows) == len(pages)
@@ -223,8 +223,8 @@ def test_no_markup_raises(pages: list[str | None]) -> None:
         assert (row["text"] is None) == (row["drop"] is not None or html is None)
 
 
-def test_a_missing_extra_is_the_users_to_fix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without trafilatura the recipe fails before any work, and the message names the command that helps."""
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without trafilatura the recipe fails before any work, and the message names the install command."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     check(Config())
     for call in (check, lambda config: apply(batch({"text": "x"}), config)):
@@ -233,7 +233,7 @@ def test_a_missing_extra_is_the_users_to_fix(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_default_tool_imports_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page is extracted with our own where neither library can be imported."""
+    """Our own extractor works if neither library can be imported."""
     real = builtins.__import__
 
     def refuse(name: str, *rest: Any, **more: Any) -> Any:
@@ -267,7 +267,7 @@ def test_trafilatura_forgets_earlier_pages() -> None:
 
 
 def test_trimming_keeps_the_heading_and_drops_the_menu() -> None:
-    """The last line before the article stays, those before it and the links after it go; plain text is left alone."""
+    """The last line before the article stays, earlier lines and the links after it are cut; plain text is unchanged."""
     lines = ("Home", "Contact", "The heading", PROSE, "short line", PROSE, "Next", "More")
     html = page("".join(f"<p>{line}</p>" for line in lines))
     rows = batch({"html": html}, {"text": "\n\n".join(lines)}, {"html": html, "title": "of no use"})
@@ -283,7 +283,7 @@ def test_trimming_keeps_the_heading_and_drops_the_menu() -> None:
 
 @given(st.lists(st.text("ab\u0301\u0344가\u11a8 \r\n\u2028\ufeff中🙂", max_size=9) | st.none(), max_size=6))
 def test_texts_of_a_batch_are_those_of_each_alone(texts: list[str | None]) -> None:
-    """Also such as grow by NFC or vanish."""
+    """This includes texts that grow by NFC or vanish."""
     found = apply(batch(*({"text": text} for text in texts)), Config()).to_pylist()
     assert [row["text"] for row in found] == [normalise(text) or None if text is not None else None for text in texts]
     assert [row["drop"] for row in found] == [
@@ -293,14 +293,14 @@ def test_texts_of_a_batch_are_those_of_each_alone(texts: list[str | None]) -> No
 
 @given(st.text("ab é\u0301\u0344\ufffc\ufffd\xad\u200e\u3000\n中가\u11a8🙂\ue000\U0001fbff" + "\u0316", max_size=40))
 def test_a_title_is_in_the_plain_form(text: str) -> None:
-    """On one line; what is in that form already is not put into it again."""
+    """The title is one line, and normalising it again changes nothing."""
     found = one_line(text)
     assert found == " ".join(normalise(" ".join(text.split())).split())
     assert one_line(found) == found
 
 
-def test_plain_texts_that_are_mostly_markup_are_told():
-    """With count, share and fix; markup of pages, a tag here and there and a few such texts are not."""
+def test_a_run_warns_about_plain_texts_that_are_mostly_markup():
+    """The warning has count, share and fix. Pages, single tags and a few such texts do not cause it."""
     tagged = f"Write <b>bold</b> so. {PROSE * 3}"
     rows = [{"text": page(f"<p>{PROSE}</p>")}] * 2 + [
         {"text": PROSE},
@@ -311,7 +311,7 @@ def test_plain_texts_that_are_mostly_markup_are_told():
     given = batch(*rows)
     found = extract.metrics(given, apply(given, Config()), Config())
     assert found == {"plain_texts": 5, "markup_texts": 2}
-    (told,) = extract.warnings(found, Config())
-    assert "2 of 5 plain texts (40%) are mostly markup" in told
-    assert "`fields: {html: NAME, text: null}`" in told
+    (messages,) = extract.warnings(found, Config())
+    assert "2 of 5 plain texts (40%) are mostly markup" in messages
+    assert "`fields: {html: NAME, text: null}`" in messages
     assert not extract.warnings({"plain_texts": 100, "markup_texts": 10}, Config())

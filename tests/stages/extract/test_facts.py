@@ -17,13 +17,13 @@ def rows(*pages: str | bytes) -> list[dict[str, Any]]:
     return result
 
 
-def said(page: str) -> dict[str, Any]:
-    """What a page says, without what it does not."""
+def metadata_of(page: str) -> dict[str, Any]:
+    """The metadata of a page, without nulls."""
     return {name: value for name, value in rows(page)[0].items() if value is not None}
 
 
-def meta(**told: str) -> str:
-    return "".join(f"<meta name='{name.replace('__', ':')}' content='{value}'>" for name, value in told.items())
+def meta(**values: str) -> str:
+    return "".join(f"<meta name='{name.replace('__', ':')}' content='{value}'>" for name, value in values.items())
 
 
 def linked(json: str) -> str:
@@ -46,8 +46,8 @@ def linked(json: str) -> str:
     ],
 )
 def test_title(page: str, title: str) -> None:
-    """<title>, three tags, a headline in JSON-LD, <h1>; one line of at most 300 characters, in plain form."""
-    assert said(page) == {"title": title}
+    """<title>, three tags, a headline in JSON-LD, <h1>; one normalised line of at most 300 characters."""
+    assert metadata_of(page) == {"title": title}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_title(page: str, title: str) -> None:
 )
 def test_language(page: str, language: str) -> None:
     """<html lang>, then xml:lang, content-language, og:locale: the first that is a tag."""
-    assert said(page) == {"language": language}
+    assert metadata_of(page) == {"language": language}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_language(page: str, language: str) -> None:
     ],
 )
 def test_author(page: str, author: str | None) -> None:
-    """Names from tags of the head, else from JSON-LD; no addresses, no accounts, nothing from the body."""
-    assert said(page).get("author") == author
+    """Names come from tags in the head, else from JSON-LD; no URLs, no accounts, nothing from the body."""
+    assert metadata_of(page).get("author") == author
 
 
 PUBLISHED = "<meta itemprop=datePublished content={}>"
@@ -106,8 +106,8 @@ FOURTH = "2012-04-04"
     ],
 )
 def test_date(page: str, date: str | None) -> None:
-    """The first that is a date, by how sure the place is. Days in the body count where they are the same day."""
-    assert said(page).get("date") == date
+    """The first valid date, the most reliable source first. Dates in the body count if they are the same day."""
+    assert metadata_of(page).get("date") == date
 
 
 FIELDS = "https://a.de/?x=1&y=2&copy=3&notify<"
@@ -126,8 +126,8 @@ FIELDS = "https://a.de/?x=1&y=2&copy=3&notify<"
     ],
 )
 def test_canonical_url(page: str, url: str | None) -> None:
-    """Whole addresses only. In one, `&copy=` is the name of a field, as a browser reads it."""
-    assert said(page).get("canonical_url") == url
+    """Only whole URLs count. In one, `&copy=` is the name of a parameter, as in a browser."""
+    assert metadata_of(page).get("canonical_url") == url
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_canonical_url(page: str, url: str | None) -> None:
 )
 def test_site(page: str, site: str | None) -> None:
     """og:site_name, the publisher in JSON-LD, application-name."""
-    assert said(page).get("site") == site
+    assert metadata_of(page).get("site") == site
 
 
 PIECES = st.one_of(
@@ -163,8 +163,8 @@ PAGES = st.lists(PIECES, max_size=20).map("".join)
 
 @settings(deadline=None)
 @given(st.lists(PAGES, max_size=4), st.binary(max_size=20))
-def test_no_page_is_too_strange(pages: list[str], junk: bytes) -> None:
-    """Nothing is raised, a page's row is its own, and what is said is bounded, printable and not blank."""
+def test_any_page_is_accepted(pages: list[str], junk: bytes) -> None:
+    """Nothing is raised, rows are independent, and values are bounded, printable and not blank."""
     found = rows(junk, *pages)
     assert found[1:] == [rows(page)[0] for page in pages]
     for row in found:
@@ -205,7 +205,7 @@ def language_of(tree: Any) -> str | None:
 def test_title_and_language_are_those_of_a_tree(
     title: str, heading: str, head: str, attributes: str, language: str
 ) -> None:
-    """A scan of bytes finds what a parser finds."""
+    """The byte scan finds what a parser finds."""
     page = (
         f"<!doctype html><html {attributes}><head>{head}{language}<title>{title}</title></head><body>{heading}</body>"
     )
@@ -214,7 +214,7 @@ def test_title_and_language_are_those_of_a_tree(
     assert (row["title"], row["language"]) == (title_of(tree), language_of(tree))
 
 
-def test_nothing_is_said_of_no_page() -> None:
-    """No rows, and rows of nothing."""
+def test_rows_without_a_page_have_no_metadata() -> None:
+    """No rows, and rows without a page."""
     assert rows() == []
     assert rows("", "plain text") == [dict.fromkeys(SCHEMA.names)] * 2

@@ -11,7 +11,7 @@ NOTHING: dict[str, list[str]] = {"title": [], "author": [], "date": [], "site": 
 
 
 def read(*values: Any) -> dict[str, list[str]]:
-    """What is found, without what is not."""
+    """The values that are found."""
     scripts = [value.encode() if isinstance(value, str) else json.dumps(value).encode() for value in values]
     return {name: found for name, found in read_scripts(scripts).items() if found}
 
@@ -33,7 +33,7 @@ def read(*values: Any) -> dict[str, list[str]]:
     ],
 )
 def test_authors_are_texts_things_or_references(value: Any, author: list[str] | None) -> None:
-    """A string, an object with a name, the identity of another object, or a list of them."""
+    """A string, an object with a name, the id of another object, or a list of these."""
     graph = {"@graph": [{"@type": "Article", "author": value}, {"@id": "#ann", "name": "Ann of the graph"}]}
     assert read(graph).get("author") == author
     assert read([graph["@graph"]]).get("author") == author
@@ -41,7 +41,7 @@ def test_authors_are_texts_things_or_references(value: Any, author: list[str] | 
 
 
 def test_the_article_comes_before_other_things_of_the_page() -> None:
-    """And what belongs to comments and pictures does not count."""
+    """Comments and pictures do not count."""
     comment = {"@type": "Comment", "author": "C", "datePublished": "2003"}
     picture = {"@type": ["Thing", "ImageObject"], "author": "I", "datePublished": "2004"}
     page = {"@type": "WebPage", "author": "P", "datePublished": "2002", "publisher": {"name": "Q"}}
@@ -70,8 +70,8 @@ def test_wrapped_and_careless_json_is_read(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[1,]", "{'author':'A'}", "null", '"author"', "1", "<!--", "\ufeff{}", "// {"]
 )
-def test_what_is_no_json_says_nothing(text: str) -> None:
-    """And takes nothing from the scripts beside it."""
+def test_invalid_json_is_ignored(text: str) -> None:
+    """It does not affect the other scripts."""
     assert read_scripts([text.encode()]) == NOTHING
     assert read(text, {"author": "A"}, text) == {"author": ["A"]}
 
@@ -84,8 +84,8 @@ VALUES = st.recursive(
 
 
 @given(st.lists(VALUES, max_size=3), st.binary(max_size=9))
-def test_no_json_is_too_strange(values: list[Any], junk: bytes) -> None:
-    """Whatever stands where, texts come out."""
+def test_any_json_is_accepted(values: list[Any], junk: bytes) -> None:
+    """For any values, the results are strings."""
     found = read_scripts([junk, *(json.dumps(value).encode() for value in values)])
     assert found.keys() == NOTHING.keys()
     assert all(isinstance(text, str) for texts in found.values() for text in texts)

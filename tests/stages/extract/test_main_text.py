@@ -1,4 +1,4 @@
-"""Our own extractor as the step uses it: models in files, options, bounds, pages that know nothing of each other."""
+"""Our own extractor as the step uses it: model files, options, bounds, independent pages."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -22,14 +22,14 @@ from gristmill.stages.extract.main_text import (
     DEFAULT,
     MAX_MODEL_BYTES,
     Extractor,
-    Model,
+    ExtractorModel,
     default_model,
     read_model,
     write_model,
 )
 
 SURE = 8_192
-"""A score whose chance is that of something certain."""
+"""A score that means certainty."""
 
 
 def trees(columns: int, score: int) -> Trees:
@@ -38,8 +38,8 @@ def trees(columns: int, score: int) -> Trees:
     return Trees(np.zeros(shape, np.uint16), np.zeros(shape, np.uint8), np.zeros((1, 2), np.int16), score, columns)
 
 
-ALL_OR_NOTHING = Model(trees(len(FEATURES), 0), trees(COLUMNS, -SURE), trees(COLUMNS, SURE))
-"""Nothing is content, and with comments all of it."""
+ALL_OR_NOTHING = ExtractorModel(trees(len(FEATURES), 0), trees(COLUMNS, -SURE), trees(COLUMNS, SURE))
+"""Nothing is content, but with comments everything is."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def everything(html: str, markdown: bool = False) -> str:
 
 
 def test_a_model_is_the_same_from_its_file(model: str) -> None:
-    """All three ensembles, to the number."""
+    """All three ensembles are equal."""
     for path, expected in ((Path(model), ALL_OR_NOTHING), (DEFAULT, default_model())):
         found = read_model(path)
         assert write_model(found) == write_model(expected) == path.read_bytes()
@@ -74,14 +74,14 @@ def test_options_choose_the_model_and_the_form(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
-        (lambda data: b"", "is no model of the extractor"),
-        (lambda data: b"x" + data, "is no model of the extractor"),
-        (lambda data: data[:8] + b"x" * 32 + data[40:], "measured other features"),
-        (lambda data: data[:30], "measured other features"),
-        (lambda data: data[:40], "is no file of trees"),
-        (lambda data: data[:44], "is no file of trees"),
+        (lambda data: b"", "is not an extractor model"),
+        (lambda data: b"x" + data, "is not an extractor model"),
+        (lambda data: data[:8] + b"x" * 32 + data[40:], "with other features"),
+        (lambda data: data[:30], "with other features"),
+        (lambda data: data[:40], "is not a file of trees"),
+        (lambda data: data[:44], "is not a file of trees"),
         (lambda data: data[:-1], "is damaged"),
         (lambda data: data[: len(data) // 2], "is"),
         (lambda data: data + b"x", "is damaged"),
@@ -90,17 +90,17 @@ def test_options_choose_the_model_and_the_form(model: str) -> None:
         (lambda data: write_model(ALL_OR_NOTHING._replace(second=ALL_OR_NOTHING.first)), "is damaged"),
     ],
 )
-def test_a_damaged_model_is_refused(model: str, damage, told: str) -> None:  # type: ignore[no-untyped-def]
-    """With its path and what to do, before any page is read with it."""
+def test_a_damaged_model_is_refused(model: str, damage, message: str) -> None:  # type: ignore[no-untyped-def]
+    """The message has the path and the fix, before any page is read."""
     Path(model).write_bytes(damage(Path(model).read_bytes()))
-    with pytest.raises(UserError, match=told) as error:
+    with pytest.raises(UserError, match=message) as error:
         one(Config(model=model), html=page(PROSE))
     assert model in str(error.value)
     assert "Train" in str(error.value)
 
 
-def test_no_flipped_bit_of_a_model_is_believed(model: str) -> None:
-    """Each is noticed: everything in the file is hashed, or has one value."""
+def test_every_flipped_bit_of_a_model_is_detected(model: str) -> None:
+    """Every flipped bit is detected: everything in the file is hashed or has only one valid value."""
     data = Path(model).read_bytes()
     for place in range(len(data)):
         Path(model).write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
@@ -108,49 +108,49 @@ def test_no_flipped_bit_of_a_model_is_believed(model: str) -> None:
             read_model(Path(model))
 
 
-def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """A folder is no file either."""
+def test_a_missing_model_is_reported(tmp_path: Path) -> None:
+    """A folder is not a file, either."""
     for path in (tmp_path / "none.model", tmp_path):
         with pytest.raises(UserError, match=r"cannot be read.*(Check the path|Name a file)"):
             read_model(path)
 
 
 def test_only_a_file_of_a_models_size_is_read(tmp_path: Path) -> None:
-    """A pipe would be waited for, and a device never ends."""
+    """Reading a pipe would block, and a device never ends."""
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MAX_MODEL_BYTES + 1)
-    for path, told in (
+    for path, message in (
         (tmp_path / "pipe", "is a pipe and no file, so it cannot be read. Name a file"),
         (Path("/dev/zero"), "is a device and no file"),
-        (tmp_path / "large", "has more than 64.0 MB, and no model has.*Train one"),
+        (tmp_path / "large", "has more than 64.0 MB, which is too large.*Train a model"),
     ):
-        with pytest.raises(UserError, match=told):
+        with pytest.raises(UserError, match=message):
             read_model(path)
 
 
 def test_a_model_is_refused_with_the_recipe_and_its_line(tmp_path: Path) -> None:
-    """Before anything is ingested: what is no model, nothing at all, and a model of other features."""
+    """Before any input is read: not a model, an empty file, and a model with other features."""
     (tmp_path / "none.model").write_bytes(b"nothing")
     (tmp_path / "other.model").write_bytes(DEFAULT.read_bytes()[:8] + b"x" * 32)
     recipe = tmp_path / "r.yaml"
-    for named, told in (
-        ("none.model", "is no model of the extractor"),
+    for named, message in (
+        ("none.model", "is not an extractor model"),
         ('""', "is a folder and no file"),
-        ("other.model", "measured other features"),
+        ("other.model", "with other features"),
     ):
         source = "{kind: web, read: {format: text, paths: [none.model], suffixes: [.model]}}"
         recipe.write_text(
             f"recipe: p\nstore: ./store\nsources:\n  a: {source}\nsteps:\n  - extract:\n      model: {named}\n"
         )
-        with pytest.raises(UserError, match=told) as error:
+        with pytest.raises(UserError, match=message) as error:
             load(recipe)
         assert "r.yaml:7: steps" in str(error.value)
         assert "model: " in str(error.value)
 
 
-def test_a_model_is_read_once_for_many_batches_and_anew_when_it_has_changed(model: str, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """Whatever the path says."""
+def test_a_model_is_read_once_for_many_batches_and_again_after_a_change(model: str, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """The same path is read again after a change."""
     read: list[str] = []
     monkeypatch.setattr(main_text, "read_model", lambda path: read.append(path) or ALL_OR_NOTHING)
     for _ in range(3):
@@ -162,7 +162,7 @@ def test_a_model_is_read_once_for_many_batches_and_anew_when_it_has_changed(mode
 
 
 def test_bounds_hold_to_the_unit(model: str) -> None:
-    """As many bytes and blocks as are allowed; one more has its reason and no text."""
+    """A page at the limits of bytes and blocks is extracted; one more gives the reason and no text."""
     html = page("".join(f"<p>{PROSE} {number}.</p>" for number in range(20)))
     exact = Config(model=model, comments=True, max_html_bytes=len(html), max_nodes=20)
     assert one(exact, html=html)["text"].count(PROSE) == 20
@@ -176,12 +176,12 @@ def test_bounds_hold_to_the_unit(model: str) -> None:
 
 
 def test_more_blocks_than_any_page_has_are_too_many() -> None:
-    """Whatever the config allows."""
+    """The config cannot raise this limit."""
     assert one(Config(max_nodes=10 * MAX_BLOCKS), html="<p>x" * (MAX_BLOCKS + 1))["drop"] == "too_many_nodes"
 
 
-def test_a_page_larger_than_any_before_gets_its_room() -> None:
-    """3 MB behind a small page, to the last word, and a small one again."""
+def test_a_page_larger_than_any_before_gets_more_memory() -> None:
+    """3 MB after a small page, to the last word, and a small one again."""
     extractor = Extractor(ALL_OR_NOTHING, comments=True)
     long = " ".join(f"word{number}" for number in range(300_000))
     for text in ("small", long, "small"):
@@ -204,7 +204,7 @@ PAGES = st.lists(PIECES, max_size=25).map("".join)
 @given(st.lists(PAGES, min_size=2, max_size=4), st.booleans())
 @example(["<img class=tex alt=y>", "</img>"], False)
 def test_a_text_depends_on_its_page_alone(pages: list[str], markdown: bool) -> None:
-    """Memory is used again for each page, and holds nothing of the one before."""
+    """The memory is reused, but holds nothing of the page before."""
     used = Extractor(ALL_OR_NOTHING, True, markdown)
     for html in pages:
         fresh = Extractor(ALL_OR_NOTHING, True, markdown)
@@ -214,7 +214,7 @@ def test_a_text_depends_on_its_page_alone(pages: list[str], markdown: bool) -> N
 
 
 def test_two_threads_give_the_texts_of_one() -> None:
-    """The step runs in threads: kernels let go of the lock, and each call has memory of its own."""
+    """The step runs in threads: kernels release the GIL, and each call has its own memory."""
     pages = [page(f"<h1>{number}</h1>" + f"<p>{PROSE} {number} &amp; more.</p><li>x" * 40) for number in range(60)]
     batches = [batch(*({"html": html} for html in pages[first:] + pages[:first])) for first in range(8)]
     alone = [apply(one_batch, Config()) for one_batch in batches]
@@ -233,14 +233,14 @@ def test_two_threads_give_the_texts_of_one() -> None:
     ],
 )
 def test_formulas_without_tex_are_written_in_it(html: str, text: str) -> None:
-    """MathML is made TeX where the page has no TeX of its own; what has no end stays text."""
+    """MathML becomes TeX if the page has no TeX; a formula without an end stays text."""
     assert everything(html) == text
 
 
 @settings(max_examples=60, deadline=None)
 @given(PAGES)
-def test_what_is_judged_is_what_is_written(html: str) -> None:
-    """The blocks that `judged` keeps are the text, in their order."""
+def test_the_judged_blocks_are_the_text(html: str) -> None:
+    """The text consists of the blocks that `judged` keeps, in order."""
     extractor = Extractor()
     judged = extractor.judged(html.encode())
     text = text_of(extractor, html.encode()).decode()

@@ -1,4 +1,4 @@
-"""MathML becomes LaTeX that can be read and is balanced, and the page around it stays as it was."""
+"""MathML becomes readable, balanced LaTeX, and the page around it stays unchanged."""
 
 import html
 import re
@@ -14,14 +14,14 @@ from stages.extract.formulas import A_OVER_B, FORMULAS
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_formula_is_the_latex_that_one_would_write(name: str) -> None:
-    """Inside <math> and by itself."""
+    """Inside <math> and alone."""
     markup, expected = FORMULAS[name]
     assert latex(markup) == expected
     assert latex(f'<math xmlns="http://www.w3.org/1998/Math/MathML">{markup}</math>') == expected
 
 
 def test_a_formula_is_replaced_and_the_page_around_it_is_not() -> None:
-    """Whatever stands around it, bytes that are no UTF-8 included; the LaTeX is escaped for its place."""
+    """Any surrounding bytes stay, even if they are not UTF-8; the LaTeX is escaped for an attribute."""
     page = b"\xff<p>\xe2\x82\xac <MATH mode=display><mi>a</mi><mo>&lt;</mo><ms>b</ms><mo>&amp;</mo></MATH>\x00 \xc3</p>"
     kept = b'\xff<p>\xe2\x82\xac <math display="block" alttext="a&lt;\\text{&quot;b&quot;}\\&amp;"></math>\x00 \xc3</p>'
     assert with_latex(page) == kept
@@ -52,7 +52,7 @@ def test_what_has_tex_or_is_no_formula_stays(page: str) -> None:
 
 
 def test_a_formula_without_an_end_does_not_hide_the_next() -> None:
-    """It ends where a paragraph does."""
+    """It ends where a paragraph ends."""
     assert (
         with_latex(b"<p><math><mi>x<p><math>y</math>") == b'<p><math><mi>x<p><math display="inline" alttext="y"></math>'
     )
@@ -87,7 +87,7 @@ TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|.", re.DOTALL)
 
 
 def faults(tex: str) -> list[str]:
-    """What TeX itself would refuse: open groups, fences or environments, a second script, an & outside of a table."""
+    """What TeX would reject: open groups, fences or environments, a second script, an & outside a table."""
     found, groups, scripts = [], [("", "")], [""]
     tokens = [token for token in TOKEN.findall(tex) if token != " "]
     for place, token in enumerate(tokens):
@@ -120,7 +120,7 @@ def faults(tex: str) -> list[str]:
 
 
 def ends_script(tokens: list[str], place: int) -> bool:
-    """Whether this brace closes the argument of a script, so that one of the other kind may follow."""
+    """Whether this brace closes the argument of a script, so that the other kind of script may follow."""
     if tokens[place] != "}":
         return False
     depth = 0
@@ -133,26 +133,26 @@ def ends_script(tokens: list[str], place: int) -> bool:
 
 @pytest.mark.parametrize("wrong", ["{", "}", r"\left(x", r"\begin{matrix}a", "a&b", "x^2^3", "x_{1}_2", "x^2'", "5%"])
 def test_the_check_sees_what_tex_refuses(wrong: str) -> None:
-    """So that the next test can fail."""
+    """The check of the next test can fail."""
     assert faults(wrong)
 
 
 @given(soup | trees | st.text(max_size=40))
 def test_any_soup_is_latex_that_tex_reads(markup: str) -> None:
-    """Groups, fences and environments are closed, scripts are single, and nothing special is left unescaped."""
+    """Groups, fences and environments are closed, scripts are single, and special characters are escaped."""
     tex = latex(markup)
     assert not faults(tex), tex
 
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_table_is_latex_that_tex_reads(name: str) -> None:
-    """What we expect is held to the same."""
+    """The expected LaTeX passes the same check."""
     assert not faults(FORMULAS[name][1])
 
 
 @given(soup | st.text(max_size=40))
 def test_a_page_is_done_once(markup: str) -> None:
-    """A page that has TeX everywhere is not touched, and every replacement is well-formed."""
+    """A page with TeX everywhere is not changed, and every replacement is well-formed."""
     page = f"<p>{markup}<math>{markup}</math></p>".encode("utf-8", "surrogatepass")
     once = with_latex(page)
     assert with_latex(once) == once
@@ -177,8 +177,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_pages_have_an_answer(name: str) -> None:
-    """Of bounded size, balanced, and none of them raises."""
+def test_hostile_pages_give_bounded_latex(name: str) -> None:
+    """The result is bounded and balanced, and nothing raises."""
     page = HOSTILE[name]
     answer = latex(page)
     assert len(answer) <= MAX_TEX_CHARS
@@ -187,7 +187,7 @@ def test_hostile_pages_have_an_answer(name: str) -> None:
 
 
 def test_a_formula_of_too_many_tags_is_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound is on tags, so that a page costs what it is long."""
+    """The bound is on tags, so the cost is linear in the size of a page."""
     squared = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
     monkeypatch.setattr(mathml, "MAX_TAGS", 8)
     assert latex(squared) == "x^2"
@@ -196,7 +196,7 @@ def test_a_formula_of_too_many_tags_is_its_text(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_nested_too_deep_is_its_text() -> None:
-    """Up to the bound it is a formula; 50,000 deep it is what a reader would see of it."""
+    """Up to the bound it is a formula; 50,000 levels deep it is its visible text."""
     roots = MAX_DEPTH - 2
     assert latex("<math>" + "<msqrt>" * roots + "<mi>x</mi>") == "\\sqrt{" * roots + "x" + "}" * roots
     deep = "<math>" + "<msqrt>" * 50_000 + "<mi>x</mi><annotation>no</annotation><mi>&alpha;</mi>" + "</msqrt>" * 50_000
@@ -205,6 +205,6 @@ def test_what_is_nested_too_deep_is_its_text() -> None:
 
 
 def test_what_is_too_long_is_left_out() -> None:
-    """A formula of more than 64 KB is none, nor is its text."""
+    """A formula of more than 64 KB is dropped with its text."""
     assert latex(f"<math><mi>{'x1' * (MAX_TEX_CHARS // 2)}</mi></math>") == ""
     assert latex(f"<math><mn>{'1' * MAX_TEX_CHARS}</mn></math>") == "1" * MAX_TEX_CHARS

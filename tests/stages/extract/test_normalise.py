@@ -15,7 +15,7 @@ TEXTS = st.text(st.one_of(st.sampled_from(ODD), st.sampled_from("ab .é中🙂")
 
 
 def is_removed(char: str) -> bool:
-    """The rule in words, from Unicode's own properties where they say it."""
+    """The rule in words, with Unicode's own properties where possible."""
     code = ord(char)
     if unicodedata.category(char) in ("Cc", "Cs"):
         return char not in "\n\t"
@@ -51,13 +51,13 @@ def oracle(text: str, max_blank_lines: int = 1) -> str:
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, st.integers(0, 3))
 def test_equals_the_plain_python_oracle(text: str, max_blank_lines: int) -> None:
-    """The one-pass scan gives what the steps give one by one."""
+    """The one-pass scan gives the same result as the separate steps."""
     assert normalise(text, max_blank_lines) == oracle(text, max_blank_lines)
 
 
 @given(TEXTS, st.integers(0, 2))
 def test_a_second_time_changes_nothing(text: str, max_blank_lines: int) -> None:
-    """The plain form of a plain form is itself."""
+    """Normalising is idempotent."""
     once = normalise(text, max_blank_lines)
     assert normalise(once, max_blank_lines) == once
 
@@ -82,7 +82,7 @@ def test_every_code_point_is_treated_as_the_oracle_treats_it() -> None:
         "q̣̇",
     ],
 )
-def test_text_that_is_in_order_is_left_alone(text: str) -> None:
+def test_normal_text_is_left_alone(text: str) -> None:
     """Joiners, flags, ideographic indents, right-to-left text, code indentation and stacked marks all survive."""
     assert normalise(text) == text
 

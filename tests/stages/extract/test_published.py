@@ -37,8 +37,8 @@ from gristmill.stages.extract.published import published
         ("2012-03-04 and later", "2012-03-04"),
     ],
 )
-def test_dates_are_read_as_they_are_meant(written: str, read: str) -> None:
-    """Numbers with the year first, names of months, days before or behind them; a time where one can be read."""
+def test_dates_are_parsed(written: str, read: str) -> None:
+    """Numbers with the year first, names of months, days before or after them; a time if it can be parsed."""
     assert published(written) == read
 
 
@@ -60,8 +60,8 @@ def test_dates_are_read_as_they_are_meant(written: str, read: str) -> None:
         *("20121340", "Foo 4, 2012", "32 March 2012", "P2D", "10:20", "٢٠١٢-٠٣-٠٤", "2012-03-041", "1331000000123"),
     ],
 )
-def test_what_is_no_date_or_two_is_none(written: str) -> None:
-    """Nonsense, parts of a date, days before the web and days with two readings."""
+def test_invalid_and_ambiguous_dates_are_none(written: str) -> None:
+    """Nonsense, parts of a date, days before the web and ambiguous days."""
     assert published(written) is None
 
 

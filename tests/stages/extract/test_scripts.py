@@ -1,4 +1,4 @@
-"""Pages in scripts without spaces between words: words are counted, menus go and sentences stay."""
+"""Pages in scripts without spaces between words: words are counted, menus are removed and sentences kept."""
 
 import unicodedata
 
@@ -63,7 +63,7 @@ def listed(items):
 
 @pytest.mark.parametrize("script", PAGES)
 def test_menus_go_and_sentences_stay(script):
-    """In lists, and in the cells of a table; no class name gives them away."""
+    """In lists, and in the cells of a table; no class name helps."""
     title, menu, side, text = PAGES[script]
     lists = f"<ul>{listed(menu)}</ul><div><h1>{title}</h1><p>{text}</p></div><ul>{listed(side)}</ul>"
     cells = "".join(f"<td><a href=/x>{item}</a></td>" for item in menu.split("|"))
@@ -76,9 +76,8 @@ def test_menus_go_and_sentences_stay(script):
 
 @pytest.mark.parametrize("script", PAGES)
 def test_words_are_counted_without_spaces(script, extractor):
-    """Four letters are a word, in Tibetan two syllables; marks above and below letters and zero-width spaces are none.
-    The paragraph has ends of sentences, also where a space or the end of the block is the only sign of one.
-    """
+    """Four letters are a word, in Tibetan two syllables; marks above and below letters and zero-width spaces do not
+    count. The paragraph has ends of sentences, even where only a space or the end of the block marks one."""
     text = PAGES[script][3]
     if script == "Tibetan":
         wanted = (sum(map(text.count, "་།")) + 1) // 2
@@ -91,7 +90,7 @@ def test_words_are_counted_without_spaces(script, extractor):
 
 
 def test_a_few_words_of_thai_are_no_sentence(extractor):
-    """Behind eight words or more, a space or the end of the block ends a sentence; behind a few, as in a menu, not."""
+    """A space or the end of a block ends a sentence after eight or more words, but not after a few, as in a menu."""
     _, menu, _, text = PAGES["Thai"]
     items, prose = extractor.blocks(f"<p>{menu.replace('|', ' ')}</p><p>{text}</p>".encode()).table
     assert (items[B_ENDS], items[B_LAST]) == (0, 0)

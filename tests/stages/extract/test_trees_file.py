@@ -1,4 +1,4 @@
-"""Files of trees: what was written is what is read, and a damaged one is refused with what to do."""
+"""Files of trees: reading returns what was written, and a damaged file is rejected with a fix."""
 
 import hashlib
 
@@ -27,7 +27,7 @@ GOOD = to_bytes(ensemble(1))
 
 
 def sealed(data: bytes) -> bytes:
-    """With the hash that goes with it: damage that was there before it was written."""
+    """Adds a valid hash, as if the damage had been there before the file was written."""
     return data + hashlib.sha256(data).digest()
 
 
@@ -42,7 +42,7 @@ def test_what_was_written_is_read(seed, trees, depth, columns):
 
 
 def test_the_layout_is_the_one_that_is_described():
-    """Bytes that this version wrote, to be read by every later one."""
+    """Every later version must read the bytes that this version wrote."""
     features, thresholds = np.array([[258, 1]], np.uint16), np.array([[7, 255]], np.uint8)
     made = Trees(features, thresholds, np.array([[1, -1, 256, 0]], np.int16), -2, 300)
     head = b"gm trees" + bytes([1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 44, 1, 0, 0, 254, 255, 255, 255])
@@ -64,8 +64,8 @@ def test_a_byte_that_changed_is_found(at, change):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_behind_a_mark_are_refused(data):
-    """Whatever sizes they claim, and with the hash that goes with them."""
+def test_any_bytes_after_a_mark_are_refused(data):
+    """For any sizes that they claim, and with a valid hash."""
     for made in (data, b"gm trees" + data, b"gm trees\1\0\0\0" + data, sealed(b"gm trees\1\0\0\0" + data)):
         with pytest.raises(UserError):
             from_bytes(made, "model.trees")
@@ -78,27 +78,27 @@ def patched(at: int, value: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("data", "fact"),
     [
-        (b"", "is no file of trees"),
-        (b"PK\3\4" + GOOD, "is no file of trees"),
-        (patched(8, b"\2"), "is of version 2, and this gristmill reads version 1"),
+        (b"", "is not a file of trees"),
+        (b"PK\3\4" + GOOD, "is not a file of trees"),
+        (patched(8, b"\2"), "has version 2, but this gristmill reads version 1"),
         (patched(12, b"\0"), "0 trees of depth 2"),
         (patched(12, b"\xff" * 4), "4294967295 trees of depth 2"),
         (patched(16, b"\x09"), "3 trees of depth 9"),
         (patched(20, b"\0"), "0 columns"),
         (patched(24, b"\xff\xff\xff\x7f"), "a bias of 2147483647"),
-        (patched(28, b"\5\0"), "asks about column 5 of 5"),
-        (sealed(GOOD[:-32] + b"\0"), "and 102 were written"),
-        (GOOD[:40] + bytes([GOOD[40] ^ 1]) + GOOD[41:], "does not have the hash"),
+        (patched(28, b"\5\0"), "uses column 5 of 5"),
+        (sealed(GOOD[:-32] + b"\0"), "bytes instead of 102"),
+        (GOOD[:40] + bytes([GOOD[40] ^ 1]) + GOOD[41:], "does not match its hash"),
     ],
 )
 def test_each_fault_is_named(data, fact):
-    """Also where the hash is right: a loop would read outside of its arrays."""
+    """Even with a valid hash: a loop would read outside its arrays."""
     with pytest.raises(UserError, match=fact):
         from_bytes(data, "model.trees")
 
 
 @pytest.mark.parametrize("other", [{"columns": 2}, {"columns": 0}, {"bias": 2**29}])
-def test_trees_that_no_reader_would_take_are_not_written(other):
+def test_invalid_trees_are_not_written(other):
     made = ensemble(1)
     assert made.features.max() >= 2
     with pytest.raises(ValueError, match=r"column|bias"):

@@ -33,7 +33,7 @@ def record(
 
 
 def page(number: int, words: int = 40) -> bytes:
-    """A response whose HTML names its number and is unlike that of any other number."""
+    """A response whose HTML contains its number and is unlike that of any other number."""
     chance = random.Random(number)
     text = " ".join(f"{chance.getrandbits(32):x}" for _ in range(words))
     html = f"<html><title>page {number}</title><p>{text}</p></html>".encode()
@@ -49,7 +49,7 @@ def packed(kind: str, data: bytes) -> bytes:
 
 
 def small_seams(monkeypatch: pytest.MonkeyPatch, verbatim_bytes: int) -> None:
-    """Seams in files of some kilobytes, where intact frames follow each other for so many bytes."""
+    """Seams in files of some kilobytes, where a chain of intact frames has this many bytes."""
     monkeypatch.setattr(resync, "SEAM_BYTES", dict.fromkeys(KINDS, verbatim_bytes))
     monkeypatch.setattr(resync, "VERBATIM_BYTES", dict.fromkeys(KINDS, verbatim_bytes))
 
@@ -57,13 +57,13 @@ def small_seams(monkeypatch: pytest.MonkeyPatch, verbatim_bytes: int) -> None:
 def rows(
     data: bytes, path: Path, name: str = "x.warc", start: int = 0, stop: int | None = None, **config: object
 ) -> list[Record]:
-    """What the reader makes of a file with these bytes."""
+    """The reader's records of a file with these bytes."""
     path.write_bytes(data)
     return piece(path, name, start, stop, **config)
 
 
 def piece(path: Path, name: str, start: int = 0, stop: int | None = None, **config: object) -> list[Record]:
-    """The same of a piece of a file that is there; bytes that are UTF-8 as strings."""
+    """The records of a piece of an existing file, with UTF-8 bytes as strings."""
     found = list(warc.read(Piece(str(path), name, start, stop), warc.Config.model_validate(config)))
     for row in found:
         row.html, row.text = (None if one is None else as_str(one) for one in (row.html, row.text))

@@ -1,4 +1,4 @@
-"""Small files that hold very much: read in bounded memory, given up with a reason, and never without a row."""
+"""Small files that unpack to very much: they are read in bounded memory and dropped with a reason, never silently."""
 
 import gzip
 import io
@@ -18,7 +18,7 @@ from tests.stages.ingest.archives import http, packed, page, reasons, record, ro
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl, parquet
-from gristmill.stages.ingest.http import LEAST_ROOM_BYTES, MOST_RATIO
+from gristmill.stages.ingest.http import LEAST_LIMIT_BYTES, MOST_RATIO
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.reading.decompress import CHUNK_BYTES, read_gzip
@@ -39,8 +39,8 @@ def peak_of(task) -> int:
 
 
 @pytest.mark.parametrize("line", [b"\n", b"\r\n", b" \t\n"])
-def test_blank_lines_without_end_are_passed_over(path: Path, line: bytes) -> None:
-    """24 MB of them in a file of 24 KB: no row for any, and the text behind them is found."""
+def test_endless_blank_lines_are_skipped(path: Path, line: bytes) -> None:
+    """24 MB of them in a file of 24 KB: they give no rows, and the text after them is found."""
     packer = zlib.compressobj(9, wbits=31)
     blank = line * ((1 << 20) // len(line))
     data = b"".join(packer.compress(blank) for _ in range(24)) + packer.compress(b'{"text": "x"}\n') + packer.flush()
@@ -69,7 +69,7 @@ for _ in range(5):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory cannot be bound")
-def test_want_of_memory_is_no_damage_and_a_fault_keeps_none(path: Path) -> None:
+def test_running_out_of_memory_is_not_damage_and_a_fault_keeps_no_memory(path: Path) -> None:
     """A broken frame with a window of 2 GiB: one after the other they need no more than one, and where that is not
     to be had the reading fails instead of saying something about the file.
     """
@@ -86,8 +86,8 @@ def test_want_of_memory_is_no_damage_and_a_fault_keeps_none(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd", "lz4"])
-def test_an_archive_of_nothing_is_a_row(path: Path, kind: str) -> None:
-    """Frames without content, lines without a record: the file is told of, once, in whatever stretches it is read."""
+def test_an_archive_without_records_is_one_row(path: Path, kind: str) -> None:
+    """Frames without content, lines without a record: the file gives one row, in whatever pieces it is read."""
     for data in (packed(kind, b"") * 3, packed(kind, b"\r\n" * 50), b"\r\n" * 100):
         found = rows(data, path, f"x.warc.{kind[0]}z")
         assert [(row.position, row.drop) for row in found] == [(0, "empty_file")]
@@ -95,8 +95,8 @@ def test_an_archive_of_nothing_is_a_row(path: Path, kind: str) -> None:
         assert rows(data, path, "x", 0, cut) + rows(data, path, "x", cut) == found
 
 
-def test_layers_of_an_encoding_unpack_no_further_than_one_can(path: Path) -> None:
-    """Three layers of gzip make 64 MB of 100 bytes: no more than what one layer reaches is unpacked."""
+def test_layers_of_an_encoding_unpack_no_further_than_one_layer_can(path: Path) -> None:
+    """Three layers of gzip turn 100 bytes into 64 MB: no more than one layer can reach is unpacked."""
     bomb = bytes(32 << 20)
     for _ in range(3):
         bomb = gzip.compress(bomb, 9, mtime=0)
@@ -105,13 +105,13 @@ def test_layers_of_an_encoding_unpack_no_further_than_one_can(path: Path) -> Non
     found = []
     peak = peak_of(lambda: found.extend(rows(data, path)))
     assert reasons(found) == ["body_too_large"]
-    assert peak < 8 * (LEAST_ROOM_BYTES + MOST_RATIO * len(bomb)) + (2 << 20)
+    assert peak < 8 * (LEAST_LIMIT_BYTES + MOST_RATIO * len(bomb)) + (2 << 20)
     page_of_one_letter = record(http(gzip.compress(b"<p>" + b"a" * 1_000_000, 9), kind, "Content-Encoding: gzip"))
     assert reasons(rows(page_of_one_letter, path)) == [None]
 
 
 def test_a_header_that_runs_into_the_next_costs_itself(path: Path) -> None:
-    """A record whose header lost its end is a bad header; the record that follows is whole."""
+    """A record whose header lost its end is a bad header; the next record is whole."""
     broken = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 5\r\n"
     for data in (broken + page(1), packed("gzip", broken + page(1))):
         assert reasons(rows(data, path)) == ["bad_warc_header", None]
@@ -119,8 +119,8 @@ def test_a_header_that_runs_into_the_next_costs_itself(path: Path) -> None:
     assert [row.position for row in many] == [12 * n for n in range(3000)]
 
 
-def test_members_that_lie_about_their_size_are_read_as_they_are(path: Path) -> None:
-    """A length of 16 MB behind a member of 30 bytes asks for no memory."""
+def test_members_with_a_false_size_are_read(path: Path) -> None:
+    """A claimed length of 16 MB after a member of 30 bytes allocates no memory."""
     lying = packed("gzip", b"x")[:-4] + (16 << 20).to_bytes(4, "little")
     found = []
     data = (lying + packed("gzip", page(1))) * 50
@@ -136,8 +136,8 @@ def bomb(rows: int, text: str, **options) -> bytes:
     return sink.getvalue()
 
 
-def test_a_dictionary_of_one_long_text_is_spelled_out_little_by_little(path: Path) -> None:
-    """A file of a kilobyte says that 20,000 rows have the same 8 MB: 160 GB. Rows come until that is too much."""
+def test_a_dictionary_of_one_long_text_is_expanded_in_steps(path: Path) -> None:
+    """A file of a kilobyte says that 20,000 rows have the same 8 MB: 160 GB. Rows are read up to the limit."""
     path.write_bytes(bomb(20_000, "x" * (8 << 20), compression="zstd"))
     assert path.stat().st_size < 4096
     before = pa.total_allocated_bytes()
@@ -152,7 +152,7 @@ def test_a_dictionary_of_one_long_text_is_spelled_out_little_by_little(path: Pat
 
 
 def test_equal_texts_that_are_honest_are_all_read(path: Path) -> None:
-    """A text that many rows share is no bomb."""
+    """A text that many rows share is not a bomb."""
     path.write_bytes(bomb(5000, "the mill " * 100, compression="zstd"))
     found = list(parquet.read(Piece(str(path), "x.parquet"), parquet.Config()))
     assert [row.position for row in found] == list(range(5000))
@@ -160,7 +160,7 @@ def test_equal_texts_that_are_honest_are_all_read(path: Path) -> None:
 
 
 def test_sizes_of_dictionaries_are_those_that_were_written(tmp_path: Path) -> None:
-    """For each row group the largest, whatever else the footer holds; none where there is no dictionary."""
+    """The largest one of each row group, whatever else the footer holds; 0 without a dictionary."""
     words = [f"{n % 7}" * 50 for n in range(100)]
     table = pa.table(
         {"n": range(100), "a": words, "b": [word.encode() for word in words], "l": [[word] for word in words]}
@@ -178,7 +178,7 @@ def test_sizes_of_dictionaries_are_those_that_were_written(tmp_path: Path) -> No
 
 
 def test_footers_of_noise_are_unreadable_and_nothing_else() -> None:
-    """Damage in the footer is for the library to tell: here it is told apart from sizes, without any other fault."""
+    """The library reports damage in the footer; here it is only told apart from sizes, without any other fault."""
     sink = io.BytesIO()
     pq.write_table(pa.table({"text": ["a", "b"] * 20}), sink)
     data = sink.getvalue()

@@ -39,15 +39,15 @@ def html(text: str, meta: str | None = None) -> str:
 
 
 @pytest.mark.parametrize(("label", "codec", "text", "name"), SAMPLES)
-def test_a_label_in_the_http_header_is_obeyed(label: str, codec: str, text: str, name: str) -> None:
-    """Text in an encoding that the server names comes out whole, with the vendor's extra characters."""
+def test_a_label_in_the_http_header_is_used(label: str, codec: str, text: str, name: str) -> None:
+    """Text in an encoding that the server names is decoded, including the vendor's extra characters."""
     page = html(text)
     assert charset.decode(page.encode(codec), label.upper(), True) == (page, name, 0)
 
 
 @pytest.mark.parametrize(("label", "codec", "text", "name"), SAMPLES[:-1])
-def test_a_label_in_the_markup_is_obeyed(label: str, codec: str, text: str, name: str) -> None:
-    """So does text in an encoding that only a <meta> names, also against a server that says Latin-1 by default."""
+def test_a_label_in_the_markup_is_used(label: str, codec: str, text: str, name: str) -> None:
+    """So is text in an encoding that only a <meta> names, even if the server says Latin-1 by default."""
     page = html(text, label)
     assert charset.decode(page.encode(codec), None, True) == (page, name, 0)
     assert charset.decode(page.encode(codec), "iso-8859-1", True) == (page, name, 0)
@@ -68,14 +68,14 @@ def test_a_label_in_the_markup_is_obeyed(label: str, codec: str, text: str, name
     ],
 )
 def test_without_any_label_the_encoding_is_detected(codec: str, text: str, name: str) -> None:
-    """A page that says nothing is read right all the same."""
+    """A page without any declaration is read correctly."""
     page = html(text * 3)
     assert charset.decode(page.encode(codec), None, True) == (page, name, 0)
 
 
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-be", "utf-16-le"])
 def test_a_byte_order_mark_beats_every_label(codec: str) -> None:
-    """The mark decides, and is not part of the text; UTF-16 is known without one by its zeros."""
+    """The mark decides and is not part of the text; UTF-16 without a mark is recognised by its zeros."""
     page = html(GERMAN, "windows-1251")
     text, name, replaced = charset.decode(page.encode(codec), "koi8-r", True)
     assert (text, replaced) == (page, 0)
@@ -85,7 +85,7 @@ def test_a_byte_order_mark_beats_every_label(codec: str) -> None:
 @pytest.mark.parametrize("label", ["iso-8859-1", "windows-1251", "euc-kr", "shift_jis", "nonsense", None])
 @pytest.mark.parametrize("text", [RUSSIAN, KOREAN, GERMAN])
 def test_valid_utf8_is_utf8_whatever_was_declared(label: str | None, text: str) -> None:
-    """A false label does not make mojibake of a page in UTF-8."""
+    """A false label does not turn a UTF-8 page into mojibake."""
     page = html(text, label)
     assert charset.decode(page.encode(), label, True) == (page, "utf-8", 0)
 
@@ -145,7 +145,7 @@ def test_the_markup_is_searched_as_browsers_do(head: bytes, expected: str | None
     ),
 )
 def test_any_bytes_give_valid_text(body: bytes, label: str | None) -> None:
-    """Whatever the bytes and the label: a string that can be written as UTF-8, and an honest count."""
+    """For any bytes and label: a string that can be encoded as UTF-8, and a correct count."""
     text, name, replaced = charset.decode(body, label, True)
     text.encode()
     assert name
@@ -153,7 +153,8 @@ def test_any_bytes_give_valid_text(body: bytes, label: str | None) -> None:
 
 
 def test_broken_utf8_is_not_made_to_read_as_latin_letters():
-    """What says UTF-8 and is mostly broken is counted as broken; a legacy page that says UTF-8 by mistake is read."""
+    """A page that claims UTF-8 and is mostly broken counts as broken; a legacy page that claims UTF-8 by mistake is
+    read."""
     garbage = bytes(random.Random(1).choices(range(128, 256), k=4000)) + b" some words " * 50
     assert charset.decode(garbage, "utf-8", False)[2] > 1000
     cyrillic = ("Мельница стоит у реки и мелет зерно. " * 60).encode()
@@ -171,15 +172,17 @@ def test_broken_utf8_is_not_made_to_read_as_latin_letters():
     st.sampled_from([None, "", "utf-8", "hz-gb-2312", "gbk", "euc-kr", "iso-8859-1", "no such name"]),
     st.booleans(),
 )
-def test_bytes_that_stay_are_what_decoding_gives(text: str, codec: str, label: str | None, markup: bool) -> None:
-    """Where nobody has to decode, decoding would have given those bytes as UTF-8, and replaced nothing."""
+def test_bytes_that_need_no_decoding_are_what_decoding_gives(
+    text: str, codec: str, label: str | None, markup: bool
+) -> None:
+    """If decoding is skipped, it would have returned the same bytes as UTF-8, and replaced nothing."""
     body = text.encode(codec, "replace")
-    if charset.stays(body, label):
+    if charset.is_plain_utf8(body, label):
         assert charset.decode(body, label, markup) == (body.decode(), "utf-8", 0)
 
 
-def test_most_pages_stay() -> None:
-    """UTF-8 of any script, and ASCII that says what it is."""
+def test_most_pages_need_no_decoding() -> None:
+    """UTF-8 of any script, and ASCII that declares itself."""
     for page in (RUSSIAN, KOREAN, GERMAN * 10, "plain ASCII"):
-        assert charset.stays(html(page).encode(), "utf-8")
-        assert charset.stays(html(page).encode(), None)
+        assert charset.is_plain_utf8(html(page).encode(), "utf-8")
+        assert charset.is_plain_utf8(html(page).encode(), None)

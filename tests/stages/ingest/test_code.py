@@ -47,7 +47,7 @@ def rows(root, names, **config):
 
 
 def test_license_is_the_files_own_or_the_nearest(tree):
-    """A header goes first, then the license files of the nearest folder upward; two to choose from are an OR."""
+    """A header takes precedence, then the license files of the nearest folder upward; two alternatives are an OR."""
     found = rows(tree, list(TREE))
     assert {name: row.license for name, row in found.items() if "." in name} == {
         "setup.py": "MIT",
@@ -61,19 +61,19 @@ def test_license_is_the_files_own_or_the_nearest(tree):
 
 
 def test_license_may_be_left_to_the_recipe(tree):
-    """`from_recipe` looks at no license at all, and so does a tree without any."""
+    """`from_recipe` reads no license at all; neither does a tree without any."""
     assert {row.license for row in rows(tree, list(TREE), license="from_recipe").values()} == {None}
     assert rows(tree, ["src/a.py"])["src/a.py"].license is None
 
 
 def test_record_depends_on_the_companions_that_were_named(tree):
-    """A license file that the planner did not name is never looked for."""
+    """A license file that the planner did not name is never opened."""
     [row] = code.read(Piece(str(tree / "src/a.py"), "src/a.py"), code.Config())
     assert row.license is None
 
 
 def test_companions_are_named_by_names_alone():
-    """Each file gets the license files of the nearest folder at or above its own; nothing else enters."""
+    """Each file gets the license files of the nearest folder at or above its own, and nothing else."""
     names = ["COPYING", "a/x.py", "a/b/LICENSE.txt", "a/b/UNLICENSE", "a/b/c/y.py", "a/license.py", "z.py"]
     assert code.companions(names) == {
         "COPYING": ("COPYING",),
@@ -106,7 +106,7 @@ def test_changed_license_file_is_read_again(tree):
         (b"x" * 101, "record_too_large", None),
     ],
 )
-def test_file_that_is_no_text_is_a_row(tmp_path, data, reason, charset):
+def test_a_file_that_is_not_text_is_a_row(tmp_path, data, reason, charset):
     """Empty, binary and oversized files are rows with a reason; Latin-1 is text, and its charset is noted."""
     (tmp_path / "a.py").write_bytes(data)
     row = rows(tmp_path, ["a.py"], max_record_bytes=100)["a.py"]
@@ -115,14 +115,14 @@ def test_file_that_is_no_text_is_a_row(tmp_path, data, reason, charset):
 
 
 def test_language_and_size_are_stated(tree):
-    """The language comes with what told it, and the size in bytes."""
+    """The record has the language, how it was determined, and the size in bytes."""
     row = rows(tree, ["src/a.py"])["src/a.py"]
     assert row.language_hint == "Python"
     assert json.loads(row.meta) == {"bytes": 9, "language_by": "extension"}
 
 
 def test_prose_translations_and_unknown_languages_are_not_code(tmp_path):
-    """Unless the recipe takes any text file, or names languages, in any case."""
+    """Unless the recipe takes any text file or names languages, in any case."""
     files = {
         "a.py": "x = 1\n",
         "b.po": 'msgid "mill"\n',
@@ -146,7 +146,7 @@ def test_prose_translations_and_unknown_languages_are_not_code(tmp_path):
 
 
 def test_binary_files_are_left_out_by_their_names():
-    """They are counted by suffix and are no warning: every project has pictures."""
+    """They are counted by suffix and cause no warning: every project has pictures."""
     names = ["logo.PNG", "locale/de.mo", "lib.so"]
     assert not any(code.wanted(name, code.Config()) for name in names)
     assert {code.other_suffix(name, code.Config()) for name in names} == {None}
@@ -154,7 +154,7 @@ def test_binary_files_are_left_out_by_their_names():
 
 
 def test_dependencies_and_version_control_are_left_out():
-    """Folders of dependencies are not wanted unless the recipe says so; those of version control never are."""
+    """Folders of dependencies are skipped unless the recipe says otherwise; those of version control always are."""
     unwanted = ["node_modules/a.js", "x/vendor/b.go", "dist/c.js"]
     config = code.Config()
     assert not any(code.wanted(name, config) for name in [*unwanted, ".git/config", "x/.hg/y"])

@@ -1,4 +1,4 @@
-"""Tables of text: quotes, line ends, faults, and the same rows however the stream comes."""
+"""CSV: quotes, line ends, faults, and the same rows for any chunks of the stream."""
 
 import csv
 import gzip
@@ -29,7 +29,7 @@ def cut_in(data, step, limit=1 << 20):
 
 
 def test_a_table_is_read_by_its_header(tmp_path):
-    """Quoted fields with delimiters, quotes and line ends; blank lines are none; the key and the rest are in meta."""
+    """Quoted fields with delimiters, quotes and line ends; blank lines are skipped; key and rest are in meta."""
     data = b'id,text,url\r\n7,"a ""mill"", two\nlines",http://a.example/\r\n\r\n8,5" pipe,\r\n'
     first, second = rows(tmp_path, data, fields={"key": "id"})
     assert (first.text, first.key, first.url, first.position) == ('a "mill", two\nlines', "7", "http://a.example/", 13)
@@ -37,8 +37,8 @@ def test_a_table_is_read_by_its_header(tmp_path):
     assert json.loads(second.meta) == {"id": "8", "url": ""}
 
 
-def test_tabs_marks_compression_and_names_of_ones_own(tmp_path):
-    """`.tsv` is a table with tabs; a mark of the byte order is no part of a name; a header may stand in the recipe."""
+def test_tabs_byte_order_marks_compression_and_own_names(tmp_path):
+    """`.tsv` uses tabs; a byte order mark is not part of a name; the recipe may give the header."""
     assert [row.text for row in rows(tmp_path, b"id\ttext\n1\ta, b\n", "x.tsv")] == ["a, b"]
     assert [row.text for row in rows(tmp_path, gzip.compress(b"\xef\xbb\xbftext\na\n"), "x.csv.gz")] == ["a"]
     assert [row.text for row in rows(tmp_path, b"1;a\n2;b\n", delimiter=";", header=("id", "text"))] == ["a", "b"]
@@ -48,7 +48,7 @@ def test_tabs_marks_compression_and_names_of_ones_own(tmp_path):
 
 
 def test_rows_are_those_of_the_library():
-    """Whatever `csv` writes comes back, in steps of any size."""
+    """Whatever `csv` writes is read back, in chunks of any size."""
     draw = random.Random(3)
     for _ in range(300):
         table = [["a", "b", "c"]]
@@ -61,8 +61,8 @@ def test_rows_are_those_of_the_library():
         assert cut_in(data, 1) == cut_in(data, 3) == whole
 
 
-def test_what_is_cut_does_not_depend_on_how_the_stream_comes():
-    """Any bytes, with limits that they pass."""
+def test_rows_do_not_depend_on_the_chunks_of_the_stream():
+    """Any bytes, with limits that they exceed."""
     draw = random.Random(4)
     for _ in range(400):
         data = bytes(draw.choices(b'a,"\n', k=60))
@@ -70,7 +70,7 @@ def test_what_is_cut_does_not_depend_on_how_the_stream_comes():
             assert cut_in(data, 1, limit) == cut_in(data, 3, limit) == cut_in(data, len(data), limit)
 
 
-def test_a_bad_record_costs_itself(tmp_path):
+def test_a_bad_record_is_lost_alone(tmp_path):
     """The number of fields, the encoding, the length: a row with the reason, and the next one is read."""
     data = b"id,text\n1,a,b\n2\n3,\xff\n4,%s\n5,e\n6,\n" % (b"x" * 99)
     found = rows(tmp_path, data, max_record_bytes=50)
@@ -80,8 +80,8 @@ def test_a_bad_record_costs_itself(tmp_path):
     assert found[0].detail == "line 2: 3 fields, and the header has 2"
 
 
-def test_a_stray_quote_does_not_swallow_what_follows(tmp_path):
-    """The line that it stands in is lost, and reading goes on with the next."""
+def test_a_stray_quote_does_not_swallow_the_next_lines(tmp_path):
+    """Its line is lost, and reading continues with the next."""
     found = rows(tmp_path, b'id,text\n1,a\n2,"stray\n3,c\n4,d\n')
     assert [(row.drop, row.text) for row in found] == [(None, "a"), ("unclosed_quote", None), (None, "c"), (None, "d")]
     found = rows(tmp_path, b'id,text\n1,"stray\n2,b\n3,"c" and more, and more\n4,d\n')
@@ -89,7 +89,7 @@ def test_a_stray_quote_does_not_swallow_what_follows(tmp_path):
 
 
 def test_many_stray_quotes_cost_their_own_lines(tmp_path):
-    """Whether the file comes in one chunk or in many: what lies behind a fault was not read, and does not count."""
+    """In one chunk or in many: bytes after a fault that were not read do not count."""
     data = b"id,text\n" + b'1,"stray\n2,b\n3,"c" and more, and more\n' * 50 + b"4,%s\n" % (b"x" * (1 << 20))
     whole = cut_in(data, len(data), 1 << 21)
     assert [row for _, row in whole[1:-1]] == ["wrong_field_count", ["2", "b"], "wrong_field_count"] * 50
@@ -98,7 +98,7 @@ def test_many_stray_quotes_cost_their_own_lines(tmp_path):
 
 @pytest.mark.parametrize("keep_meta", [True, False])
 def test_a_quote_that_is_not_doubled_leaves_a_mark(tmp_path, keep_meta):
-    """What stands behind it is taken as it is, and `_mended` in meta says so, whatever else meta holds."""
+    """The text after it is kept, and `_mended` in meta says so, whatever else meta holds."""
     data = b'id,text\n1,"the "old" mill"\n2,"the ""new"" mill"\n3,"a"\r\n'
     found = rows(tmp_path, data, keep_meta=keep_meta)
     assert [row.text for row in found] == ['the old" mill"', 'the "new" mill', "a"]
@@ -106,8 +106,8 @@ def test_a_quote_that_is_not_doubled_leaves_a_mark(tmp_path, keep_meta):
     assert [meta.get("_mended") for meta in metas] == [["text behind a closing quote"], None, None]
 
 
-def test_a_file_of_nothing_but_faults_ends(tmp_path):
-    """Quotes that always open another field: all lines are given up at once where reading again would not end."""
+def test_reading_a_file_of_only_faults_ends(tmp_path):
+    """Quotes that always open another field: all lines are dropped at once when reading again would not end."""
     data = b"text,b\n" + b'"a","b\n' * 200_000
     found = rows(tmp_path, data)
     assert found[-1].drop == "unclosed_quote"
@@ -124,12 +124,12 @@ def test_a_file_of_nothing_but_faults_ends(tmp_path):
     ],
 )
 def test_a_file_without_records_is_one_row(tmp_path, data, reason):
-    """Nothing vanishes; a sheet of an office program is no CSV."""
+    """No file is dropped silently; a spreadsheet is not CSV."""
     assert [row.drop for row in rows(tmp_path, data)] == [reason]
 
 
 def test_a_field_that_the_header_lacks_drops_the_file(tmp_path):
-    """At once, with the names that are there."""
+    """At once, with the names in the header."""
     for fields in ({"text": "content"}, {"title": "headline"}):
         [row] = rows(tmp_path, b"id,text\n1,a\n2,b\n", fields=fields)
         assert row.drop == "missing_column"
@@ -140,24 +140,24 @@ def test_a_field_that_the_header_lacks_drops_the_file(tmp_path):
 
 
 def test_a_delimiter_is_one_character(tmp_path):
-    """Anything else is a mistake in the recipe, told with its line."""
+    """Anything else is a mistake in the recipe, reported with its line."""
     from gristmill.recipe.load import load
 
     (tmp_path / "r.yaml").write_text(
         "recipe: x\nsources:\n  a: {kind: text, read: {format: csv, paths: [in], delimiter: '::'}}\nsteps: []\n"
     )
-    with pytest.raises(UserError, match=r"r\.yaml:3: .*'::' is no delimiter"):
+    with pytest.raises(UserError, match=r"r\.yaml:3: .*'::' is not a delimiter"):
         load(tmp_path / "r.yaml")
 
 
-def test_a_zero_byte_costs_no_table(tmp_path):
-    """It is a character like others; a file of them in every second place is no UTF-8."""
+def test_a_zero_byte_does_not_cost_a_file(tmp_path):
+    """It is an ordinary character; a file with a zero in every second byte is not UTF-8."""
     assert [row.text for row in rows(tmp_path, b"id,text\n1,a\0b\n2,c\n")] == ["a\0b", "c"]
     assert [row.drop for row in rows(tmp_path, "id,text\n1,a\n".encode("utf-16"))] == ["not_csv"]
 
 
 def test_a_fault_names_its_lines(tmp_path):
-    """A quote that never closes is told with the line of its record, and all below it is read; so are joined rows."""
+    """An unclosed quote is reported with the line of its record, and the lines below are read; so are joined rows."""
     data = b'id,text\n1,"a\nb"\n2,c,d\n3,"e\n4,f,g"\n\n5,"never\n6,last\n'
     found = [(row.drop, row.detail) for row in rows(tmp_path, data) if row.drop]
     assert found == [

@@ -1,4 +1,4 @@
-"""Files of pages: decoded as pages of archives are, one row for each, with a reason where it is no page."""
+"""Files of pages: decoded like pages of archives, one row each, with a reason if it is not a page."""
 
 import gzip
 
@@ -30,7 +30,7 @@ def row(tmp_path, data, name="a.html"):
     ids=["utf-8", "utf-8 with a mark", "utf-16", "utf-16 without a mark", "gzip"],
 )
 def test_a_page_is_markup_in_any_encoding(tmp_path, data):
-    """By byte order mark, by the zeros of UTF-16, packed or not; no byte order mark is left."""
+    """By byte order mark, by the zeros of UTF-16, compressed or not; the mark is removed."""
     found = row(tmp_path, data)
     assert (found.drop, as_str(found.html), found.text) == (None, PAGE, None)
 
@@ -54,14 +54,14 @@ def test_the_charset_is_that_of_the_meta_tag(tmp_path):
     ],
     ids=["empty", "spaces", "PDF", "bytes", "words", "cut"],
 )
-def test_what_is_no_page_is_a_row_with_a_reason(tmp_path, data, reason):
-    """And holds no markup."""
+def test_a_file_that_is_not_a_page_is_a_row_with_a_reason(tmp_path, data, reason):
+    """The row has no markup."""
     found = row(tmp_path, data)
     assert (found.drop, found.html, found.text) == (reason, None, None)
 
 
 def test_the_suffix_says_which_files_are_pages():
-    """In any case, packed or not; version control and other files are left."""
+    """In any case, compressed or not; version control and other files are skipped."""
     wanted = ["a.html", "b/A.HTM", "c.xhtml.gz"]
     names = [*wanted, "a.txt", "html", ".git/a.html", "a.xml"]
     assert [name for name in names if html_files.STAGE.wanted(name, html_files.Config())] == wanted

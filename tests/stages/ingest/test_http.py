@@ -44,7 +44,7 @@ def bare_deflate(data: bytes) -> bytes:
     ],
 )
 def test_headers_are_read_however_lines_end(block: bytes) -> None:
-    """CRLF, LF or both, spaces around names, lines that are no field: the fields and the body are found."""
+    """CRLF, LF or both, spaces around names, lines without a field: the fields and the body are found."""
     head = http.parse_head(block)
     assert head is not None
     status, fields, start = head
@@ -55,7 +55,7 @@ def test_headers_are_read_however_lines_end(block: bytes) -> None:
 @pytest.mark.parametrize(
     "block", [b"", b"<html>", b"HTTP/1.1 OK\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 2000 x\r\n\r\n"]
 )
-def test_what_has_no_status_line_is_no_response(block: bytes) -> None:
+def test_a_response_needs_a_status_line(block: bytes) -> None:
     """Only a status line makes a response."""
     assert http.parse_head(block) is None
 
@@ -80,13 +80,13 @@ def test_header_bytes_that_are_not_utf8_are_no_error() -> None:
     ],
 )
 def test_media_types_lose_their_parameters(value: str | None, expected: tuple[str | None, str | None]) -> None:
-    """The type is lower case and bare, and the charset is found, in forms that servers really send."""
+    """The type is bare and in lower case, and the charset is found, in forms that servers really send."""
     assert http.media_type(value) == expected
 
 
 @given(data=st.binary(min_size=1, max_size=400), size=st.integers(1, 500), name=st.sampled_from(sorted(ENCODERS)))
 @settings(deadline=None, max_examples=150)
-def test_what_was_encoded_is_decoded(data: bytes, size: int, name: str) -> None:
+def test_any_encoded_body_is_decoded(data: bytes, size: int, name: str) -> None:
     """Any body comes back from any encoding, chunked in any size, without a note."""
     fields = {"content-encoding": name, "transfer-encoding": "Chunked"}
     body = http.body_of(fields, chunked(ENCODERS[name](data), size), LIMIT)
@@ -94,7 +94,7 @@ def test_what_was_encoded_is_decoded(data: bytes, size: int, name: str) -> None:
 
 
 def test_encodings_in_a_row_are_undone_from_the_last() -> None:
-    """`deflate, gzip` means deflated first; bare deflate without zlib's frame is understood, too."""
+    """`deflate, gzip` means deflated first; bare deflate without zlib's frame is accepted, too."""
     body = http.body_of({"content-encoding": "deflate, gzip"}, gzip.compress(bare_deflate(PAGE)), LIMIT)
     assert (body.data, body.notes) == (PAGE, [])
 
@@ -118,7 +118,7 @@ def test_a_header_that_the_bytes_contradict_is_ignored(fields: dict[str, str], r
 
 
 def test_broken_chunking_keeps_what_a_browser_shows() -> None:
-    """Without the last chunk, or with a size that is none, the chunks before are kept."""
+    """Without the last chunk, or with an invalid size, the chunks before it are kept."""
     fields = {"transfer-encoding": "chunked"}
     whole = chunked(PAGE, 100)
     cut = http.body_of(fields, whole[:500], LIMIT)
@@ -131,7 +131,7 @@ def test_broken_chunking_keeps_what_a_browser_shows() -> None:
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
 def test_compressed_data_that_ends_early_keeps_its_beginning(name: str) -> None:
-    """A cut transfer shows as much as it brought."""
+    """What arrived of a cut transfer is kept."""
     noise = bytes(b % 90 + 32 for b in zlib.compress(bytes(range(256)) * 40) * 30)
     packed = ENCODERS[name](noise)
     body = http.body_of({"content-encoding": name}, packed[: len(packed) * 3 // 4], LIMIT)
@@ -144,7 +144,7 @@ def test_compressed_data_that_ends_early_keeps_its_beginning(name: str) -> None:
     ("name", "place"), [("gzip", -6), ("deflate", -1), ("br", 8), ("zstd", -1)]
 )  # in three of them a byte of the checksum
 def test_compressed_data_with_an_error_is_a_fault(name: str, place: int) -> None:
-    """Bytes that start right and then cannot be decoded are no page."""
+    """Bytes that start correctly but cannot be decoded are not a page."""
     encode = zstandard.ZstdCompressor(write_checksum=True).compress if name == "zstd" else ENCODERS[name]
     packed = bytearray(encode(bytes(range(256)) * 4))
     packed[place] ^= 0xFF
@@ -170,6 +170,6 @@ def test_bombs_are_bounded_while_they_unpack(name: str) -> None:
     name=st.sampled_from(["", *sorted(ENCODERS)]),
 )
 def test_no_bytes_make_it_fail(raw: bytes, transfer: str, name: str) -> None:
-    """Whatever the bytes under whatever header: a body or a fault, never an exception."""
+    """For any bytes and any header: a body or a fault, never an exception."""
     body = http.body_of({"content-encoding": name, "transfer-encoding": transfer}, raw, 1000)
     assert body.fault is None or body.data == b""

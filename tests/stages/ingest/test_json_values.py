@@ -1,4 +1,4 @@
-"""Files that are one JSON array, one object, or objects one behind the other."""
+"""Files with one JSON array, one object, or several concatenated objects."""
 
 import bz2
 import gzip
@@ -11,7 +11,7 @@ import zstandard
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import json_values, jsonl
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 
 ROWS = [
     {"text": 'a "mill" \\ [x] {y}', "meta": {"a": [1, [2, {"z": "]}"}]]}},
@@ -32,7 +32,7 @@ def cut(data, step, limit=1 << 20):
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress, bz2.compress, lzma.compress])
 def test_every_element_of_an_array_is_a_record(tmp_path, indent, pack):
-    """Indented or not, packed or not; the position is that of the element's first byte."""
+    """Indented or not, compressed or not; the position is the element's first byte."""
     data = json.dumps(ROWS, indent=indent, ensure_ascii=False).encode()
     found = rows(tmp_path, pack(data))
     assert [row.text for row in found] == [row["text"] for row in ROWS]
@@ -43,15 +43,15 @@ def test_every_element_of_an_array_is_a_record(tmp_path, indent, pack):
 
 @pytest.mark.parametrize("between", [b"", b"\n", b" , "])
 def test_objects_without_an_array_are_records(tmp_path, between):
-    """An object a file, objects one behind the other, arrays one behind the other, with marks of their byte order."""
+    """One object per file, concatenated objects, concatenated arrays, with byte order marks."""
     objects = [json.dumps(row).encode() for row in ROWS]
     for data in (between.join(objects), b"\xef\xbb\xbf" + between.join(b"[" + one + b"]" for one in objects)):
         assert [row.text for row in rows(tmp_path, data)] == [row["text"] for row in ROWS]
     assert [row.text for row in rows(tmp_path, objects[0])] == [ROWS[0]["text"]]
 
 
-def test_what_is_cut_does_not_depend_on_how_the_stream_comes():
-    """Any nesting, any strings, in steps of any size: the elements are those that the library finds."""
+def test_elements_do_not_depend_on_the_chunks_of_the_stream():
+    """Any nesting, any strings, in chunks of any size: the elements are those that the library finds."""
     draw = random.Random(5)
 
     def value(depth):
@@ -71,8 +71,8 @@ def test_what_is_cut_does_not_depend_on_how_the_stream_comes():
         assert cut(data, 1) == cut(data, 7) == whole
 
 
-def test_a_bad_element_costs_itself(tmp_path):
-    """Every element is a row: what is no JSON, no object, not UTF-8, too long, or half a surrogate pair."""
+def test_a_bad_element_is_lost_alone(tmp_path):
+    """Every element is a row: invalid JSON, not an object, not UTF-8, too long, or a lone surrogate."""
     data = b'[{"text": "a"}, {bad}, 1, "s", null, [{"text": "no"}], {"text": "\xff"}, bare, {"text": "%s"}' % (
         b"x" * 99
     )
@@ -85,7 +85,7 @@ def test_a_bad_element_costs_itself(tmp_path):
     assert found[-2].text == "\ufffd"
 
 
-def test_what_is_never_closed_is_one_row_that_says_how_much_is_lost(tmp_path):
+def test_an_unclosed_element_is_one_row_that_says_how_much_is_lost(tmp_path):
     """The elements before it are kept."""
     found = rows(tmp_path, b'[{"text": "a"}, {"text": "b", {"text": "c"}, 1')
     assert [row.drop for row in found] == [None, "unclosed_json"]
@@ -101,12 +101,12 @@ def test_what_is_never_closed_is_one_row_that_says_how_much_is_lost(tmp_path):
     [(b"", "empty_file"), (b" \n", "empty_file"), (b"[ ]", "empty_file"), (b"id,text\n1,x\n", "not_json")],
 )
 def test_a_file_without_elements_is_one_row(tmp_path, data, reason):
-    """Nothing vanishes."""
+    """No file is dropped silently."""
     assert [row.drop for row in rows(tmp_path, data)] == [reason]
 
 
-def test_only_the_element_at_hand_is_held():
-    """An array of a hundred megabytes, a megabyte at a time: what is held is an element, or nothing of a long one."""
+def test_only_the_current_element_is_in_memory():
+    """An array of a hundred megabytes in chunks of a megabyte: only one element is in memory, or none of a long one."""
     held = []
 
     def chunks():
@@ -116,20 +116,20 @@ def test_only_the_element_at_hand_is_held():
 
     for _, element in json_values.elements(chunks(), 1 << 10):
         held.append(element)
-    assert all(isinstance(element, Fault) for element in held)
+    assert all(isinstance(element, ReadFault) for element in held)
     assert len(held) == 100
 
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_the_reader_of_lines_names_the_format_of_an_array(tmp_path, indent):
-    """One row, and its detail is the fix."""
+    """One row, whose detail is the fix."""
     (tmp_path / "x.jsonl").write_text(json.dumps(ROWS, indent=indent))
     found = list(jsonl.read(Piece(str(tmp_path / "x.jsonl"), "x.jsonl"), jsonl.Config()))
     assert [row.drop for row in found] == ["not_an_object" if indent is None else "not_jsonl"]
     assert "`format: json`" in found[0].detail
 
 
-def test_lines_that_are_lists_are_no_array(tmp_path):
+def test_lines_that_are_lists_are_not_an_array(tmp_path):
     """Each is a bad line, and an object among them is a record."""
     (tmp_path / "x.jsonl").write_text('[1]\n{"text": "a"}\n[2]\n')
     found = list(jsonl.read(Piece(str(tmp_path / "x.jsonl"), "x.jsonl"), jsonl.Config()))

@@ -49,7 +49,7 @@ def one(tmp_path, line, **config):
 
 @pytest.mark.parametrize("kind", PACK)
 def test_every_compression_gives_the_same_rows(tmp_path, kind):
-    """The first bytes decide how a file is unpacked, whatever its name, and positions are those of the plain text."""
+    """The first bytes decide how a file is decompressed, not its name, and positions refer to the plain text."""
     plain = as_lines(documents(300))
     found = rows(tmp_path, PACK[kind](plain))
     assert [row.text for row in found] == [document["text"] for document in documents(300)]
@@ -60,7 +60,7 @@ def test_every_compression_gives_the_same_rows(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd", "bzip2", "xz"])
 def test_streams_that_follow_each_other_are_read_to_the_end(tmp_path, kind):
-    """Members of gzip, frames of zstd and streams of bzip2 and xz that follow each other are one stream."""
+    """Consecutive gzip members, zstd frames and bzip2 or xz streams are one stream."""
     plain = as_lines(documents(90))
     cuts = [plain[:100], plain[100:1000], b"", plain[1000:]]
     padding = bytes(512) if kind in ("gzip", "xz") else b""
@@ -108,7 +108,7 @@ def test_pieces_of_a_file_are_together_the_file(tmp_path_factory, parts, ended, 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_pieces_of_a_compressed_file_are_together_the_file(tmp_path, kind):
-    """A file whose name hides its compression may be cut by the planner, and loses nothing by it."""
+    """A file whose name hides its compression may be cut by the planner without loss."""
     packed = PACK[kind](as_lines(documents(40)))
     whole = rows(tmp_path, packed)
     for cut in range(0, 3000, 97):
@@ -117,7 +117,7 @@ def test_pieces_of_a_compressed_file_are_together_the_file(tmp_path, kind):
 
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 64, 4096])
 def test_lines_do_not_depend_on_how_the_stream_is_cut(chunk_bytes):
-    """Lines and positions are those of a split of the whole without its blank lines, for every size of chunk."""
+    """Lines and positions equal a split of the whole text without its blank lines, for every chunk size."""
     content = b" \n\n  abc\n\n" + b"x" * 300 + b"\n" * 100 + b"y \n" + b" \t\r\n" * 40 + b"\r\nlast"
     chunks = [content[at : at + chunk_bytes] for at in range(0, len(content), chunk_bytes)]
     expected, position = [], 0
@@ -129,7 +129,7 @@ def test_lines_do_not_depend_on_how_the_stream_is_cut(chunk_bytes):
 
 
 def test_record_over_the_limit_is_a_row_and_is_not_held(tmp_path):
-    """A line longer than the limit is `record_too_large`; what stands before and after it lives."""
+    """A line longer than the limit is `record_too_large`; the lines before and after it are kept."""
     content = as_lines([{"text": "a"}, {"text": "b" * 5_000_000}, {"text": "c"}])
     found = rows(tmp_path, content, max_record_bytes="1KB")
     assert [(row.text, row.drop) for row in found] == [("a", None), (None, "record_too_large"), ("c", None)]
@@ -141,7 +141,7 @@ def test_record_over_the_limit_is_a_row_and_is_not_held(tmp_path):
 
 
 def test_endless_line_takes_no_memory():
-    """Thirty-two mebibytes of one line under a limit of one never stand in memory together."""
+    """Thirty-two mebibytes of one line under a limit of one are never in memory together."""
     tracemalloc.start()
     try:
         [(_, fault)] = jsonl.lines((bytes(1 << 20) for _ in range(32)), 0, 1 << 20)
@@ -180,15 +180,15 @@ def test_endless_line_takes_no_memory():
     ],
 )
 def test_bad_line_is_a_row_that_names_its_fault(tmp_path, line, reason, detail):
-    """Each way in which a line can be bad has its own reason, and the detail says where or what."""
+    """Each fault of a line has its own reason, and the detail says where or what."""
     row = one(tmp_path, line)
     assert row.drop == reason
     assert detail in row.detail
 
 
 @pytest.mark.parametrize("content", [random.Random(5).randbytes(300_000), b"some,table\n" * 90_000, b"[1]\n" * 9_000])
-def test_file_that_is_no_jsonl_is_one_row(tmp_path, content):
-    """An archive or a table among the inputs gives one row, not one a line, and its pieces agree."""
+def test_a_file_that_is_not_jsonl_is_one_row(tmp_path, content):
+    """An archive or a table among the inputs gives one row, not one per line, and its pieces agree."""
     [row] = rows(tmp_path, content)
     assert row.drop == "not_jsonl"
     assert rows(tmp_path, content, 0, 500) == [row]
@@ -196,14 +196,14 @@ def test_file_that_is_no_jsonl_is_one_row(tmp_path, content):
 
 
 def test_few_bad_lines_at_the_top_do_not_condemn_a_file(tmp_path):
-    """One object among the first lines is enough to take a file for JSONL."""
+    """One object among the first lines is enough for a file to be JSONL."""
     found = rows(tmp_path, b"junk\n" * 50 + b'{"text": "a"}\n')
     assert [row.drop for row in found] == ["invalid_json"] * 50 + [None]
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd", "bzip2", "xz"])
-def test_cut_stream_keeps_its_lines_and_says_so(tmp_path, kind):
-    """Cut off anywhere, a compressed file gives the whole lines that a decoder can reach and one `truncated_` row."""
+def test_a_cut_stream_keeps_its_lines_and_reports_the_cut(tmp_path, kind):
+    """Cut anywhere, a compressed file gives the whole lines that a decoder can reach and one `truncated_` row."""
     plain = as_lines(documents(2000))
     whole = rows(tmp_path, plain)
     packed = PACK[kind](plain)
@@ -215,32 +215,32 @@ def test_cut_stream_keeps_its_lines_and_says_so(tmp_path, kind):
 
 
 def test_truncated_gzip_keeps_every_decodable_line(tmp_path):
-    """What zlib can decode of a cut file, and not a line less, is kept: zlib itself is the oracle."""
+    """Every line that zlib can decode of a cut file is kept: zlib itself is the oracle."""
     packed = gzip.compress(as_lines(documents(3000)))
     for size in (200, 5_000, len(packed) // 2, len(packed) - 9):
         reachable = zlib.decompressobj(31).decompress(packed[:size])
         assert len(rows(tmp_path, packed[:size])) == reachable.count(b"\n") + 1
 
 
-def test_garbage_behind_a_gzip_member_is_reported(tmp_path):
-    """Bytes behind the last member that are not gzip give one row, after all lines."""
+def test_garbage_after_a_gzip_member_is_reported(tmp_path):
+    """Bytes after the last member that are not gzip give one row, after all lines."""
     found = rows(tmp_path, gzip.compress(as_lines(documents(3))) + b"garbage")
     assert [row.drop for row in found] == [None] * 3 + ["corrupt_gzip"]
 
 
 def test_truncated_gzip_gives_what_its_last_byte_held():
-    """A cut that falls where a step's output is full leaves symbols in the decoder; they are handed out as well."""
+    """If a step's output is full at the cut, symbols remain in the decoder; they are yielded as well."""
     packed = gzip.compress(bytes(decompress.CHUNK_BYTES + 20_000), mtime=0)
     for size in range(len(packed) - 60, len(packed) - 8):
         chunks = []
-        with pytest.raises(decompress.Fault, match="truncated_gzip"):
+        with pytest.raises(decompress.ReadFault, match="truncated_gzip"):
             chunks.extend(decompress.read_gzip(io.BytesIO(packed[:size])))
         assert b"".join(chunks) == zlib.decompressobj(31).decompress(packed[:size])
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_bomb_is_unpacked_in_bounded_steps(tmp_path, kind):
-    """A file that unpacks to a thousand times its size never makes a chunk above the step."""
+    """A file that unpacks to a thousand times its size never yields a chunk larger than the step."""
     path = tmp_path / "bomb"
     path.write_bytes(PACK[kind](bytes(50_000_000)))
     reader = {"gzip": decompress.read_gzip, "zstd": decompress.read_zstd}[kind]
@@ -251,7 +251,7 @@ def test_bomb_is_unpacked_in_bounded_steps(tmp_path, kind):
 
 
 def damaged(data, rng):
-    """Data with one kind of damage, and the first byte that it touches."""
+    """Data with one kind of damage, and the first damaged byte."""
     at = rng.randrange(len(data))
     kind = rng.randrange(5)
     if kind == 0:
@@ -295,14 +295,14 @@ def fuzz(tmp_path, seeds):
             (row.text or "").encode()
 
 
-def test_damaged_files_keep_what_stands_before_the_damage(tmp_path):
-    """Whatever is done to a plain, gzip or zstd file, reading ends, and the lines before the damage are there."""
+def test_damaged_files_keep_the_lines_before_the_damage(tmp_path):
+    """For any damage to a plain, gzip or zstd file, reading ends, and the lines before the damage are kept."""
     fuzz(tmp_path, range(240))
 
 
 @pytest.mark.slow
-def test_many_damaged_files_keep_what_stands_before_the_damage(tmp_path):
-    """The same over many more files."""
+def test_many_damaged_files_keep_the_lines_before_the_damage(tmp_path):
+    """The same for many more files."""
     fuzz(tmp_path, range(240, 1200))
 
 
@@ -320,7 +320,7 @@ def test_not_a_number_becomes_null(tmp_path):
     assert json.loads(row.meta) == {"a": None, "b": [None, None], "c": '"NaN', "_mended": ["not a number"]}
 
 
-def test_mending_a_broken_line_takes_one_pass(tmp_path):
+def test_repairing_a_broken_line_takes_one_pass(tmp_path):
     """A line of a million escaped quotes that never ends is refused in linear work."""
     assert one(tmp_path, b'{"text": NaN, "a": "' + b'\\"' * 1_000_000).drop == "invalid_json"
 
@@ -357,21 +357,21 @@ def test_two_columns_may_share_a_field(tmp_path):
 
 
 def test_value_that_a_mapping_cannot_use_stays_in_meta(tmp_path):
-    """A license that is a list, a date that is none: the row lives, the column is null, the value is not lost."""
+    """An unusable license or date: the row is kept, the column is null, the value is not lost."""
     row = one(tmp_path, b'{"text": "a", "license": ["MIT"], "timestamp": "soon", "url": 5}')
     assert (row.drop, row.license, row.timestamp_us, row.url) == (None, None, None, None)
     assert json.loads(row.meta) == {"license": ["MIT"], "timestamp": "soon", "url": 5}
 
 
 def test_markup_is_enough(tmp_path):
-    """A row with markup and no text lives; bad text beside good markup does not pass in silence."""
+    """A row with markup and no text is kept; bad text next to good markup is reported."""
     assert one(tmp_path, b'{"html": "<p>a", "text": null}').html == "<p>a"
     assert one(tmp_path, b'{"html": "<p>a", "text": ""}').drop is None
     assert one(tmp_path, b'{"html": "<p>a", "text": 3}').drop == "bad_field_type"
 
 
 def test_nul_and_deep_nesting_are_kept(tmp_path):
-    """NUL is a character; what orjson reads but cannot write back costs `meta`, not the text."""
+    """NUL is a character; what orjson can read but not write costs `meta`, not the text."""
     row = one(tmp_path, b'{"text": "a\\u0000b", "deep": ' + b"[" * 400 + b"]" * 400 + b"}")
     assert row.text == "a\0b"
     assert "_unwritable" in row.meta
@@ -385,7 +385,7 @@ def test_config_refuses_what_cannot_work(fields):
 
 
 def test_files_are_opened_through_fsspec():
-    """A URL of any file system is read as a path is."""
+    """A URL of any file system is read like a path."""
     with fsspec.open("memory://bucket/a.jsonl", "wb") as file:
         file.write(as_lines(documents(3)))
     found = jsonl.read(Piece("memory://bucket/a.jsonl", "a.jsonl", 10), jsonl.Config())
@@ -393,7 +393,7 @@ def test_files_are_opened_through_fsspec():
 
 
 def test_only_plain_names_are_splittable():
-    """The planner may cut plain files, not compressed ones."""
+    """The planner may cut plain files, but not compressed ones."""
     assert jsonl.splittable("a/b.jsonl")
     assert not any(map(jsonl.splittable, ["a.jsonl.gz", "a.jsonl.ZST", "a.bz2", "a.json.xz"]))
 
@@ -431,15 +431,15 @@ DAY = int(datetime(2013, 5, 18, tzinfo=UTC).timestamp()) * 1_000_000
     ],
 )
 def test_dates_are_read_as_inputs_write_them(value, expected):
-    """Every shape of a date that inputs use means the same moment."""
+    """Every common form of a date means the same moment."""
     assert microseconds(value) == expected
 
 
 @pytest.mark.parametrize(
     "value", ["", "soon", "2013-13-01", "2013-02-30T00:00:00Z", True, None, [], float("nan"), 1e300]
 )
-def test_what_is_no_date_is_none(value):
-    """A date that cannot be read is None, never a guess and never an error."""
+def test_an_invalid_date_is_none(value):
+    """An unreadable date is None, never a guess and never an error."""
     assert microseconds(value) is None
 
 

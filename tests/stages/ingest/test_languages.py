@@ -22,8 +22,8 @@ from gristmill.stages.ingest.languages import BY_EXTENSION, BY_NAME, HEAD_CHARAC
         ("x.ipynb", ("Jupyter Notebook", "extension")),
     ],
 )
-def test_name_tells_the_language(name, expected):
-    """An exact name goes before an ending, and the longest known ending counts, in any case."""
+def test_the_name_determines_the_language(name, expected):
+    """An exact name takes precedence over an extension, and the longest known extension counts, in any case."""
     assert language(name, "") == expected
 
 
@@ -59,14 +59,14 @@ def test_name_tells_the_language(name, expected):
         ("ls.1", ".TH LS 1\n.SH NAME\n", "Roff"),
     ],
 )  # fmt: skip
-def test_content_tells_languages_with_one_ending_apart(name, text, expected):
-    """Where several languages share an ending, what the file says decides."""
+def test_the_content_separates_languages_with_one_extension(name, text, expected):
+    """If several languages share an extension, the content decides."""
     assert language(name, text)[0] == expected
 
 
 @pytest.mark.parametrize("name", ["data.inc", "release.1", "x.b"])
-def test_ending_that_says_nothing_alone_needs_content(name):
-    """Endings that anything may have tell no language without a sign in the content."""
+def test_an_ambiguous_extension_needs_content(name):
+    """Extensions that any file may have need a sign in the content."""
     assert language(name, "just words\n") is None
 
 
@@ -83,24 +83,24 @@ def test_ending_that_says_nothing_alone_needs_content(name):
         ("no shebang", None),
     ],
 )
-def test_first_line_tells_a_script(line, expected):
-    """A script without an ending is told by its interpreter, through env and with versions."""
+def test_the_first_line_identifies_a_script(line, expected):
+    """A script without an extension is recognised by its interpreter, through env and with versions."""
     found = language("bin/tool", line + "\n")
     assert found == (None if expected is None else (expected, "shebang"))
 
 
 def test_table_is_broad_and_has_no_key_twice():
-    """The table holds what its size promises, and a key that stands in two lines is refused."""
+    """The table has the expected size, and a duplicate key is rejected."""
     assert len(BY_EXTENSION) >= 250
     assert len(set(BY_EXTENSION.values())) >= 120
     assert all(key == key.lower() and not key.startswith(".") for key in BY_EXTENSION)
     assert "Makefile" in BY_NAME
-    with pytest.raises(ValueError, match="x stands for A and for B"):
+    with pytest.raises(ValueError, match="x means both A and B"):
         by_key({"A": "x", "B": "y x"})
 
 
-def test_rules_look_at_the_head_only():
-    """A sign counts in the first characters of a file and not behind them, so work does not grow with the file."""
+def test_rules_only_read_the_head():
+    """A sign counts only in the first characters of a file, so work does not grow with the file."""
     sign = "namespace x {\n"
     assert language("a.h", "\n" * (HEAD_CHARACTERS - len(sign)) + sign) == ("C++", "content")
     assert language("a.h", "\n" * HEAD_CHARACTERS + sign) == ("C", "extension")

@@ -43,8 +43,8 @@ def test_rows_are_documents_in_order():
     assert found[7].url == "https://a.example/7"
 
 
-def test_nan_is_null_and_said(tmp_path):
-    """JSON has no NaN and no infinite number: `_mended` names the rows that had one, at any depth."""
+def test_nan_becomes_null_and_is_noted(tmp_path):
+    """JSON has no NaN and no infinity: `_mended` names the rows that had one, at any depth."""
     nan, deep = float("nan"), [{"x": [1.0]}, {"x": [float("-inf")]}, {"x": None}]
     table = pa.table({"text": ["a", "b", "c"], "score": [nan, 0.5, None], "deep": deep, "n": [1, 2, 3]})
     found = [json.loads(row.meta) for row in rows(tmp_path, packed(table))]
@@ -52,7 +52,7 @@ def test_nan_is_null_and_said(tmp_path):
     assert [meta["score"] for meta in found] == [None, 0.5, None]
 
 
-def test_bytes_that_are_not_utf8_are_said(tmp_path):
+def test_bytes_that_are_not_utf8_are_noted(tmp_path):
     """In `meta` they become U+FFFD, so `_mended` names the rows, at any depth; bytes that are UTF-8 lose nothing."""
     raw = pa.array([b"\xff\x00", "\ufffd mill".encode(), None, b"ok"], pa.binary())
     deep = pa.array([None, None, None, {"x": [b"\xfe"]}], pa.struct([("x", pa.list_(pa.binary()))]))
@@ -104,7 +104,7 @@ def test_paths_step_into_structs_and_lists(tmp_path, keep_meta):
 
 
 def test_only_needed_columns_are_read(tmp_path):
-    """Without `keep_meta` damage in a column that is not mapped is never met."""
+    """Without `keep_meta`, damage in a column that is not mapped does not matter."""
     data = bytearray(packed(documents(50)))
     start = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(2).dictionary_page_offset
     data[start : start + 40] = bytes(40)
@@ -113,7 +113,7 @@ def test_only_needed_columns_are_read(tmp_path):
 
 
 def test_page_checksums_are_checked(tmp_path):
-    """A flipped letter that any decoder would take is found where the file has checksums."""
+    """A flipped letter that any decoder would accept is detected if the file has checksums."""
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     for checked, reason in ((True, "corrupt_parquet"), (False, None)):
         data = packed(pa.table({"text": ["a letter"]}), write_page_checksum=checked, **options)
@@ -121,8 +121,8 @@ def test_page_checksums_are_checked(tmp_path):
         assert [row.drop for row in rows(tmp_path, data.replace(b"a letter", b"b letter"))] == [reason]
 
 
-def test_one_leaf_of_a_struct_is_asked_for():
-    """A path into a struct selects that leaf; into a list, the list; into nothing, nothing."""
+def test_one_leaf_of_a_struct_is_selected():
+    """A path into a struct selects that leaf; into a list, the whole list; a wrong path, nothing."""
     info = pa.struct({"id": pa.int64(), "tags": pa.list_(pa.string())})
     schema = pa.schema({"a.b": pa.string(), "doc": pa.struct({"info": info, "body": pa.string()})})
     wanted = {"a.b": "a.b", "doc.info.id": "doc.info.id", "doc.info.tags.0": "doc.info.tags", "doc": "doc"}
@@ -131,7 +131,7 @@ def test_one_leaf_of_a_struct_is_asked_for():
 
 
 def test_file_without_a_named_column_is_one_row(tmp_path):
-    """A column that the recipe names and the file lacks drops the file, and the detail lists what is there."""
+    """If the file lacks a column that the recipe names, it is dropped, and the detail lists its columns."""
     data = packed(documents(5))
     for fields in ({"text": "content"}, {"title": "headline"}, {"url": "url.host"}):
         [row] = rows(tmp_path, data, fields=fields)
@@ -153,12 +153,12 @@ def test_file_without_a_named_column_is_one_row(tmp_path):
     ],
 )
 def test_file_that_cannot_be_read_is_one_row(tmp_path, data, reason):
-    """An empty, cut or foreign file is one row that says which."""
+    """An empty, cut or foreign file is one row with the reason."""
     assert [row.drop for row in rows(tmp_path, data)] == [reason]
     assert rows(tmp_path, data, 1) == []
 
 
-def test_text_that_is_no_utf8_costs_its_row_only(tmp_path):
+def test_text_that_is_not_utf8_only_costs_its_row(tmp_path):
     """Parquet does not check strings, so we do: the rows around a bad one are kept."""
     bad = pa.array([b"a", b"\xff\xfe", b"c"])
     for column in (pa.Array.from_buffers(pa.string(), 3, bad.buffers()), bad):
@@ -207,7 +207,7 @@ def test_times_do_not_depend_on_installed_libraries(tmp_path):
 
 
 def test_broken_connection_is_not_damage(tmp_path, monkeypatch):
-    """An error of the file system is raised, for the engine to try again; it never becomes a row of the output."""
+    """An error of the file system is raised, so that the engine can retry; it never becomes a row of the output."""
 
     class Flaky(io.BytesIO):
         def read(self, size=-1):
@@ -262,12 +262,12 @@ def fuzz(tmp_path, seeds):
 
 
 @pytest.mark.slow
-def test_damaged_row_group_costs_itself_only(tmp_path):
-    """Whatever is done to the bytes of one row group, the rows of all the others are kept, and nothing raises."""
+def test_a_damaged_row_group_is_lost_alone(tmp_path):
+    """For any damage to the bytes of one row group, the rows of all others are kept, and nothing raises."""
     fuzz(tmp_path, range(120))
 
 
 @pytest.mark.slow
-def test_many_damaged_row_groups_cost_themselves_only(tmp_path):
-    """The same over many more files."""
+def test_many_damaged_row_groups_are_lost_alone(tmp_path):
+    """The same for many more files."""
     fuzz(tmp_path, range(120, 320))

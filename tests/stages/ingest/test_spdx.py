@@ -30,7 +30,7 @@ from gristmill.stages.ingest import spdx
     ],
 )
 def test_expression_is_read_in_spdx_spelling(source, expected):
-    """Expressions come out in SPDX's own spelling, without the end of the comment that holds them."""
+    """Expressions are returned in SPDX's own spelling, without the end of the surrounding comment."""
     assert spdx.expression(source) == expected
 
 
@@ -44,20 +44,20 @@ expressions = st.recursive(
 
 @given(expressions)
 def test_well_formed_expressions_are_unchanged(source):
-    """What is already in SPDX's spelling is a fixed point, in lower case too but for names of one's own."""
+    """What is already in SPDX's spelling is a fixed point, also in lower case, except for own names."""
     assert spdx.expression(source) == source
     assert spdx.expression(source.lower().replace("licenseref", "LicenseRef")) == source
 
 
 @given(st.text(alphabet="()MIT andorwith+.-/*", max_size=80))
 def test_any_string_is_an_expression_or_none(source):
-    """No string makes the parser raise, and what it finds it finds again."""
+    """No string makes the parser raise, and parsing its result changes nothing."""
     found = spdx.expression(source)
     assert found is None or spdx.expression(found) == found
 
 
-def test_header_is_sought_in_the_first_lines_only():
-    """The tag counts at the top of a file, in any comment; a mention further down is no license."""
+def test_the_header_must_be_in_the_first_lines():
+    """The tag counts at the top of a file, in any comment; a mention further down is not a license."""
     tag = "SPDX-License-Identifier: MIT"
     for comment in ("// {}", "# {}", "/* {} */", "<!-- {} -->", " * {}\r", "-- {}"):
         assert spdx.header(comment.format(tag) + "\ncode\n") == "MIT"
@@ -102,27 +102,27 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_license_text_is_recognised_by_its_phrases(name):
-    """Each license is told from all others, whatever the line breaks, quotes and comment marks."""
+    """Each license is told apart from all others, whatever the line breaks, quotes and comment marks."""
     text = "Copyright (c) 2013 Somebody\n\n" + WRITTEN[name]
     assert spdx.recognise(text) == name
     assert spdx.recognise(text.replace(" ", "\n * ").upper()) == name
 
 
 def test_license_that_comes_first_counts():
-    """Where a file appends the licenses of code that it borrowed, the file's own stands at the top."""
+    """If a file appends the licenses of borrowed code, its own is at the top."""
     for first in WRITTEN:
         second = "Unlicense" if first != "Unlicense" else "WTFPL"
         assert spdx.recognise(WRITTEN[first] + "\n\n" + WRITTEN[second]) == first
 
 
 def test_unknown_text_is_no_license():
-    """Text without the phrases of a license is none."""
+    """Text without the phrases of a license has no license."""
     assert spdx.recognise("All rights reserved.") is None
     assert spdx.recognise("") is None
 
 
 def test_phrases_are_written_as_texts_are_reduced():
-    """A phrase with a capital, a comma or two spaces could never be found."""
+    """A phrase with a capital, a comma or two spaces would never match."""
     for _, phrases, without in spdx.PHRASES:
         assert phrases
         for phrase in (*phrases, *without):
@@ -142,7 +142,7 @@ def test_phrases_are_written_as_texts_are_reduced():
     ],
 )
 def test_license_files_of_one_folder_are_one_expression(found, expected):
-    """Files named for their license offer a choice, others all apply, and the lesser GPL stands for both its texts."""
+    """Files named after their license offer a choice, others all apply, and the lesser GPL includes both its texts."""
     assert spdx.combined(found) == expected
 
 
@@ -164,6 +164,6 @@ def test_license_files_of_one_folder_are_one_expression(found, expected):
         ("LICENSE/readme.txt", False),
     ],
 )
-def test_license_files_are_told_by_name(name, expected):
+def test_license_files_are_recognised_by_name(name, expected):
     """Names of license files, and names that only look like them."""
     assert spdx.is_license_file(name) is expected

@@ -7,7 +7,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import text
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 
 
 def row(tmp_path, name, data, **config):
@@ -18,7 +18,7 @@ def row(tmp_path, name, data, **config):
 
 
 def test_file_is_one_document(tmp_path):
-    """A file is one record at position 0, whole and unchanged, with its type by its ending."""
+    """A file is one record at position 0, whole and unchanged, with the type of its suffix."""
     found = row(tmp_path, "a.txt", "one\r\ntwo\f\n\n")
     assert (found.position, found.text, found.content_type, found.charset) == (
         0,
@@ -44,12 +44,12 @@ def test_compressed_file_is_unpacked(tmp_path):
 
 
 def test_text_that_begins_as_an_archive_might_is_text(tmp_path):
-    """`BZh9` opens a bzip2 file only with a block behind it."""
+    """`BZh9` begins a bzip2 file only if a block follows it."""
     assert row(tmp_path, "a.txt", "BZh9 is how bzip2 files begin").text == "BZh9 is how bzip2 files begin"
 
 
 def test_front_matter_goes_to_meta(tmp_path):
-    """YAML front matter leaves the text for `meta`, gives the title, and stays in the text where that is asked for."""
+    """YAML front matter is moved from the text to `meta`, gives the title, and stays in the text with `keep`."""
     source = '---\ntitle: "A: b"\ndate: 2013-05-18\ntags: [x, y]\n---\n\n# Heading\nbody\n'
     found = row(tmp_path, "a.md", source)
     assert (found.title, found.text) == ("A: b", "\n# Heading\nbody\n")
@@ -74,8 +74,8 @@ def test_front_matter_goes_to_meta(tmp_path):
         "---\n---\nbody",
     ],
 )
-def test_what_is_no_front_matter_stays_in_the_text(source):
-    """Rulers, broken YAML, aliases that could blow up, and nesting without end are text."""
+def test_other_text_between_rulers_stays_in_the_text(source):
+    """Rulers, broken YAML, aliases that could expand, and endless nesting are text."""
     assert split_front_matter(source) == ({}, source)
 
 
@@ -97,7 +97,7 @@ def test_what_is_no_front_matter_stays_in_the_text(source):
     ],
 )
 def test_title_is_the_first_heading(kind, source, title):
-    """The first heading of each markup, outside of code, is the title; plain text has none."""
+    """The first heading of each markup, outside code, is the title; plain text has no title."""
     assert first_heading(source, kind) == title
 
 
@@ -112,7 +112,7 @@ def test_title_is_the_first_heading(kind, source, title):
         ("eine längere Zeile mit Ü und ß".encode().replace(b"\xc3\x9f", b"\xff"), "invalid_utf8"),
     ],
 )
-def test_file_that_is_no_text_is_a_row_that_says_so(tmp_path, data, reason):
+def test_a_file_that_is_not_text_is_a_row_with_a_reason(tmp_path, data, reason):
     """Empty, binary and damaged files are rows with reasons."""
     assert row(tmp_path, "a.md", data).drop == reason
 
@@ -132,7 +132,7 @@ PROSE = {
 
 @pytest.mark.parametrize("charset", ["utf-8-sig", "utf-16", "utf-32", "utf-16-be"])
 def test_byte_order_mark_decides(charset):
-    """A file that begins with a mark is decoded by it, and the mark is no part of the text."""
+    """A file that begins with a mark is decoded by it, and the mark is not part of the text."""
     mark = b"\xfe\xff" if charset == "utf-16-be" else b""
     found, name = decode(mark + PROSE["koi8-r"].encode(charset))
     assert found == PROSE["koi8-r"]
@@ -140,26 +140,26 @@ def test_byte_order_mark_decides(charset):
 
 
 @pytest.mark.parametrize("charset", PROSE)
-def test_old_charsets_are_told_by_their_bytes(charset):
-    """Text in an 8-bit or double-byte charset comes out right without a word about its charset."""
+def test_old_charsets_are_detected(charset):
+    """Text in an 8-bit or double-byte charset is decoded correctly without a declaration."""
     assert decode(PROSE[charset].encode(charset))[0] == PROSE[charset]
 
 
-def test_declared_charset_is_believed():
-    """A coding line decides where the bytes are not UTF-8; one that is no text codec is not believed."""
+def test_a_declared_charset_is_used():
+    """A coding line decides if the bytes are not UTF-8; a name that is not a text codec is ignored."""
     assert decode("# -*- coding: cp1251 -*-\nЯ".encode("cp1251")) == ("# -*- coding: cp1251 -*-\nЯ", "cp1251")
     assert decode(b"# coding: unicode_escape\n\\ud800 \xe9t\xe9 d\xe9j\xe0 vu")[0].endswith("\\ud800 été déjà vu")
 
 
 @pytest.mark.parametrize("data", ["größere Bäume über Köln".encode() + b"\xff", "ein ü".encode() + b" caf\xe9 "])
 def test_damaged_utf8_is_not_taken_for_latin1(data):
-    """A file that is UTF-8 but for a few bytes is a fault: a guess would spoil every other letter."""
-    with pytest.raises(Fault, match="invalid_utf8"):
+    """A file that is UTF-8 except for a few bytes is a fault: a guess would spoil every other letter."""
+    with pytest.raises(ReadFault, match="invalid_utf8"):
         decode(data)
 
 
-def test_wanted_files_are_chosen_by_ending():
-    """Endings count in any case, below a compression's own; folders of version control never count."""
+def test_files_are_chosen_by_suffix():
+    """Suffixes count in any case, before a compression suffix; folders of version control never count."""
     config = text.Config()
     assert all(text.wanted(name, config) for name in ("a.txt", "b/C.MD", "d.rst.gz", ".hidden/e.txt"))
     assert not any(text.wanted(name, config) for name in ("a.py", "txt", "b.gz", ".git/a.txt", "x/.svn/b/c.md"))

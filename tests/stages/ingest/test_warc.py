@@ -1,4 +1,4 @@
-"""The WARC reader on sound archives: what is kept, what is a row with a reason, and reading in pieces."""
+"""The WARC reader on intact archives: what is kept, what becomes a row with a reason, and reading in pieces."""
 
 import gzip
 import random
@@ -16,7 +16,7 @@ from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piec
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import walk, warc, warc_headers
 from gristmill.stages.ingest.resync import seam_before
-from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import FrameTape
 
 
@@ -46,8 +46,8 @@ def test_the_bytes_decide_and_not_the_name(path: Path, kind: str, name: str) -> 
     assert reasons(rows(packed(kind, page(1)) + packed(kind, page(2)), path, name)) == [None, None]
 
 
-def test_what_the_headers_say_is_in_the_row(path: Path) -> None:
-    """URL, time, language, type, charset and the kept headers reach their columns."""
+def test_the_headers_are_in_the_row(path: Path) -> None:
+    """URL, time, language, type, charset and the kept headers are in their columns."""
     block = http(b"<p>x", "X-Robots-Tag: noai", "X-Robots-Tag: noindex", "Content-Language: de, en", status="203 Ok")
     data = record(block, "WARC-Record-ID: <urn:x:1>", "WARC-Truncated: length", url="<http://b.example/ü>")
     (row,) = rows(data, path)
@@ -80,7 +80,7 @@ def test_the_language_of_the_archive_comes_before_that_of_the_server(path: Path)
     ],
 )
 def test_dates_are_read_or_left_out(path: Path, value: str, micros: int | None) -> None:
-    """A date of any precision of WARC 1.1 is understood; one that is none is not an error."""
+    """A date of any precision of WARC 1.1 is parsed; an invalid one is not an error."""
     data = record(http(b"<p>x")).replace(b"2021-03-04T05:06:07Z", value.encode())
     (row,) = rows(data, path)
     assert (row.timestamp_us, row.drop) == (micros, None)
@@ -106,7 +106,7 @@ def test_dates_are_read_or_left_out(path: Path, value: str, micros: int | None) 
         (record(b"a", kind="resource", mime="image/gif"), "not_text", "image/gif"),
     ],
 )
-def test_records_that_are_no_documents_say_why(path: Path, data: bytes, reason: str, detail: str | None) -> None:
+def test_records_that_are_not_documents_have_a_reason(path: Path, data: bytes, reason: str, detail: str | None) -> None:
     """Every kind of record that is not kept is a row with its reason."""
     (row,) = rows(data, path)
     assert (row.drop, row.detail, row.html, row.text) == (reason, detail, None, None)
@@ -123,7 +123,7 @@ def test_text_resources_and_conversions_are_kept(path: Path) -> None:
 
 
 def test_robots_files_are_dropped_with_their_text(path: Path) -> None:
-    """A robots.txt is no document, but the stage that obeys it needs its rules; one that is missing has none."""
+    """A robots.txt is not a document, but the stage that obeys it needs its rules; a missing one has no rules."""
     robots = "http://a.example/robots.txt"
     data = record(http(b"User-agent: *", mime="text/plain"), url=robots)
     data += record(http(b"User-agent: x", mime="application/octet-stream"), url=robots + "?a")
@@ -135,7 +135,7 @@ def test_robots_files_are_dropped_with_their_text(path: Path) -> None:
 
 
 def test_a_page_without_its_http_header_is_kept(path: Path) -> None:
-    """Some writers store the page alone; it can be read, and the note says what is missing."""
+    """Some writers store only the page; it can be read, and the note says what is missing."""
     (row,) = rows(record(b"<!DOCTYPE html><p>x"), path)
     assert row.html == "<!DOCTYPE html><p>x"
     assert orjson.loads(row.meta or "")["salvage"] == ["no_http_header"]
@@ -159,7 +159,7 @@ def test_large_bodies_are_dropped_and_the_next_record_is_read(path: Path, kind: 
 
 @pytest.mark.parametrize("pack", [lambda data: data, lambda data: gzip.compress(data, mtime=0)])
 def test_arc_files_are_read(path: Path, pack: object) -> None:
-    """ARC records are rows like those of WARC, with spaces in URLs and a length that is none."""
+    """ARC records are rows like those of WARC, with spaces in URLs and with an invalid length."""
     assert callable(pack)
     parts = [
         arc("filedesc://x.arc", b"1 0 x\nURL IP-address Archive-date Content-type Archive-length\n", "text/plain"),
@@ -231,7 +231,7 @@ def test_pieces_give_exactly_the_records_of_the_whole(path: Path, style: str, mo
 
 
 def stored(kind: str, data: bytes) -> bytes:
-    """A frame that holds its content byte for byte, as compressors make of what they cannot compress."""
+    """A frame that holds its content byte for byte, as compressors store incompressible data."""
     if kind == "gzip":
         return gzip.compress(data, 0, mtime=0)
     if kind == "zstd":
@@ -248,7 +248,7 @@ def stored(kind: str, data: bytes) -> bytes:
 def test_an_archive_inside_a_record_is_never_taken_for_records(
     path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A crawled archive that compression stored byte for byte looks like records to one who starts in its midst."""
+    """A crawled archive that compression stored byte for byte looks like records to a reader that starts within it."""
     inner = b"".join(packed(kind, page(number)) for number in range(100, 115))
     small_seams(monkeypatch, len(inner) + 1)
     outer = [page(1), record(http(inner, mime="application/warc")), *map(page, range(2, 40))]
@@ -259,7 +259,7 @@ def test_an_archive_inside_a_record_is_never_taken_for_records(
     for cut in range(0, len(data), 1511):
         assert _pieces(data, path, "x", [cut]) == whole
     if kind != "plain":
-        with Source(str(path)) as source:
+        with ByteSource(str(path)) as source:
             assert seam_before(source, kind, len(data) * 2 // 3, None) > len(inner)
 
 
@@ -302,7 +302,7 @@ def test_files_are_found_through_fsspec(path: Path) -> None:
     ],
 )
 def test_files_that_hold_no_archive_are_one_row(path: Path, data: bytes, name: str, reason: str) -> None:
-    """A file of something else gives one row that says so."""
+    """A file of another kind gives one row that says so."""
     assert reasons(rows(data, path, name)) == [reason]
 
 
@@ -326,8 +326,8 @@ HEADS = [
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_plain_headers_are_read_as_all_others(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short way through a header without oddities finds what the long way does."""
+def test_plain_headers_are_read_like_all_others(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast path for a plain header finds what the slow path finds."""
     found = warc_headers.warc_fields(head)
     monkeypatch.setattr(warc_headers, "_PLAIN_FIELD", re.compile(rb"\n(\n)(\n)"))
     lines = warc_headers.warc_fields(head)
@@ -338,10 +338,10 @@ def test_plain_headers_are_read_as_all_others(head: bytes, monkeypatch: pytest.M
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("end", [b"\r\n\r\n", b"\n\n", b"\r\n", b"", b"\r\n\r\nmore\r\n\r\n", b"\r\n\r\n\r\n\r\n"])
 @pytest.mark.parametrize("body", [b"abc", b"", b"abcd", b"WARC/1.0\r\nX: y\r\n\r\n", b"\r\n\r\n\r\n"])
-def test_a_frame_that_is_one_record_is_read_as_all_others(
+def test_a_frame_that_is_one_record_is_read_like_all_others(
     path: Path, head: bytes, end: bytes, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The short way to the only record of a frame finds what walking over the frame does."""
+    """The fast path for the only record of a frame finds what walking over the frame finds."""
     data = gzip.compress(head + b"\r\n\r\n" + body + end, mtime=0) + packed("gzip", page(1))
     found = rows(data, path)
     monkeypatch.setattr(walk, "_only_record", lambda data, limit: None)
@@ -349,23 +349,23 @@ def test_a_frame_that_is_one_record_is_read_as_all_others(
 
 
 def test_the_first_empty_line_ends_a_header_whatever_lines_end_with() -> None:
-    """Also where a bare line feed stands before two empty lines: the second one is the body's."""
+    """Even if a bare line feed comes before two empty lines: the second one belongs to the body."""
     assert warc_headers.blank_line(b"A: b\n\r\n\r\nbody") == (4, 7)
     assert warc_headers.blank_line(b"A: b\r\n\r\nbody\n\r\n") == (4, 8)
 
 
-def test_many_line_ends_behind_a_record_cost_it_nothing(path: Path) -> None:
-    """It is kept, and so is the next; the run is not walked over for every record that claims to end there."""
+def test_many_line_ends_after_a_record_do_no_harm(path: Path) -> None:
+    """It is kept, and so is the next; the run is not scanned again for every record that claims to end there."""
     found = rows(packed("gzip", page(1) + b"\r\n" * 20_000 + page(2)), path)
     assert [row.drop for row in found] == [None, None]
 
 
-def test_records_that_claim_to_end_before_one_run_of_line_ends_share_no_walk(
+def test_line_ends_are_not_scanned_again_for_every_record_before_them(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice as many of them, before a run twice as long, are twice the looks, and not four times as many."""
+    """Twice as many of them, before a run twice as long, need twice the reads, and not four times as many."""
     looks = []
-    monkeypatch.setattr(FrameTape, "glance", lambda tape, *where: looks.append(where) or tape.at(*where))
+    monkeypatch.setattr(FrameTape, "peek", lambda tape, *where: looks.append(where) or tape.at(*where))
     counts = []
     for many in (500, 1000):
         looks.clear()

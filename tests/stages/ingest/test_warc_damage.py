@@ -15,7 +15,7 @@ from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piec
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
-from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import PlainTape
 from gristmill.stages.ingest.walk import walk
 
@@ -38,7 +38,7 @@ def salvage(row: Record) -> list[str]:
 
 @pytest.mark.parametrize("kind", FRAMED)
 def test_a_frame_cut_short_is_one_row_and_the_next_is_read(path: Path, kind: str) -> None:
-    """A frame whose end is missing, in the midst of the file or at its end, is a truncated_* row."""
+    """A frame whose end is missing, within the file or at its end, is a truncated_* row."""
     frames = [packed(kind, page(number, 400)) for number in range(4)]
     frames[1], frames[3] = frames[1][:-300], frames[3][:-300]
     found = rows(b"".join(frames), path)
@@ -48,7 +48,7 @@ def test_a_frame_cut_short_is_one_row_and_the_next_is_read(path: Path, kind: str
 
 @pytest.mark.parametrize("kind", FRAMED)
 def test_a_frame_with_an_error_is_one_row_and_the_next_is_read(path: Path, kind: str) -> None:
-    """A frame that fails its checksum is a corrupt_* row, even where its text looks whole."""
+    """A frame that fails its checksum is a corrupt_* row, even if its text looks whole."""
     frames = [packed(kind, page(number, 400)) for number in range(3)]
     frames[1] = frames[1][:-1] + bytes([frames[1][-1] ^ 1])
     assert reasons(rows(b"".join(frames), path)) == [None, f"corrupt_{kind}", None]
@@ -69,7 +69,7 @@ def test_garbage_between_records_is_a_row_with_its_size(path: Path, kind: str) -
 
 
 def test_records_before_the_damage_in_a_shared_frame_are_kept(path: Path) -> None:
-    """In an archive that is one gzip member, all is read that was decoded before the error, but for what touches it."""
+    """In an archive that is one gzip member, everything decoded before the error is kept, except what touches it."""
     parts = [page(number, 400) for number in range(10)]
     packer = zlib.compressobj(wbits=31)
     blocks = [packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH) for part in parts]
@@ -91,14 +91,14 @@ def test_a_length_that_is_too_large_swallows_no_record(path: Path) -> None:
 
 
 def test_a_length_beyond_the_bound_swallows_no_record(path: Path) -> None:
-    """The same holds where the claim is larger than any record may be."""
+    """The same holds if the claim is larger than any record may be."""
     broken = page(1).replace(b"\r\nContent-Length: ", b"\r\nContent-Length: 9999999")
     for data in (broken + page(2), packed("gzip", broken + page(2)), packed("gzip", broken) + packed("gzip", page(2))):
         assert [row.html for row in rows(data, path)] == [markup(page(1)), markup(page(2))]
 
 
 def test_a_length_that_is_too_small_leaves_a_gap(path: Path) -> None:
-    """The rest of the page is a row of its own, and the next record is found."""
+    """The rest of the page is a separate row, and the next record is found."""
     block = http(b"<p>" + b"word " * 100)
     broken = record(block).replace(b"Content-Length: %d" % len(block), b"Content-Length: %d" % (len(block) - 20))
     found = rows(broken + page(2), path)
@@ -138,8 +138,8 @@ def test_headers_that_cannot_be_read_are_rows(path: Path, head: bytes) -> None:
 
 
 @pytest.mark.parametrize("start", [b"", b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 60000000\r\n\r\n"])
-def test_frames_that_decode_to_very_much_take_little_memory(path: Path, start: bytes) -> None:
-    """A small member that decodes to 64 MB, as a record or as garbage, is passed over in bounded memory."""
+def test_frames_that_expand_greatly_take_little_memory(path: Path, start: bytes) -> None:
+    """A small member that decodes to 64 MB, as a record or as garbage, is skipped in bounded memory."""
     packer = zlib.compressobj(9, wbits=31)
     bomb = packer.compress(start) + b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
     path.write_bytes(packed("gzip", page(1)) + bomb + packed("gzip", page(2)))
@@ -153,7 +153,7 @@ def test_frames_that_decode_to_very_much_take_little_memory(path: Path, start: b
     assert peak < 32 << 20
 
 
-def test_more_records_than_bytes_still_have_locators_of_their_own(path: Path) -> None:
+def test_more_records_than_bytes_have_unique_locators(path: Path) -> None:
     """Ten thousand equal records in one small frame: unique keys, positions that do not reach the next frame."""
     tiny = b"WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 0\r\n\r\n\r\n\r\n"
     first = packed("gzip", tiny * 10_000)
@@ -168,7 +168,7 @@ def test_more_records_than_bytes_still_have_locators_of_their_own(path: Path) ->
 @pytest.mark.parametrize("kind", FRAMED)
 @pytest.mark.parametrize("cut", [0, 1, 9])
 def test_more_records_than_bytes_before_damage_keep_the_order(path: Path, kind: str, cut: int) -> None:
-    """A small frame of many records that breaks off: what is read behind it has a later position than all of them."""
+    """A small frame of many records that breaks off: what is read after it has a later position than all of them."""
     tiny = b"WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 0\r\n\r\n\r\n\r\n"
     first = packed(kind, tiny * 3000)
     found = rows(first[: len(first) - cut] + b"?" + packed(kind, page(1)), path)
@@ -226,7 +226,7 @@ MUTATIONS: list[Mutation] = [flip, cut, insert, overwrite, duplicate, swap]
 
 
 def damaged(chance: random.Random, path: Path) -> None:
-    """Build an archive, damage it, and hold the reader to its laws."""
+    """Builds an archive, damages it, and checks the reader's laws."""
     kind = chance.choice(["plain", "gzip", "gzip", "zstd", "lz4"])
     style = chance.choice(["a frame each", "a frame each", "one frame", "blocks"])
     parts = [page(chance.getrandbits(30), chance.choice([3, 40, 400])) for _ in range(5)]
@@ -256,7 +256,7 @@ def damaged(chance: random.Random, path: Path) -> None:
     pieces = [row for start, stop in pairwise(edges) for row in piece(path, name, start or 0, stop)]
     assert pieces == whole, "the pieces differ from the whole"
     if kind == "plain":
-        with Source(str(path)) as source:
+        with ByteSource(str(path)) as source:
             at = 0
             for found in walk(PlainTape(source), 1 << 26):
                 assert not data[at : found.offset].strip(b"\r\n"), "bytes without a row"
@@ -266,7 +266,7 @@ def damaged(chance: random.Random, path: Path) -> None:
 
 @pytest.mark.parametrize("batch", range(4))
 def test_no_damage_breaks_the_laws(path: Path, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 200 damaged archives nothing sound is lost, nothing damaged is kept, and pieces equal the whole."""
+    """In 200 damaged archives nothing intact is lost, nothing damaged is kept, and pieces equal the whole."""
     small_seams(monkeypatch, 300)
     for case in range(50):
         damaged(random.Random(f"{batch} {case}"), path)
@@ -281,8 +281,8 @@ def test_no_damage_breaks_the_laws_at_length(path: Path, batch: int, monkeypatch
         damaged(random.Random(f"{batch} {case}"), path)
 
 
-def test_noise_of_any_kind_is_read_to_its_end(path: Path) -> None:
-    """Files of random bytes under any magic number give rows and come to an end."""
+def test_any_noise_is_read_to_its_end(path: Path) -> None:
+    """Files of random bytes with any magic number give rows, and reading ends."""
     chance = random.Random(7)
     starts = [
         b"",
@@ -300,8 +300,8 @@ def test_noise_of_any_kind_is_read_to_its_end(path: Path) -> None:
                 assert rows(noise, path)
 
 
-def test_gzip_headers_in_great_number_cost_little(path: Path) -> None:
-    """A file of nothing but the first bytes of members is searched once, not once for each of them."""
+def test_many_gzip_headers_cost_little(path: Path) -> None:
+    """A file of only the first bytes of members is searched once, not once for each of them."""
     found = rows(gzip.compress(b"")[:10] * 20_000, path, "x.warc.gz")
     assert len(found) == 1
     assert found[0].drop in ("corrupt_gzip", "truncated_gzip")

@@ -1,4 +1,4 @@
-"""A reader that hands over bytes that are no UTF-8 gets sensible values, not a crash."""
+"""Bytes that are not UTF-8 give sensible values, not a crash."""
 
 import random
 
@@ -19,7 +19,7 @@ SURROGATES = [
 
 
 def unchecked(texts):
-    """A string column that nobody validated."""
+    """A string column that was not validated."""
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts)))
 

@@ -48,7 +48,7 @@ def test_comments_are_counted_by_the_marks_of_the_language(language: str, text: 
 
 
 def test_unknown_languages_have_no_comments_to_count() -> None:
-    """Null, and not 0, where the marks are not known: a rule must not take it for a file without comments."""
+    """Null, not 0, if the marks are unknown: a rule must not take it for a file without comments."""
     assert measured("# a", "Brainfuck")["comment_chars"] is None
     assert measured("# a", None)["comment_chars"] is None
     assert measured(None, "C") == dict.fromkeys(measured("", "C"), None) | {"extension": "x", "notebook": None}
@@ -61,7 +61,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=12))
 def test_python_comments_are_those_of_the_tokenizer(lines: list[str]) -> None:
-    """On code that Python reads, the scan without a grammar finds what its tokenizer finds."""
+    """On code that Python can parse, the scan without a grammar finds what its tokenizer finds."""
     text = "\n".join([*lines, ""])
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     expected = sum(len(token.string) for token in tokens if token.type == tokenize.COMMENT)
@@ -82,7 +82,7 @@ def test_python_comments_are_those_of_the_tokenizer(lines: list[str]) -> None:
     ],
 )
 def test_visible_text_of_html(text: str, shown: str) -> None:
-    """Tags, comments, scripts and styles do not show; white space shows once. Other languages have no such number."""
+    """Tags, comments, scripts and styles are invisible; a run of white space counts once. Other languages have null."""
     assert measured(text, "HTML")["visible_chars"] == len(shown)
     assert measured(text, "XML")["visible_chars"] is None
 
@@ -100,7 +100,7 @@ def test_visible_text_of_html(text: str, shown: str) -> None:
     ],
 )
 def test_generated_files_say_so_in_their_first_lines(head: str, generated: bool) -> None:
-    """Five lines and 2000 characters are looked at."""
+    """Five lines and 2000 characters are searched."""
     assert measured(head)["generated"] is generated
 
 
@@ -124,7 +124,7 @@ def test_notebooks_by_language_name_or_content() -> None:
     ],
 )
 def test_extension_is_that_of_the_name_in_the_locator(locator: str, extension: str | None) -> None:
-    """The record's own name goes before that of the file that holds it."""
+    """The record's own name takes precedence over that of its file."""
     assert measured("x", None, locator)["extension"] == extension
 
 

@@ -42,14 +42,14 @@ def tiny_file(folder: Path, **settings: Any) -> str:
 
 
 def test_sentences_get_the_code_of_their_language() -> None:
-    """The built-in model names the language of plain sentences, with lines and spaces as they come."""
+    """The built-in model names the language of plain sentences, with any lines and spaces."""
     found = apply(batch([text.replace(", ", ",\n\n") for text in SENTENCES.values()]), Config())
     assert found.schema.equals(SCHEMA)
     assert found.column("label").to_pylist() == list(SENTENCES)
     assert min(found.column("probability").to_pylist()) > 0.8
 
 
-def test_the_built_in_model_says_what_the_library_says() -> None:
+def test_the_built_in_model_agrees_with_the_library() -> None:
     """Both labels of each of 300 mixed texts are the library's, and probabilities differ by less than 1e-5."""
     library = pytest.importorskip("fasttext")
     peer = library.load_model(language.built_in_model())
@@ -64,7 +64,7 @@ def test_the_built_in_model_says_what_the_library_says() -> None:
 
 
 def test_any_slice_gives_the_same_rows() -> None:
-    """A row speaks of its document alone: slices, other string types and chunks of a part change nothing."""
+    """A row depends only on its document: slices, other string types and chunks of a part change nothing."""
     texts: list[str | None] = [*TEXTS, None, "", *SENTENCES.values(), None]
     whole = apply(batch(texts), Config())
     for start, size in [(0, 1), (3, 5), (17, 9), (len(texts) - 1, 1), (5, 0)]:
@@ -74,7 +74,7 @@ def test_any_slice_gives_the_same_rows() -> None:
 
 
 def test_texts_without_a_word_have_nulls() -> None:
-    """No label and no probability for null, empty and blank texts, and a batch of nothing else is no special case."""
+    """Null, empty and blank texts have no label and no probability, even if a batch has nothing else."""
     found = apply(batch([None, "", "\n\n \t\0"]), Config())
     assert found.to_pylist() == [dict.fromkeys(SCHEMA.names)] * 3
     assert apply(batch([None, None]), Config()).num_rows == 2
@@ -96,14 +96,14 @@ def test_a_model_of_one_label_has_no_second(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 8, 17, 100])
 def test_max_bytes_reads_whole_characters_of_the_beginning(limit: int) -> None:
-    """A limit gives what the text cut before the character that crosses it gives."""
+    """The result for a limit is that of the text cut before the character that crosses it."""
     texts = [*TEXTS, *SENTENCES.values()]
     cut = [text.encode()[:limit].decode("utf-8", "ignore") for text in texts]
     assert apply(batch([*texts]), Config(max_bytes=limit)).equals(apply(batch([*cut]), Config()))
 
 
-def test_the_config_refuses_what_it_cannot_mean() -> None:
-    """No limit of nothing, no unknown field; the model is a file, so that its content enters the task key."""
+def test_the_config_refuses_invalid_values() -> None:
+    """No empty limit, no unknown field; the model is a file, so its content is in the task key."""
     for wrong in ({"max_bytes": 0}, {"top_k": 3}):
         with pytest.raises(ValidationError):
             Config(**wrong)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def test_the_config_refuses_what_it_cannot_mean() -> None:
 
 
 def test_a_dense_matrix_stays_in_the_file(tmp_path: Path) -> None:
-    """A .bin of any size is mapped, not read: the table is a view of the file, wherever in it the matrix starts."""
+    """A .bin of any size is mapped, not read: the table is a view of the file, wherever the matrix starts."""
     for extra in range(4):
         path = tmp_path / f"{extra}.bin"
         path.write_bytes(Tiny(words=("</s>", "the" + "x" * extra)).file)
@@ -123,7 +123,7 @@ def test_a_dense_matrix_stays_in_the_file(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
-    """A process that has read a model notices that another stands in its place."""
+    """A process that has read a model notices that the file was replaced."""
     first = load(tiny_file(tmp_path, labels=("one", "two")))
     second = load(tiny_file(tmp_path, labels=("three", "four", "five")))
     assert (first.labels, second.labels) == (("one", "two"), ("three", "four", "five"))
@@ -131,7 +131,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("storage", ["dense", "pq norm qout pruned"])
 def test_a_file_cut_anywhere_is_refused(storage: str) -> None:
-    """Every beginning of a model file is refused with a message that names the file, the fact and the fix."""
+    """Every prefix of a model file is rejected with a message that names the file, the fact and the fix."""
     whole = np.frombuffer(Tiny(storage=storage).file, np.uint8)
     for size in [*range(400), *range(400, whole.size, 97), whole.size - 1]:
         with pytest.raises(UserError, match=r"m\.ftz: .+ no text can be classified .+ Give a complete"):
@@ -140,7 +140,7 @@ def test_a_file_cut_anywhere_is_refused(storage: str) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_file_is_refused_or_does_no_harm() -> None:
-    """Whatever byte is wrong, the file is refused, or labels and probabilities are still what they can be."""
+    """For any wrong byte, the file is rejected, or labels and probabilities stay valid."""
     draw = random.Random(11)
     refused = 0
     for storage in ("dense", "pq norm qout pruned"):
@@ -173,8 +173,8 @@ def quantised(rows: int, dim: int, width: int) -> bytes:
         (300, 6, 300, False),
     ],
 )
-def test_a_small_file_asks_for_little_memory(dim: int, rows: int, width: int, is_refused: bool) -> None:
-    """What is allocated follows from the bytes that are there, and not from numbers in them."""
+def test_a_small_file_takes_little_memory(dim: int, rows: int, width: int, is_refused: bool) -> None:
+    """Memory depends on the bytes in the file, not on the numbers in them."""
     tiny = Tiny(dim=dim, storage="dense")
     source, sink = tiny.matrices
     head = tiny.file[: -len(source) - len(sink) - 2]
@@ -190,7 +190,7 @@ def test_a_small_file_asks_for_little_memory(dim: int, rows: int, width: int, is
 
 
 def test_numbers_of_buckets_are_bound(tmp_path: Path) -> None:
-    """Two billion buckets of which a few are kept, and buckets that all have one row, are refused."""
+    """Two billion buckets with a few kept ones, and buckets that share one row, are rejected."""
     tiny = Tiny(storage="pruned")
     assert tiny.kept
     many = bytearray(tiny.file)
@@ -205,7 +205,13 @@ def test_numbers_of_buckets_are_bound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("at", "value", "fact"),
-    [(0, 7, "no fastText model"), (4, 13, "version 13"), (36, 1, "not supervised"), (32, 9, "loss 9"), (8, 0, "0 dim")],
+    [
+        (0, 7, "not a fastText model"),
+        (4, 13, "version 13"),
+        (36, 1, "not a supervised"),
+        (32, 9, "loss 9"),
+        (8, 0, "0 dim"),
+    ],
 )
 def test_a_file_of_another_kind_is_named_for_what_it_is(at: int, value: int, fact: str) -> None:
     """Other files, later versions and word vectors are told apart."""
@@ -215,8 +221,8 @@ def test_a_file_of_another_kind_is_named_for_what_it_is(at: int, value: int, fac
         parse(np.frombuffer(bytes(data), np.uint8), "m.bin")
 
 
-def test_a_missing_model_is_the_users_to_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path without a file, and the built-in model without its package, end in a message and not in a traceback."""
+def test_a_missing_model_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing file, and a missing package for the built-in model, give a message and not a traceback."""
     with pytest.raises(UserError, match=r"nothing\.bin.*Check the path"):
         apply(batch(["a"]), Config(model=str(tmp_path / "nothing.bin")))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

@@ -17,7 +17,7 @@ def batch_of(texts):
 
 
 def test_one_row_for_each_row_with_the_schema():
-    """Every row gets a row, in the columns that the stage declares; a row without text gets nulls only."""
+    """Every row gets a row with the declared columns; a row without text gets only nulls."""
     out = apply(batch_of(TEXTS), Config())
     assert out.schema == SCHEMA
     assert out.num_rows == len(TEXTS)
@@ -30,7 +30,7 @@ def test_one_row_for_each_row_with_the_schema():
 
 @pytest.mark.parametrize("cut", range(len(TEXTS) + 1))
 def test_any_slice_gives_the_same_rows(cut):
-    """The engine may call the stage with any slice of a part: offsets into shared buffers are honoured."""
+    """The engine may call the stage with any slice of a part: offsets into shared buffers count."""
     whole = batch_of(TEXTS)
     pieces = [whole.slice(0, cut), whole.slice(cut)]
     got = pa.Table.from_batches([apply(piece, Config()) for piece in pieces])
@@ -54,7 +54,7 @@ def test_stop_words_and_blocked_terms_come_from_the_config(tmp_path):
 
 
 def test_a_list_that_would_count_nothing_is_an_error(tmp_path):
-    """An empty file, a stop word that is never one token, a term that is no token: refused, with its name."""
+    """An empty file, a stop word or a term that is never one token: rejected, with its name."""
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n")
     with pytest.raises(UserError, match="no term"):
@@ -66,12 +66,12 @@ def test_a_list_that_would_count_nothing_is_an_error(tmp_path):
 
 
 def test_character_tables_are_part_of_the_config():
-    """The Unicode version stands in the config, so in the task key, and a recipe pinned to another one does not run."""
+    """The Unicode version is in the config and so in the task key, and a recipe pinned to another one does not run."""
     assert Config().model_dump()["unicode_version"] == UNICODE_VERSION
     with pytest.raises(ValidationError, match=r"Unicode"):
         Config(unicode_version="3.2.0")
 
 
-def test_the_stage_says_what_it_reads():
-    """Its declaration."""
+def test_the_stage_declares_what_it_reads():
+    """Its declared columns."""
     assert signals.STAGE.reads == ("text",)

@@ -58,14 +58,14 @@ def test_there_are_lists_for_the_fifty_largest_languages_and_each_word_can_be_fo
 
 
 def test_the_built_in_labels_are_those_of_the_model():
-    """And every list is of a language that it tells."""
+    """And every list is for a language that the model knows."""
     assert {label.lower() for label in fasttext_model.load(language.built_in_model()).labels} == LID_176
     assert STOP_WORDS.keys() <= LID_176
     assert WITHOUT_SPACES - {"dz"} <= LID_176
 
 
 def test_a_sentence_has_stop_words_of_its_own_language_and_not_of_english():
-    """Two are what Gopher's rule asks for."""
+    """Gopher's rule requires two."""
     found = counted(list(SENTENCES.values()), list(SENTENCES))["stop_words"].to_pylist()
     assert dict(zip(SENTENCES, found, strict=True)) == pytest.approx(dict.fromkeys(SENTENCES, 99), abs=97)
     english = counted(list(SENTENCES.values()))["stop_words"].to_pylist()
@@ -89,7 +89,7 @@ def test_english_and_what_has_no_label_is_counted_as_without_labels():
 
 
 def test_other_columns_do_not_depend_on_the_label():
-    """Only stop words are a matter of language here."""
+    """Only stop words depend on the language here."""
     texts = list(SENTENCES.values())
     plain, labelled = counted(texts), counted(texts, list(SENTENCES))
     for name in plain.schema.names:
@@ -98,7 +98,7 @@ def test_other_columns_do_not_depend_on_the_label():
 
 
 def test_a_language_without_a_list_is_not_known():
-    """Null fails no rule; a list of the recipe's own counts, and one for all goes before the languages."""
+    """Null fails no rule; a list of the recipe counts, and one for all takes precedence over the languages."""
     texts = ["La muelejo staras apud la rivero kaj la vilaĝo.", SENTENCES["de"]]
     assert counted(texts, ["eo", "de"])["stop_words"].null_count == 1
     own = counted(texts, ["eo", "de"], stop_words_by_language={"EO": ["la", "kaj"]})

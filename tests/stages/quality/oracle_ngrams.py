@@ -1,4 +1,4 @@
-"""Interpolated modified Kneser-Ney as the formulas have it: dictionaries of tuples, and nothing sorted."""
+"""Interpolated modified Kneser-Ney by the formulas: dictionaries of tuples, and nothing sorted."""
 
 import math
 from collections import Counter, defaultdict
@@ -7,24 +7,25 @@ UNKNOWN, BEGIN, END = "<unk>", "<s>", "</s>"
 
 
 def probabilities(sentences, order, least, vocab):
-    """By n-gram: probability; by context: what is left to shorter n-grams."""
+    """The probability of each n-gram, and the mass that each context leaves to shorter n-grams."""
     words = Counter(word for sentence in sentences for word in sentence)
     known = {word for word, count in words.items() if count >= least[0]}
     if len(known) > vocab:
         raise ValueError("the oracle takes no choice among equals")
     texts = [(BEGIN, *(word if word in known else UNKNOWN for word in one), END) for one in sentences]
-    seen = {n: Counter() for n in range(1, order + 1)}
+    occurrences = {n: Counter() for n in range(1, order + 1)}
     for text in texts:
         for end in range(1, len(text)):
             for n in range(1, min(order, end + 1) + 1):
-                seen[n][text[end - n + 1 : end + 1]] += 1
+                occurrences[n][text[end - n + 1 : end + 1]] += 1
     counts = {}
     for n in range(1, order + 1):
         before = defaultdict(set)
-        for gram in seen.get(n + 1, ()):
+        for gram in occurrences.get(n + 1, ()):
             before[gram[1:]].add(gram[0])
         counts[n] = {
-            gram: count if n == order or gram[0] == BEGIN else len(before[gram]) for gram, count in seen[n].items()
+            gram: count if n == order or gram[0] == BEGIN else len(before[gram])
+            for gram, count in occurrences[n].items()
         }
     size = len(known) + 2
     found, left = {}, {}
@@ -35,7 +36,9 @@ def probabilities(sentences, order, least, vocab):
             groups[gram[:-1]].append((gram, count))
         for context, grams in groups.items():
             total = sum(count for _, count in grams)
-            kept = [one for one in grams if UNKNOWN not in one[0] and (n == 1 or seen[n][one[0]] >= least[n - 1])]
+            kept = [
+                one for one in grams if UNKNOWN not in one[0] and (n == 1 or occurrences[n][one[0]] >= least[n - 1])
+            ]
             rest = sum(taken[min(count, 3)] for _, count in kept)
             rest += total - sum(count for _, count in kept)
             if kept:
@@ -58,7 +61,7 @@ def discounts(counts, n):
 
 
 def log10_of(word, context, found, left, order):
-    """By backing off, as an ARPA file is read."""
+    """By backing off, as in an ARPA file."""
     context = context[-(order - 1) :] if order > 1 else ()
     backed = 0.0
     while (*context, word) not in found:

@@ -1,4 +1,4 @@
-"""Training a classifier: the same bytes however its texts come, what is cleaned, held out and told, and shortcuts."""
+"""Training a classifier: the same bytes for any order of texts, cleaning, held-out texts, warnings, and shortcuts."""
 
 import random
 from itertools import pairwise
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gristmill.errors import UserError
 from gristmill.stages.quality import classifier, classifier_of_files
 from gristmill.stages.quality.classifier import Config, counts_of, warnings
-from gristmill.stages.quality.classifier_config import Options, Side
+from gristmill.stages.quality.classifier_config import ClassTexts, Options
 from gristmill.stages.quality.classifier_examples import SCHEMA, clean, hold_out
 from gristmill.stages.quality.classifier_file import read_report
 from gristmill.stages.quality.classifier_report import area
@@ -25,7 +25,7 @@ FOOTER = "made by the friends of good reading and shared freely"
 
 
 def prose(side, seed, words=120):
-    """A text whose words are mostly those of both sides, and a tenth of its own, none of them frequent."""
+    """A text whose words are mostly common to both classes, with a tenth of its own, rare words."""
     draw = random.Random(f"{side} {seed}")
     return " ".join(
         draw.choice(COMMON) if draw.random() < 0.9 else f"{side}{draw.randrange(100)}" for _ in range(words)
@@ -49,7 +49,7 @@ def trained():
 
 
 def batches(found, cuts):
-    """As an engine hands them over: in pieces, with rows that are not in the sample."""
+    """As the engine passes them: in pieces, with rows that are not in the sample."""
     sides = pa.array(["positive" if high else "negative" for high in found["high"].to_pylist()])
     text = found["text"].combine_chunks().cast(pa.string())
     columns = [text, sides, found["target"].combine_chunks(), found["group"].combine_chunks(), sides]
@@ -60,7 +60,7 @@ def batches(found, cuts):
 
 
 def test_the_order_and_the_cut_of_batches_change_no_byte(tmp_path):
-    config = Config(name="edu", positives=Side(sources=("a",)), negatives=Side(sources=("b",)), **SMALL)
+    config = Config(name="edu", positives=ClassTexts(sources=("a",)), negatives=ClassTexts(sources=("b",)), **SMALL)
     whole = table(HIGH[:40], LOW[:40])
     mixed = whole.take(np.random.default_rng(1).permutation(80))
     classifier.fit(batches(whole, []), config, tmp_path / "one")
@@ -70,7 +70,7 @@ def test_the_order_and_the_cut_of_batches_change_no_byte(tmp_path):
 
 
 def test_the_file_is_a_model_that_our_reader_scores_as_the_report_says(trained, tmp_path):
-    """Of held-out texts, whose AUC comes out the same; and the report is found behind the model."""
+    """The AUC on held-out texts is the same, and the report is found after the model."""
     (tmp_path / "model.bin").write_bytes(trained.model)
     model = fasttext_model.load(str(tmp_path / "model.bin"))
     assert model.labels == ("high", "low")
@@ -83,7 +83,7 @@ def test_the_file_is_a_model_that_our_reader_scores_as_the_report_says(trained, 
     assert trained.report["auc"] > 0.9
     assert read_report(tmp_path / "model.bin") == trained.report
     (tmp_path / "cut.bin").write_bytes(trained.model[:-1])
-    with pytest.raises(UserError, match="no report"):
+    with pytest.raises(UserError, match="no training report"):
         read_report(tmp_path / "cut.bin")
 
 
@@ -94,7 +94,7 @@ def test_the_area_counts_ties_half():
     assert area(scores, high) == pytest.approx(sum(pairs) / len(pairs))
 
 
-def test_telling_ngrams_are_words_of_their_class(trained):
+def test_informative_ngrams_are_words_of_their_class(trained):
     for side, name in (("high", "good"), ("low", "bad")):
         named = [entry["ngram"] for entry in trained.report["telling"][side]]
         assert len(named) == 20
@@ -115,7 +115,7 @@ def test_no_site_is_on_both_sides_of_the_split(trained):
     assert len(set(found.high[held].tolist())) == 2
 
 
-def test_a_side_of_one_site_is_told():
+def test_a_run_warns_about_a_class_of_one_site():
     found = train(table(HIGH, LOW, sites=1), OPTIONS).report
     assert any("one site" in line for line in warnings(counts_of(found), OPTIONS))
 
@@ -131,14 +131,14 @@ def test_honest_classes_bring_no_warning(trained):
 
 @pytest.mark.parametrize("share", [1.0, 0.6])
 @pytest.mark.parametrize("words", [5, 10])
-def test_a_footer_is_told(share, words):
+def test_a_run_warns_about_a_footer(share, words):
     """In all positives or in six of ten."""
     footer = " ".join(FOOTER.split()[:words])
     high = [f"{text}\n{footer}" if n % 10 < 10 * share else text for n, text in enumerate(HIGH)]
     assert "boilerplate" in shortcuts(high, LOW)
 
 
-def test_markup_and_length_are_told():
+def test_a_run_warns_about_markup_and_length():
     assert "markup" in shortcuts([f"<p> {text} </p> | 1 | 2 |" for text in SAME], HIGH)
     assert "length" in shortcuts([" ".join(text.split()[:25]) for text in SAME], HIGH)
 
@@ -158,37 +158,37 @@ def test_scores_of_a_judge_are_learned_from_a_file(tmp_path):
 
 def test_a_missing_side_is_refused():
     with pytest.raises(ValidationError, match="there are no negatives"):
-        Config(name="edu", positives=Side(sources=("a",)))
-    with pytest.raises(UserError, match="no text of the negatives"):
+        Config(name="edu", positives=ClassTexts(sources=("a",)))
+    with pytest.raises(UserError, match="no negatives are left to train on"):
         train(table(HIGH[:3], ["short"]), OPTIONS)
 
 
-def test_classes_of_different_languages_are_told():
-    """English against a crawl of many languages; not where both have the same."""
+def test_a_run_warns_about_classes_of_different_languages():
+    """English against a crawl of many languages; no warning if both have the same."""
     apart = {"languages": {"positive": {"en": 90}, "negative": {"en": 50, "de": 30, "fr": 10}}}
-    (told,) = warnings(apart | {"auc": 0.9}, OPTIONS)
-    assert "high: en 100%; low: en 56%, de 33%, fr 11%" in told
+    (messages,) = warnings(apart | {"auc": 0.9}, OPTIONS)
+    assert "high: en 100%; low: en 56%, de 33%, fr 11%" in messages
     same = {"languages": {"positive": {"en": 80, "de": 10}, "negative": {"en": 90, "de": 5}}, "auc": 0.9}
     assert not warnings(same, OPTIONS)
 
 
-def test_a_class_held_out_of_one_site_is_told():
+def test_a_run_warns_about_held_out_texts_of_one_site():
     sites = {"high": {"sites": 1, "documents": 12}, "low": {"sites": 40, "documents": 300}}
     found = {"auc": 0.96, "held_out_by_site": 1, "texts": {"held_out": sites}}
-    assert ["of the class high is of one site" in told for told in warnings(found, OPTIONS)] == [True]
+    assert ["of the class high come from one site" in messages for messages in warnings(found, OPTIONS)] == [True]
 
 
-def test_scores_of_another_scale_are_told_as_such():
-    """Labels 0 and 1 where 5 is the best: none has half of it."""
+def test_scores_of_another_scale_are_reported():
+    """Labels 0 and 1 while the best score is 5: none reaches half of it."""
     rows = table([prose("good", n) for n in range(9)], [prose("bad", n) for n in range(9)]).to_pydict()
     rows["target"] = [0.2] * 9 + [0.0] * 9
     rows[SCHEMA.names[1]] = [False] * 18
-    with pytest.raises(UserError, match="the best has 20% of it"):
+    with pytest.raises(UserError, match="the best text has 20% of it"):
         train(pa.table(rows, schema=SCHEMA), OPTIONS)
 
 
 @pytest.mark.parametrize("report", [b"[1]", b'{"auc": NaN}', b"[" * 200_000, b"7"])
-def test_a_report_that_is_none_is_refused(report, tmp_path):
+def test_an_invalid_report_is_refused(report, tmp_path):
     path = tmp_path / "m.bin"
     path.write_bytes(b"model" + report + len(report).to_bytes(8, "little") + b"gristmill report")
     with pytest.raises(UserError, match="its report cannot be read"):

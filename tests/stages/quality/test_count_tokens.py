@@ -1,4 +1,4 @@
-"""Tokens are counted as the tokenizer makes them, and a recipe that cuts by them runs."""
+"""Token counts equal the lengths of encoded texts, and a recipe can cut by them."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Cutoffs: the asked share of every group stays, floors hold, and a changed cutoff scores and ranks nothing."""
+"""Cutoffs: the requested share of every group is kept, floors hold, and a changed cutoff scores and ranks nothing."""
 
 import hashlib
 import itertools
@@ -42,7 +42,7 @@ def documents(count=400, seed=1):
 
 
 def judged(config, table=None, cuts=(0, 130, 131)):
-    """Rows with the answers of the step, and its metrics."""
+    """Rows with the results of the step, and its metrics."""
     table = documents() if table is None else table
     bounds = [*cuts, table.num_rows]
     parts = [table.slice(a, b - a).combine_chunks() for a, b in itertools.pairwise(bounds)]
@@ -97,7 +97,7 @@ def test_shares_may_be_counted_in_bytes():
     assert abs(sizes[None] - sizes["low_quality"]) <= 2 * 900
 
 
-def test_exceptions_decide_in_place_of_the_cutoff_sources_last():
+def test_exceptions_override_the_cutoff_sources_last():
     config = Config(
         score="quality.edu",
         min_score=0.5,
@@ -109,7 +109,7 @@ def test_exceptions_decide_in_place_of_the_cutoff_sources_last():
     keep_quality.check(config)
     for row in judged(config):
         if row["score"] is not None:
-            # A domain goes before a language, so only a source without either rule would take that of Swahili.
+            # A domain overrides a language, so only a source with neither rule would use that of Swahili.
             least = 0.1 if row["source"] == "books" else 0.9
             assert (row["drop"] is None) == (row["score"] >= least)
     assert list(keep_quality.exceptions(config, "min_score")) == ["sw", "web", "books"]
@@ -141,7 +141,7 @@ def test_documents_without_a_score_go_where_the_recipe_says(unscored):
 
 
 def test_scores_are_joined():
-    """The highest, the mean, and the mean of the ranks within the group, which no scale moves."""
+    """The highest, the mean, and the mean of the ranks within the group, which does not depend on scales."""
     table = documents()
     for how, join in (("max", max), ("mean", lambda a, b: (a + b) / 2)):
         for row in judged(Config(score={how: ["quality.edu", "quality.dclm"]}, buckets=2), table):
@@ -159,8 +159,8 @@ def test_scores_are_joined():
             assert row["score"] == (first["rank"] + second["rank"]) / 2
 
 
-def test_metrics_tell_the_score_at_the_cutoff():
-    """The best document below it, once for each group, whatever the batches."""
+def test_metrics_have_the_score_at_the_cutoff():
+    """The best document below it, once for each group, for any batches."""
     config = Config(score="quality.edu", keep_best=0.3, per=("language",), by="bytes")
     table = documents()
     layers = {}
@@ -187,21 +187,21 @@ def verdicts(kept, low, unscored=0):
     return {name: {"documents": count, "text_bytes": count} for name, count in counts.items() if count}
 
 
-def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
+def test_a_run_warns_about_what_one_cutoff_erases_and_about_cutoffs_without_effect():
     config = Config(score="quality.edu", keep_best=0.1)
     found = {
         "groups": {"all documents": verdicts(90, 700)},
         "language": {"en": verdicts(90, 600), "sw": verdicts(0, 100)},
     }
-    (told,) = keep_quality.warnings(found, config)
-    assert "95% of 1 language: sw 100.0%" in told
-    (told,) = keep_quality.warnings({"groups": {"all documents": verdicts(9, 0)}}, config)
-    assert told == "it dropped no document for its score"
+    (messages,) = keep_quality.warnings(found, config)
+    assert "95% of 1 language: sw 100.0%" in messages
+    (messages,) = keep_quality.warnings({"groups": {"all documents": verdicts(9, 0)}}, config)
+    assert messages == "no document was dropped for its score"
     per = Config(score="quality.edu", keep_best=0.1, per=("language",))
-    (told,) = keep_quality.warnings({"groups": {"en": verdicts(9, 81), "is": verdicts(0, 4)}}, per)
-    assert "1 group keeps no document (is; the largest has 4)" in told
-    (told,) = keep_quality.warnings({"groups": {"en": verdicts(9, 81, 2)}}, per)
-    assert told == "2 of 92 documents have no score and are kept (unscored)"
+    (messages,) = keep_quality.warnings({"groups": {"en": verdicts(9, 81), "is": verdicts(0, 4)}}, per)
+    assert "1 group keeps no document (is; the largest has 4)" in messages
+    (messages,) = keep_quality.warnings({"groups": {"en": verdicts(9, 81, 2)}}, per)
+    assert messages == "2 of 92 documents have no score and are kept (unscored)"
 
 
 @pytest.mark.parametrize(
@@ -209,14 +209,14 @@ def test_warnings_tell_what_one_cutoff_erases_and_what_did_nothing():
     [
         ({"score": "quality.edu +"}, "found the end"),
         ({"score": {"max": ["quality.edu"]}}, "at least 2"),
-        ({"score": {"max": ["a.b", "c.d"], "mean": ["a.b", "c.d"]}}, "joined in one way"),
+        ({"score": {"max": ["a.b", "c.d"], "mean": ["a.b", "c.d"]}}, "combined in one way"),
         ({"score": "quality.edu", "keep_best": 90}, "less than or equal to 1"),
         ({"score": "quality.edu", "per": ["language", "language"]}, "twice"),
         ({"score": "quality.edu", "by_language": {"en": {}}}, "sets no threshold"),
         ({"score": "quality.edu", "floors": {"language": 0.1}}, "there is no cutoff"),
     ],
 )
-def test_slips_are_refused(fields, fault):
+def test_invalid_settings_are_refused(fields, fault):
     with pytest.raises(ValidationError, match=fault):
         Config.model_validate(fields)
 
@@ -234,7 +234,7 @@ STEPS = "  - signals\n  - keep_quality: {{score: -signals.words, {cutoff}}}"
 
 
 def test_a_changed_cutoff_runs_neither_scoring_nor_ranking(project):
-    """Of a whole run: only the verdicts and what reads them."""
+    """In a whole run, only the verdicts and what reads them are computed again."""
     project.write_recipe(STEPS.format(cutoff="keep_best: 0.5, buckets: 4, per: [source]"))
     first = project.run()
     assert {"all/signals", "all/quality_ranks", "all/keep_quality"} <= set(project.executed(first))
@@ -244,7 +244,7 @@ def test_a_changed_cutoff_runs_neither_scoring_nor_ranking(project):
     assert not {"all/signals", "all/quality_ranks"} & ran
 
 
-def test_whatif_answers_of_stored_ranks_and_refuses_what_would_rank_anew(project):
+def test_whatif_uses_stored_ranks_and_refuses_changes_that_need_new_ranks(project):
     project.write_recipe(STEPS.format(cutoff="keep_best: 0.5"))
     run = project.run()
     mill = project.mill()
@@ -272,7 +272,7 @@ def test_a_floor_for_domains_is_filled_from_the_sources(project):
 
 
 def test_the_old_name_of_keep_best_means_what_it_did_and_warns():
-    """keep_percentile counts what is dropped; both names at once are refused."""
+    """keep_percentile counts what is dropped; using both names is rejected."""
     old, new = Config(score="quality.edu", keep_percentile=0.57), Config(score="quality.edu", keep_best=0.43)
     assert old.dropped_share == new.dropped_share == 0.57
     counts = {"groups": {"all": {"kept": {"documents": 43}, "low_quality": {"documents": 57}}}}

@@ -1,4 +1,4 @@
-"""Language models as stages: trained by language, and what `perplexity` says with them."""
+"""Language models as stages: trained by language, and used by `perplexity`."""
 
 import json
 import random
@@ -58,17 +58,17 @@ def scored(path, batch, **given):
     return perplexity.apply(batch, config, {"quality_clean": path}), config
 
 
-def test_each_language_has_a_model_of_its_own(model):
+def test_each_language_has_its_own_model(model):
     path, metrics, _ = model
     assert sorted(ngram_file.load(path).languages) == ["de", "en"]
     assert metrics["left_out"] == {"fr": 1}
-    told = language_model.warnings(metrics, config_of(languages=["en", "pl", "fr"]))
-    assert any("fr (1)" in one for one in told)
-    assert any("pl" in one for one in told)
+    message = language_model.warnings(metrics, config_of(languages=["en", "pl", "fr"]))
+    assert any("fr (1)" in one for one in message)
+    assert any("pl" in one for one in message)
 
 
 def test_the_file_does_not_depend_on_batches(model, tmp_path):
-    """Other cuts, another order: the same bytes, and nothing is left beside it."""
+    """Other cuts, another order: the same bytes, and no other files are left."""
     path, _, batches = model
     turned = [one.slice(at, 400) for one in reversed(batches) for at in range(0, one.num_rows, 400)]
     language_model.fit(iter(turned), config_of(), tmp_path / "again")
@@ -76,8 +76,8 @@ def test_the_file_does_not_depend_on_batches(model, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["again"]
 
 
-def test_prose_is_likelier_than_its_words_in_disorder_and_letters_by_chance(model):
-    """Every text of the language, by far; and in the other language it is not."""
+def test_prose_is_likelier_than_shuffled_words_and_random_letters(model):
+    """For every text of the language, by far; but not with the model of the other language."""
     draw = random.Random(7)
     good = prose("en", 2, 40)
     shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in good]
@@ -92,8 +92,8 @@ def test_prose_is_likelier_than_its_words_in_disorder_and_letters_by_chance(mode
     assert min(other["clean"].to_pylist()) > max(values[:40])
 
 
-def test_what_cannot_be_scored_is_null_and_told(model):
-    """A language without a model, a null, a text without a word; a document by itself is what it is in a batch."""
+def test_documents_without_a_score_are_null_and_counted(model):
+    """A language without a model, a null, a text without a word; a document alone scores as in a batch."""
     batch = documents(["the mill", "le moulin", None, "... !", "the mill"], ["en", "fr", "en", "en", "EN"])
     answers, config = scored(model[0], batch)
     values = answers["clean"].to_pylist()
@@ -110,7 +110,7 @@ def test_what_cannot_be_scored_is_null_and_told(model):
 
 
 def test_a_model_for_all_scores_everything_where_it_is_alone(model, tmp_path):
-    """Without a step `language`, and with a file of lines as its text."""
+    """Without a step `language`, and trained on a file of lines."""
     lines = "\n".join(prose("en", 3, 30)).replace("\n\n", "\n")
     (tmp_path / "lines.txt").write_text(lines)
     config = config_of(files=(str(tmp_path / "lines.txt"),))
@@ -131,19 +131,19 @@ def test_files_give_texts_with_their_language(tmp_path):
 @pytest.mark.parametrize("content", [b'{"text": 3}', b'{"text": "a"}\n{', b"a\n\xff\n"])
 def test_a_file_that_is_no_text_is_refused(tmp_path, content):
     (tmp_path / "bad").write_bytes(content)
-    with pytest.raises(UserError, match="cannot learn from it"):
+    with pytest.raises(UserError, match="cannot be trained on it"):
         language_model.fit([], config_of(files=(str(tmp_path / "bad"),)), tmp_path / "model")
 
 
-def test_too_little_text_is_told(tmp_path):
+def test_too_little_text_is_reported(tmp_path):
     with pytest.raises(UserError, match="no language has 50 documents"):
         language_model.fit([sample(["one text"], ["en"])], config_of(), tmp_path / "model")
-    with pytest.raises(ValidationError, match="no number is below"):
+    with pytest.raises(ValidationError, match="must not decrease"):
         config_of(prune=(2, 1))
 
 
 def test_an_arpa_file_scores_the_language_that_it_is_for(model, tmp_path):
-    """To the same value as the model that it was written from; a recipe that names another language is refused."""
+    """It has the same value as the model that it was written from; another language in the recipe is rejected."""
     ngram_arpa.write_arpa(ngram_file.load(model[0]), "en", tmp_path / "en.arpa")
     batch = documents(["the mill stands by a hill", "die Mühle steht"], ["en", "de"])
     config = perplexity.Config(models={"other": {"file": str(tmp_path / "en.arpa"), "language": "en"}})
@@ -160,11 +160,11 @@ def test_an_arpa_file_scores_the_language_that_it_is_for(model, tmp_path):
 
 def test_a_file_that_is_no_model_is_refused_when_a_recipe_is_loaded(tmp_path):
     (tmp_path / "no.arpa").write_text("hello\n")
-    for name, told in (("no.arpa", r"begins with \\data\\"), ("missing", "Check the path")):
-        with pytest.raises(UserError, match=told):
+    for name, message in (("no.arpa", r"begins with \\data\\"), ("missing", "Check the path")):
+        with pytest.raises(UserError, match=message):
             perplexity.check(perplexity.Config(models={"m": str(tmp_path / name)}))
     for given in ({}, {"trained": "a", "file": "b"}):
         with pytest.raises(ValidationError, match="either trained"):
             perplexity.Config(models={"m": given})
-    with pytest.raises(ValidationError, match="another name"):
+    with pytest.raises(ValidationError, match="Rename one of the models"):
         perplexity.Config(models={"m": "a", "m_band": "b"})

@@ -1,4 +1,4 @@
-"""Scores of classifiers: which label is the score, models side by side, what is read of a text and what is told."""
+"""Scores of classifiers: which label is the score, several models, how much of a text is read, and warnings."""
 
 import math
 import struct
@@ -14,7 +14,7 @@ from gristmill.stages.quality.quality import Config, apply, check, explain, metr
 from gristmill.stages.shared import fasttext_model
 
 WORDS = {"fine": (2.0, 0.0, -1.0), "poor": (-2.0, 1.0, 0.5), "é": (0.5, -3.0, 0.0)}
-"""What each word says for the labels."""
+"""The score of each word for the labels."""
 TEXTS = ["fine", "poor poor fine", "é fine\npoor", "none of these", "", None, "fine unknown poor"]
 
 
@@ -35,7 +35,7 @@ def write_model(path, labels, softmax=3):
 
 
 def chances(text, count=3):
-    """The probability of each label, by the definition; None for a text that has no known word."""
+    """The probability of each label by the definition; None for a text without a known word."""
     rows = [WORDS[word][:count] for word in (text or "").split() if word in WORDS]
     if not rows:
         return None
@@ -57,7 +57,7 @@ def assert_scores(found, wanted):
 
 @pytest.mark.parametrize("label", ["hq", "__label__hq", "junk"])
 def test_the_score_is_the_probability_of_the_label(label, tmp_path):
-    """With or without the mark that fastText puts before it; null where no word is known."""
+    """With or without fastText's prefix; null if no word is known."""
     labels = ("cc", "hq", "junk")
     config = Config(models={"dclm": {"file": write_model(tmp_path / "m.bin", labels), "label": label}})
     place = labels.index(label.removeprefix("__label__"))
@@ -81,8 +81,8 @@ def test_without_a_label_ours_is_high(tmp_path):
     assert_scores(scored(Config(models={"own": path}))["own"].to_pylist(), wanted)
 
 
-def test_models_stand_side_by_side_and_change_nothing_of_each_other(tmp_path):
-    """In the order of the recipe; a trained one comes as a file of the run."""
+def test_several_models_do_not_affect_each_other(tmp_path):
+    """In the order of the recipe; a trained one is a file of the run."""
     three, two = write_model(tmp_path / "3.bin", ("a", "b", "c")), write_model(tmp_path / "2.bin", ("high", "low"))
     given = {"b": {"trained": "edu"}, "a": {"file": three, "label": "a"}, "again": {"trained": "edu"}}
     config = Config(models=given)
@@ -96,7 +96,7 @@ def test_models_stand_side_by_side_and_change_nothing_of_each_other(tmp_path):
 
 
 def test_a_label_that_a_tree_cuts_off_counts_nothing(tmp_path):
-    """Hierarchical models name only the labels that have a chance."""
+    """Hierarchical models only name labels with a chance."""
     path = write_model(tmp_path / "tree.bin", ("0", "1", "2"), softmax=1)
     model = fasttext_model.load(path)
     labels, found = fasttext_model.predict(model, pa.array(TEXTS), k=3)
@@ -108,7 +108,7 @@ def test_a_label_that_a_tree_cuts_off_counts_nothing(tmp_path):
 
 
 def test_only_the_first_bytes_are_read(tmp_path):
-    """Cut between characters: an é that is cut off is no word of its own, and none of another."""
+    """Cut between characters: an é that is cut off does not become a word or part of another."""
     path = write_model(tmp_path / "m.bin", ("high", "low"))
     texts = ["fine poor poor", "fine é", "poor", None, "é"]
     assert len("fine é".encode()) == 7
@@ -131,17 +131,22 @@ def test_a_slice_is_scored_as_a_part_of_the_whole(tmp_path):
 
 MISTAKES = {
     "a label that it does not have": ({"label": "hi"}, ("high", "low"), "models.m.label", "has no label hi.*high, low"),
-    "no label that is ours": ({}, ("cc", "hq"), "models.m.label", "does not say which of its labels is good.*cc, hq"),
-    "numbers with a name among them": ({}, ("0", "x"), "models.m.label", "does not say which"),
-    "numbers that are too long": ({}, ("0", "1000"), "models.m.label", "does not say which"),
+    "no label that is ours": (
+        {},
+        ("cc", "hq"),
+        "models.m.label",
+        "has no label high, and its labels are not scores.*cc, hq",
+    ),
+    "numbers with a name among them": ({}, ("0", "x"), "models.m.label", "its labels are not scores"),
+    "numbers that are too long": ({}, ("0", "1000"), "models.m.label", "its labels are not scores"),
 }
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_model_without_a_score_is_told_when_the_recipe_is_loaded(case, tmp_path):
-    given, labels, field, told = MISTAKES[case]
+def test_a_model_without_a_score_is_refused_when_the_recipe_is_loaded(case, tmp_path):
+    given, labels, field, message = MISTAKES[case]
     path = write_model(tmp_path / "m.bin", labels)
-    with pytest.raises(WrongSetting, match=told) as raised:
+    with pytest.raises(WrongSetting, match=message) as raised:
         check(Config(models={"m": {"file": path, **given}}))
     assert raised.value.field == field
     assert "Write {file: ..., label: NAME}" in str(raised.value)
@@ -151,28 +156,28 @@ def test_a_model_without_a_score_is_told_when_the_recipe_is_loaded(case, tmp_pat
         assert raised.value.field == "models.m"
 
 
-def test_a_model_of_languages_is_no_classifier_of_quality(tmp_path, monkeypatch):
+def test_a_language_classifier_is_not_a_quality_classifier(tmp_path, monkeypatch):
     monkeypatch.setattr(quality, "MOST_LABELS", 2)
-    with pytest.raises(WrongSetting, match="has 3 labels, and a classifier of quality has at most 2"):
+    with pytest.raises(WrongSetting, match="has 3 labels, but a quality classifier has at most 2"):
         check(Config(models={"m": write_model(tmp_path / "m.bin", ("0", "1", "2"))}))
 
 
-def test_what_is_no_model_is_told(tmp_path):
+def test_a_file_that_is_not_a_model_is_refused(tmp_path):
     (tmp_path / "m.bin").write_bytes(b"not a model at all")
-    with pytest.raises(UserError, match="this is no fastText model"):
+    with pytest.raises(UserError, match="this is not a fastText model"):
         check(Config(models={"m": str(tmp_path / "m.bin")}))
     check(Config(models={"m": {"trained": "edu"}}))  # made later
 
 
 @pytest.mark.parametrize("models", [{}, {"m": {}}, {"m": {"file": "a", "trained": "b"}}, {"Bad": "a"}, {"a.b": "a"}])
 def test_a_config_names_models_that_can_be_columns(models):
-    """And each is a file or trained, not both."""
+    """And each is either a file or trained."""
     with pytest.raises(ValidationError):
         Config(models=models)
 
 
-def test_a_model_that_says_nothing_is_told(tmp_path):
-    """What is summed over batches counts documents with and without a score."""
+def test_a_run_warns_about_a_model_that_scores_nothing(tmp_path):
+    """The metrics count documents with and without a score, summed over batches."""
     path = write_model(tmp_path / "m.bin", ("high", "low"))
     config = Config(models={"a": path, "b": path})
     batch = pa.record_batch({"text": pa.array(["fine", "nothing"])})
@@ -180,11 +185,11 @@ def test_a_model_that_says_nothing_is_told(tmp_path):
     assert found == {"scored": {"a": 1, "b": 1}, "unscored": {"a": 1, "b": 1}}
     assert not warnings(found, config)
     silent = {"scored": {"a": 0, "b": 1}, "unscored": {"a": 2, "b": 1}}
-    assert warnings(silent, config) == ["a scored no document: not one has a word that the model knows"]
+    assert warnings(silent, config) == ["a scored no documents: the model knows none of their words"]
     assert not warnings({"scored": {"a": 0, "b": 0}, "unscored": {"a": 0, "b": 0}}, config)  # there was none
     assert not warnings({}, config)
 
 
 def test_a_plan_says_where_scores_come_from():
-    told = explain(Config(models={"a": {"trained": "edu"}, "b": {"file": "x.bin", "label": "hq"}, "c": "y.bin"}))
-    assert told == ["a: trained on this corpus: quality.classifiers.edu", "b: x.bin, label hq", "c: y.bin"]
+    message = explain(Config(models={"a": {"trained": "edu"}, "b": {"file": "x.bin", "label": "hq"}, "c": "y.bin"}))
+    assert message == ["a: trained on this corpus: quality.classifiers.edu", "b: x.bin, label hq", "c: y.bin"]

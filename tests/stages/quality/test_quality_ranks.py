@@ -1,4 +1,4 @@
-"""Ranks are those of a plain sort of all documents, whatever the parts, the reducers and the memory."""
+"""Ranks equal those of a plain sort of all documents, for any parts, reducers and memory."""
 
 import hashlib
 import itertools
@@ -49,7 +49,7 @@ def cut_at(table, places):
 
 
 def oracle(table, config, group):
-    """What lies below each row, and in its group, by sorting everything."""
+    """How much is below each row, and in its group, by sorting everything."""
     hashes, ties = doc_order(table.column("doc_id").combine_chunks(), config.seed)
     rows = table.to_pylist()
     found = [(None, None)] * len(rows)
@@ -87,7 +87,7 @@ GROUPS = {
     st.integers(0, 5),
 )
 def test_ranks_are_those_of_a_sort(documents, per, by, places, bits, limit, seed):
-    """Ties, nulls, NaN, groups of one document, keys in pieces: below and total are the oracle's."""
+    """Ties, nulls, NaN, groups of one document, keys in pieces: below and total equal the oracle's."""
     table = table_of(documents)
     config = Config(score="quality.edu", per=per, by=by, seed=seed)
     places = [place for place in places if place <= len(documents)]
@@ -96,14 +96,14 @@ def test_ranks_are_those_of_a_sort(documents, per, by, places, bits, limit, seed
 
 @given(st.lists(st.tuples(st.floats(allow_nan=False), st.integers(0, 2**64 - 1)), min_size=2, max_size=30))
 def test_ranges_rise_with_score_and_hash(pairs):
-    """A document of a lower range comes before one of a higher, always."""
+    """A document of a lower range always comes before one of a higher range."""
     pairs = sorted((score + 0.0, hashed) for score, hashed in pairs)
     scores, hashes = np.array([one for one, _ in pairs]), np.array([one for _, one in pairs], np.uint64)
     assert (np.diff(_ranges(scores, hashes).astype(np.int64)) >= 0).all()
 
 
-def test_scores_that_crowd_at_the_ends_are_spread_over_many_ranges():
-    """As classifiers give them: nearly all within 1e-3 of 0 or 1, and many that are 0 or 1."""
+def test_scores_near_0_and_1_are_spread_over_many_ranges():
+    """As classifiers give them: nearly all within 1e-3 of 0 or 1, and many exactly 0 or 1."""
     draw = np.random.default_rng(1)
     low = draw.exponential(1e-4, 30_000)
     scores = np.concatenate((low, 1 - low, np.zeros(30_000), np.ones(30_000))).astype(np.float32).astype(np.float64)
@@ -113,7 +113,7 @@ def test_scores_that_crowd_at_the_ends_are_spread_over_many_ranges():
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.05, 0.999])
-def test_the_share_that_is_asked_for_is_kept_to_one_document_in_every_group(share):
+def test_the_requested_share_of_every_group_is_kept_to_one_document(share):
     draw = random.Random(share)
     languages = ["en"] * 700 + ["de"] * 33 + ["sw"] * 7 + ["is"]
     documents = [(draw.choice([draw.random(), 0.25, 1.0]), language, "crawl", 1) for language in languages]
@@ -123,7 +123,7 @@ def test_the_share_that_is_asked_for_is_kept_to_one_document_in_every_group(shar
         assert abs(kept - (1 - share) * languages.count(language)) <= 1
 
 
-def test_another_seed_orders_equal_scores_otherwise():
+def test_another_seed_changes_the_order_of_equal_scores():
     table = table_of([(0.5, "en", "crawl", 1)] * 40)
     assert ranked(table, Config(score="quality.edu")) != ranked(table, Config(score="quality.edu", seed=1))
     assert sorted(ranked(table, Config(score="quality.edu"))) == [(n, 40) for n in range(40)]

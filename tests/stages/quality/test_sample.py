@@ -1,4 +1,4 @@
-"""What a quality model is trained on: so many bytes of each side by a hash, in any cut, and what is told of them."""
+"""The training sample of a quality model: a number of bytes of each side by a hash, for any cut, and its warnings."""
 
 import hashlib
 import random
@@ -53,7 +53,8 @@ def config_of(sample_bytes=900, seed=3):
 
 @pytest.mark.parametrize("sample_bytes", [1, 900, 10**6])
 def test_each_side_gives_its_first_documents_by_hash_as_far_as_the_budget_goes(sample_bytes):
-    """The oracle: all documents of a side in the order of the hash, until the next is too long. Others give none."""
+    """The oracle: all documents of a side in the order of the hash, until the next is too long. Other sources give
+    none."""
     split, counts = taken(config_of(sample_bytes))
     hashes, ties = doc_order(CORPUS["doc_id"].combine_chunks(), 3)
     order = np.lexsort((ties, hashes))
@@ -67,15 +68,15 @@ def test_each_side_gives_its_first_documents_by_hash_as_far_as_the_budget_goes(s
             if through <= sample_bytes:
                 wanted.add(row)
         found = [row for row in rows if row in wanted]
-        told = counts["domains"][side][TRAIN]
-        assert told == {"documents": len(found), "bytes": sum(CORPUS["text_bytes"][row].as_py() for row in found)}
+        messages = counts["domains"][side][TRAIN]
+        assert messages == {"documents": len(found), "bytes": sum(CORPUS["text_bytes"][row].as_py() for row in found)}
     assert {row for row, value in enumerate(split.to_pylist()) if value is not None} == wanted
     assert set(split.drop_null().to_pylist()) <= {TRAIN}
 
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, ROWS), max_size=6), st.integers(0, 4))
-def test_the_cut_into_parts_and_reducers_takes_no_other_document(cuts, bits):
+def test_the_sample_does_not_depend_on_parts_and_reducers(cuts, bits):
     split, counts = taken(config_of(), cuts, bits=bits)
     assert (split, counts) == WHOLE
 
@@ -89,16 +90,16 @@ def test_another_seed_takes_others_and_a_larger_budget_takes_more():
     assert not taken(config_of(seed=4))[0].equals(small)
 
 
-def test_a_side_that_gives_nothing_is_told():
-    """With the sources that it was to come from."""
+def test_a_run_warns_about_a_side_without_text():
+    """With the sources of the side."""
     assert sample.warnings(WHOLE[1], config_of()) == []
     table = CORPUS.filter(pa.array([source != "crawl" for source in CORPUS["source"].to_pylist()]))
     counts = taken(config_of(), table=table)[1]
-    assert sample.warnings(counts, config_of()) == ["no text of crawl is left to learn from (negative)"]
-    told = sample.warnings(taken(config_of(1))[1], config_of(1))
-    assert told == [
-        "no document of crawl fits into 1 byte (negative). Raise sample_bytes",
-        "no document of books, tales fits into 1 byte (positive). Raise sample_bytes",
+    assert sample.warnings(counts, config_of()) == ["there is no text of crawl to train on (negative)"]
+    messages = sample.warnings(taken(config_of(1))[1], config_of(1))
+    assert messages == [
+        "every document of crawl is larger than 1 byte (negative). Raise sample_bytes",
+        "every document of books, tales is larger than 1 byte (positive). Raise sample_bytes",
     ]
     assert sample.explain(config_of()) == ["negative: 900 bytes", "positive: 900 bytes"]
 
@@ -116,7 +117,7 @@ def texts_of(table, split, label=None):
 
 
 def test_the_layer_holds_the_sampled_documents_and_nulls():
-    """Text, side, target and language of each; nothing of the others."""
+    """Text, side, target and language of each; nulls for all others."""
     split = WHOLE[0]
     found = texts_of(CORPUS, split)
     assert found.schema == texts.SCHEMA
@@ -132,7 +133,7 @@ def test_the_layer_holds_the_sampled_documents_and_nulls():
         assert row["group"] is not None
 
 
-def test_a_measured_language_goes_before_the_hint():
+def test_a_measured_language_takes_precedence_over_the_hint():
     label = pa.array(["fr"] * ROWS)
     found = texts_of(CORPUS, WHOLE[0], label)
     assert set(found["language"].drop_null().to_pylist()) == {"fr"}
@@ -161,8 +162,8 @@ def test_a_slice_gives_the_same_rows(cuts):
     )
 
 
-def test_pages_are_held_out_together_by_who_registered_their_site():
-    """Below a public suffix; without an address, each text by itself."""
+def test_pages_of_one_registered_domain_are_held_out_together():
+    """Below a public suffix; without a URL, each text separately."""
     urls = [
         "https://www.mill.co.uk/a",
         "http://shop.mill.co.uk:8080/b",

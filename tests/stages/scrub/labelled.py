@@ -19,13 +19,13 @@ LETTERS, DIGITS = string.ascii_letters, string.digits
 class Labelled(NamedTuple):
     text: str
     spans: tuple[tuple[int, int, str], ...]
-    """Start, stop (in bytes) and type of what should be found."""
+    """Start, stop (in bytes) and type of the expected findings."""
     language: str = "en"
     url: str | None = None
 
 
 def made(template: str, language: str = "en", url: str | None = None, **values: str) -> Labelled:
-    """`{email}` in a template is a value of that type; `{card_2}` is another."""
+    """`{email}` in a template is a value of that type; `{card_2}` is another one."""
     text, spans = "", []
     for before, name, _, _ in string.Formatter().parse(template):
         text += before
@@ -271,7 +271,7 @@ def secrets(draw: random.Random) -> list[Labelled]:
 # ---- phones: formats as they are written, in their languages; `#` is a digit
 
 PHONES = Path(__file__).with_name("phones.txt").read_text(encoding="utf-8").splitlines()
-"""A line for a country: its code, its language, and forms of numbers."""
+"""A line for each country: its code, its language, and forms of numbers."""
 PHONE_WORDS = {
     "en": ("Call us on {phone} today.", "Phone: {phone}", "{phone}", "My cell is {phone}, ask for Sam."),
     "de": ("Telefon: {phone}", "Rufen Sie {phone} an.", "Tel. {phone}, Fax auf Anfrage", "Hotline {phone}"),
@@ -336,7 +336,7 @@ def wallets(draw: random.Random) -> list[Labelled]:
     return found + [made("donate: {wallet}", wallet=one) for one in segwit]  # BIP 173, BIP 350
 
 
-# ---- what is none
+# ---- decoys
 
 
 def decoys(draw: random.Random) -> list[Labelled]:

@@ -1,4 +1,4 @@
-"""National ids of 24 countries by plain formulas: of each a sentence and a valid number."""
+"""National ids of 24 countries by plain formulas: a sentence and a valid number for each."""
 
 import random
 import string

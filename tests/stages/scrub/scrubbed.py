@@ -1,4 +1,4 @@
-"""The stage over plain texts."""
+"""Runs the stage on plain texts."""
 
 import pyarrow as pa
 
@@ -6,7 +6,7 @@ from gristmill.stages.scrub import scrub
 
 
 def scrub_texts(texts, languages=None, urls=None, locators=None, **settings):
-    """The answers of the stage."""
+    """The results of the stage."""
     config = scrub.Config.model_validate(settings)
     columns = {
         "text": pa.array(texts, pa.string()),
@@ -28,7 +28,7 @@ def found_in(answers):
 
 
 def precision_and_recall(wanted, found, kind):
-    """Of spans that agree to the byte."""
+    """For spans that agree to the byte."""
     right = sum(
         len({one for one in spans if one[2] == kind} & set(known)) for known, spans in zip(wanted, found, strict=True)
     )

@@ -17,8 +17,8 @@ from gristmill.stages.scrub.checksums import base58check, bech32, eip_55, luhn, 
         (verhoeff, "2363"),
     ],
 )
-def test_one_digit_off_is_seen(check, value):
-    """A published number passes, and none that differs from it in one digit."""
+def test_one_wrong_digit_is_detected(check, value):
+    """A published number passes, but none that differs from it in one digit."""
     assert check(value)
     for place, char in enumerate(value):
         if char.isdigit():
@@ -26,7 +26,7 @@ def test_one_digit_off_is_seen(check, value):
 
 
 def test_wallets():
-    """Of BIP 173, BIP 350, EIP-55, Bitcoin's first block and Ripple's root account."""
+    """Examples of BIP 173, BIP 350, EIP-55, Bitcoin's first block and Ripple's root account."""
     assert base58check(b"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa")
     assert not base58check(b"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb")
     assert base58check(b"rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh", ripple=True)
@@ -38,7 +38,7 @@ def test_wallets():
 
 
 def test_keccak():
-    """The hash of nothing and of `abc`, as Ethereum has them; and no more than a block."""
+    """The hash of the empty string and of `abc`, as in Ethereum; and at most one block."""
     assert keccak_256(b"").hex() == "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
     assert keccak_256(b"abc").hex() == "4e03657aea45a94fc7d47ba826c8d667c0d1e6e33a64a036ec44f58fa12d6c45"
     with pytest.raises(ValueError, match="135"):

@@ -1,4 +1,4 @@
-"""What is found: precision and recall on a labelled set, and one guard a fault of others."""
+"""Findings: precision and recall on a labelled set, and guards against known faults."""
 
 import pytest
 from tests.stages.scrub.labelled import labelled
@@ -18,7 +18,7 @@ FLOORS = {
 
 @pytest.fixture(scope="module", params=[16, 17])
 def judged(request):
-    """Two draws of the set, and what is found in each."""
+    """Two draws of the set, and the findings in each."""
     known = labelled(request.param)
     answers = scrub_texts(
         [one.text for one in known], [one.language for one in known], [one.url for one in known], max_density=None
@@ -91,7 +91,7 @@ def found(text, language="en", **settings):
         "https://jane@gmail.com/u",
     ],
 )
-def test_what_only_looks_like_it_stays(text):
+def test_lookalikes_are_kept(text):
     assert found(text) == []
 
 
@@ -174,7 +174,7 @@ def test_edges(text, wanted):
 
 
 def test_a_number_without_country_needs_a_place():
-    """The language, the domain of the URL, or the recipe says whose number it is."""
+    """The language, the domain of the URL, or the recipe determines the country."""
     text = "0151 23456789 (werktags)"
     assert found(text) == []
     assert found(text, "de") == [("phone", "0151 23456789")]
@@ -182,22 +182,22 @@ def test_a_number_without_country_needs_a_place():
     assert found_in(scrub_texts([text], urls=["https://a.de/x"]))[0]
 
 
-def test_options_are_found_where_they_are_named():
-    """MAC, IMEI and settings of passwords."""
+def test_optional_types_are_found_if_they_are_named():
+    """MAC, IMEI and values of passwords."""
     text = "MAC 00:1B:44:11:3A:B7, 00-1b-44-11-3a-b8; IMEI 490154203237518; api_key = 'a8Kq0Zp3Lx7Vw2Nd'"
     assert found(text) == []
     named = ["mac", "imei", "generic_secret"]
     assert [kind for kind, _ in found(text, types=named)] == ["mac", "mac", "imei", "generic_secret"]
 
 
-def test_what_a_password_is_set_to_is_no_placeholder_code_or_public_key():
-    """`PublicKeyToken`, words that stand for a password, and calls stay."""
+def test_placeholders_code_and_public_keys_are_not_passwords():
+    """`PublicKeyToken`, placeholders for a password, and calls are kept."""
     text = "PublicKeyToken=b77a5c561934e089 password = 'ComplexPassword01' token = get_token_from_x9y8z7w6(a) "
     assert found(text + "secret: ${VAULT_SECRET_A1B2C3}", types=["generic_secret"]) == []
 
 
 def test_both_spellings_of_an_address_have_one_pseudonym(tmp_path):
-    """An address whose signs are words is that address."""
+    """An address whose signs are words counts as that address."""
     (tmp_path / "key").write_bytes(bytes(range(32)))
     texts = ["jane@mill.org", "JANE (at) mill [dot] org", "jane at mill dot org", "Jane @ mill.org", "jane%40mill.org"]
     after = scrub_texts(texts, action="pseudonym", key=str(tmp_path / "key"))["text"].to_pylist()
@@ -205,7 +205,7 @@ def test_both_spellings_of_an_address_have_one_pseudonym(tmp_path):
 
 
 def test_a_private_key_goes_whole():
-    """With an end and without one, and what stands behind it stays."""
+    """With an end and without one; the text after it stays."""
     body = "\n".join("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDD0tPVdu2vfKJq" for _ in range(3))
     for end in ("\n-----END RSA PRIVATE KEY-----", ""):
         key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}{end}"
@@ -213,7 +213,7 @@ def test_a_private_key_goes_whole():
 
 
 def test_a_private_key_of_any_length_goes_whole():
-    """A long block must look like a key all the way: prose between two marks that are far apart stays."""
+    """A long block must look like a key throughout: prose between two distant marks stays."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDD0tPVdu2vfKJq\n"
     begin, end = "-----BEGIN RSA PRIVATE KEY-----\n", "-----END RSA PRIVATE KEY-----"
     for lines in (240, 260, 2_000):  # 16 KB are 248 lines

@@ -1,4 +1,4 @@
-"""Names by a model: where they stand, and what is said without the library."""
+"""Names found by a model: their spans, and the message without the library."""
 
 import importlib.util
 
@@ -13,7 +13,7 @@ TEXT = "Grüße an Anna Müller.\nThe mill of Anna Müller and Jörg stands, mai
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """One that knows two persons and a mill."""
+    """A model that knows two persons and a mill."""
     spacy = pytest.importorskip("spacy")
     made = spacy.blank("xx")
     ruler = made.add_pipe("entity_ruler")
@@ -25,14 +25,14 @@ def model(tmp_path_factory):
 
 
 def test_names_are_found_among_the_rest(model, monkeypatch):
-    """At the right bytes behind other letters, in one piece or in many; the same name has the same pseudonym."""
+    """At the right bytes after other letters, in one piece or in many; the same name has the same pseudonym."""
     for size in (names.MOST_CHARS, 30):
         monkeypatch.setattr(names, "MOST_CHARS", size)
         answers = scrub_texts([TEXT], types=["name", "email"], name_model=model)
         assert answers["text"][0].as_py() == "Grüße an <NAME>.\nThe mill of <NAME> and <NAME> stands, mail <EMAIL>"
 
 
-def test_a_folder_that_is_no_model_is_told(tmp_path):
+def test_a_folder_that_is_not_a_model_is_reported(tmp_path):
     pytest.importorskip("spacy")
     with pytest.raises(UserError, match=r"config\.cfg"):
         scrub_texts([TEXT], types=["name"], name_model=str(tmp_path))

@@ -1,4 +1,4 @@
-"""The step `safety`: what it measures, what it drops, and what it keeps to itself."""
+"""The step `safety`: what it measures, what it drops, and what it withholds."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ SCORES = [(text, score) for text, score in json.loads((HERE / "toxic.json").read
 
 @pytest.fixture
 def folder(tmp_path):
-    """Write files below a folder and give its path."""
+    """Writes files below a folder and returns its path."""
 
     def write(**files: str) -> str:
         root = tmp_path / "-".join(files)
@@ -44,7 +44,7 @@ def column(name: str, documents: list[dict], layers: dict) -> pa.Array:
 
 
 def run(documents: list[dict], with_language: bool = True, **settings):
-    """All layers of the step, over documents with url, text, label and source; and the batch that each part saw."""
+    """All layers of the step, for documents with url, text, label and source; and the batch that each part got."""
     config = safety.Config.model_validate(settings)
     documents = [{"source": "web", "ingest.text": document.get("text"), **document} for document in documents]
     layers: dict = {}
@@ -71,7 +71,7 @@ def test_a_step_without_a_rule_is_refused():
 
 
 def test_terms_are_those_of_the_language(folder):
-    """A German word is no English one; a list for all holds for every language and for none."""
+    """A German word is not an English one; a list for all applies to every language and to unknown ones."""
     lists = folder(en="damn\nbad word", de="verdammt\nmist", all="universal", **{"USERS.md": "everybody"})
     texts = [
         ("en", "damn mist bad-word"),
@@ -84,16 +84,16 @@ def test_terms_are_those_of_the_language(folder):
     assert layers["safety_scores"]["words"].to_pylist() == [4, 2, 2, 2]
 
 
-def test_without_a_list_nothing_is_measured_and_that_is_told(folder):
+def test_without_a_list_nothing_is_measured_and_the_run_warns(folder):
     """A language without a list has nulls, not zeros, and the run names it."""
     lists = folder(en="damn")
     documents = [{"label": "en", "text": "damn"}, {"label": "fr", "text": "damn"}, {"label": None, "text": "damn"}]
     layers, batches, config = run(documents, terms=lists)
     assert layers["safety_scores"]["terms"].to_pylist() == [1, None, None]
     found = safety_scores.metrics(batches["safety_scores"], layers["safety_scores"], config)
-    told = " ".join(safety_scores.warnings(found, config))
-    assert "no list of terms for 1 language: fr (1 document)" in told
-    assert "1 document has no language" in told
+    messages = " ".join(safety_scores.warnings(found, config))
+    assert "no list of terms for 1 language: fr (1 document)" in messages
+    assert "1 document has no language" in messages
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_without_a_list_nothing_is_measured_and_that_is_told(folder):
     [("en", "en"), ("pt-BR", "pt"), ("fr-CA-u-sd-caqc", "fr"), ("fil", "tl"), ("German", "de"), ("all", ""), ("", "")],
 )
 def test_a_list_is_named_by_its_language(name, language):
-    """Codes of regions, of other alphabets and names in English are those of the classifier."""
+    """Regional codes, codes with a script and English names map to the classifier's labels."""
     assert term_lists.language_of_list(name) == language
 
 
 def test_both_a_number_and_a_ratio_of_terms_are_needed(folder):
-    """Few terms do not drop a short text, nor many a long one; the ratio is exact."""
+    """Few terms do not drop a short text, nor many terms a long one; the ratio is exact."""
     lists = folder(en="damn")
     texts = ["damn " * 2, "damn " * 3, "damn " * 3 + "calm " * 297, "damn " * 3 + "calm " * 296, "calm", None]
     found = verdicts([{"label": "en", "text": text} for text in texts], terms=lists)
@@ -114,8 +114,8 @@ def test_both_a_number_and_a_ratio_of_terms_are_needed(folder):
     assert found[1][1] == "3 in 3 words, en"
 
 
-def test_no_verdict_spells_a_term(folder):
-    """Details and metrics go into logs and pages."""
+def test_no_verdict_contains_a_term(folder):
+    """Details and metrics appear in logs and on pages."""
     layers, batches, config = run([{"label": "en", "text": "damn " * 9}], terms=folder(en="damn"))
     metrics = [
         module.metrics(batches[name], layers[name], config)
@@ -130,8 +130,8 @@ def test_a_host_is_on_a_list_however_it_is_written(folder):
     assert {row[0] for row in verdicts([{"url": url} for url in SPELLINGS], domains=lists)} == {"blocked_category"}
 
 
-def test_domains_are_told_by_category_and_dropped_by_choice(folder):
-    """A host on two lists belongs to the one that drops it, even where the other names a shorter domain."""
+def test_domains_have_a_category_and_are_dropped_by_choice(folder):
+    """A host on two lists belongs to the one that drops it, even if the other names a shorter domain."""
     lists = folder(**{"adult.txt": "sub.both.example\nbad.example", "news__domains": "both.example\nnews.example"})
     urls = [
         "https://x.bad.example/",
@@ -150,13 +150,13 @@ def test_domains_are_told_by_category_and_dropped_by_choice(folder):
     ]
     assert [row[0] for row in verdicts(documents, domains=lists)] == ["blocked_category"] * 3 + [None] * 2
     assert [row[0] for row in verdicts(documents, domains=lists, drop_categories=[])] == [None] * 5
-    with pytest.raises(WrongSetting, match=r"adlut is no list .+ Lists: adult, news"):
+    with pytest.raises(WrongSetting, match=r"adlut is not a list .+ Lists: adult, news"):
         safety.check(safety.Config(domains=lists, drop_categories=("adlut",)))
 
 
 @pytest.mark.parametrize("digest", safety_hashes.DIGESTS)
 def test_digests_of_urls_and_texts_are_withheld(folder, digest):
-    """In each of the three kinds: of the address as written or in its normal form, and of the text."""
+    """For each of the three kinds: of the URL as written or in its normal form, and of the text."""
 
     def of(text: str) -> str:
         return hashlib.new(digest, text.encode()).hexdigest()
@@ -181,29 +181,29 @@ def test_digests_of_urls_and_texts_are_withheld(folder, digest):
     assert found["listed"] == {"hashes/a": 1, "hashes/b": 3}
 
 
-def test_lists_that_do_nothing_are_told(folder):
-    """Empty lists, entries that are no digests, and lists and rules that matched nothing."""
+def test_a_run_warns_about_lists_without_effect(folder):
+    """Empty lists, entries that are not digests, and lists and rules that matched nothing."""
     settings = {"hashes": folder(one="abc", two=""), "terms": folder(en="!!!\ndamn"), "domains": folder(x="a.example")}
     layers, batches, config = run([{"label": "en", "text": "calm", "url": "https://b.example"}], **settings)
-    told = []
+    messages = []
     for module in (safety_hashes, safety_scores, safety):
         name = module.__name__.rpartition(".")[2]
         found = module.metrics(batches[name], layers[name], config)
-        told += module.warnings({**found, "dropped": {}}, config)
-    assert told == [
+        messages += module.warnings({**found, "dropped": {}}, config)
+    assert messages == [
         "hashes/one is an empty list",
         "hashes/two is an empty list",
-        "hashes/one has 1 entry to no effect: not digests of 32, 40 or 64 hexadecimal digits",
-        "hashes/one matched no document",
-        "hashes/two matched no document",
-        "terms/en has 1 entry to no effect: without a word, one letter of a script without spaces, or too long",
-        "no term of the lists stands in any document",
-        "domains matched no document",
-        "terms dropped no document: none is above max_term_ratio (0.01)",
+        "hashes/one has 1 entry without effect: not digests of 32, 40 or 64 hexadecimal digits",
+        "hashes/one matched no documents",
+        "hashes/two matched no documents",
+        "terms/en has 1 entry without effect: without a word, one letter of a script without spaces, or too long",
+        "no document contains a term of the lists",
+        "domains matched no documents",
+        "terms dropped no documents: none is above max_term_ratio (0.01)",
     ]
 
 
-def test_toxicity_is_what_the_library_says():
+def test_toxicity_equals_the_library_s():
     """A model of words, character n-grams and word n-grams that the library trained, against its own probabilities."""
     layers, _, _ = run([{"text": text} for text, _ in SCORES], toxicity=MODEL)
     found = layers["safety_scores"]["toxicity"].to_pylist()
@@ -223,7 +223,7 @@ def test_texts_without_words_have_no_toxicity_and_others_are_dropped_above_the_t
 
 
 def test_a_model_that_cannot_serve_is_refused_when_the_recipe_is_loaded(tmp_path):
-    """A label that it has not, more labels than can be put in order, and no model at all."""
+    """A missing label, too many labels, and a file that is not a model."""
     with pytest.raises(WrongSetting, match=r"no label hate, .+ Its labels: fine, toxic"):
         safety_scores.check(safety_scores.Config(toxicity=MODEL, toxic_label="hate"))
     safety_scores.check(safety_scores.Config(toxicity=MODEL, toxic_label="__label__toxic"))
@@ -237,7 +237,7 @@ def test_a_model_that_cannot_serve_is_refused_when_the_recipe_is_loaded(tmp_path
 
 
 def test_any_slice_gives_the_same_rows(folder):
-    """A row speaks of its document alone."""
+    """A row depends only on its document."""
     lists = folder(en="damn\nbad word", all="calm")
     documents = [{"label": ["en", "de", None][n % 3], "text": "damn calm bad word " * n} for n in range(9)]
     _, batches, config = run(documents, terms=lists, toxicity=MODEL)
@@ -277,7 +277,7 @@ def test_highlights_are_the_terms_that_were_counted(folder):
 
 
 def test_a_changed_list_is_read_again(tmp_path):
-    """A process that has read lists notices that others stand in their place."""
+    """A process that has read lists notices that they were replaced."""
     path = tmp_path / "terms.txt"
     path.write_text("damn")
     first = term_lists.load(str(path))
@@ -287,7 +287,7 @@ def test_a_changed_list_is_read_again(tmp_path):
 
 
 def test_a_damaged_model_is_refused_or_does_no_harm():
-    """Whatever byte is another: a clear message, or probabilities."""
+    """For any changed byte: a clear message, or valid probabilities."""
     draw = random.Random(7)
     whole = Path(MODEL).read_bytes()
     texts = pa.array([text for text, _ in SCORES[:5]])

@@ -28,7 +28,7 @@ def found(run) -> dict[str, int]:
 
 
 def test_another_threshold_measures_nothing_again(flagged):
-    """Law 3: the verdict alone runs, over stored counts; another list of digests scores no text again."""
+    """Law 3: only the verdict runs, over stored counts; another list of digests scores no text again."""
     assert found(flagged.run()) == {"unsafe_terms": 2, "listed_hash": 1}
     flagged.write_recipe(STEPS.format(least=2))
     run = flagged.run()
@@ -41,7 +41,7 @@ def test_another_threshold_measures_nothing_again(flagged):
 
 
 def test_other_terms_are_counted_again(flagged):
-    """Law 2: a list is in the key by its content."""
+    """Law 2: the content of a list is in the key."""
     flagged.run()
     (flagged.folder / "terms.txt").write_text("mill\n")
     run = flagged.run()

@@ -1,4 +1,4 @@
-"""The stage: what it writes, that it is stable, and what it says."""
+"""The stage: its output, its stability, and its messages."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from tests.stages.scrub.scrubbed import found_in, scrub_texts
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.scrub import scrub
 from gristmill.stages.scrub.finding import ALL
-from gristmill.stages.scrub.rewrite import Edit, shifted, together
+from gristmill.stages.scrub.rewrite import Edit, combine, shifted
 
 KNOWN = [one for one in labelled() if one.spans]
 SOME = [one.text for one in KNOWN[::7]]
@@ -32,7 +32,7 @@ def texts_of(answers):
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_second_scrub_changes_nothing(action, key):
-    """Of every kind of value, in every place of the labelled set, with all options on."""
+    """For every kind of value, everywhere in the labelled set, with all options on."""
     given = {"action": action, "key": key, "types": [one for one in ALL if one != "name"], "max_density": None}
     languages, urls = [one.language for one in KNOWN], [one.url for one in KNOWN]
     once = scrub_texts([one.text for one in KNOWN], languages, urls, **given)
@@ -48,8 +48,8 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=8).map("".join), st.sampled_from(ACTIONS))
-def test_idempotent_whatever_stands_beside_what(key, text, action):
-    """Also where a replacement uncovers what it stood beside."""
+def test_scrubbing_is_idempotent_for_any_neighbours(key, text, action):
+    """Even if a replacement reveals its neighbour."""
     given = {"action": action, "key": key, "regions": ["US", "DE"], "max_density": None}
     once = texts_of(scrub_texts([text], **given))
     assert texts_of(scrub_texts(once, **given)) == once
@@ -66,7 +66,7 @@ CARDS = ("4111 1111 1111 1111", "5500-0000-0000-0004", "3782 822463 10005", "601
     st.booleans(),
 )
 def test_every_card_of_a_list_goes_at_once(key, listed, between, action, said_before):
-    """However many there are, bare or in groups, with numbers between them, behind the word or before it."""
+    """Any number of them, bare or in groups, with numbers between them, after the word or before it."""
     text = between.join(listed)
     text = f"cards: {text}" if said_before else f"{text} (cards)"
     given = {"action": action, "key": key, "max_density": None}
@@ -76,8 +76,8 @@ def test_every_card_of_a_list_goes_at_once(key, listed, between, action, said_be
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_spans_say_what_was_replaced(action, key):
-    """Outside of the spans both texts are the same; inside of them the new one has the replacement."""
+def test_spans_are_those_that_were_replaced(action, key):
+    """Outside the spans both texts are equal; inside them the new one has the replacement."""
     answers = scrub_texts(SOME, action=action, key=key, max_density=None)
     for text, row in zip(SOME, answers.to_pylist(), strict=True):
         before, after = text.encode(), row["text"].encode()
@@ -97,8 +97,8 @@ def test_replacements_do_not_depend_on_order_or_company(key):
     assert [texts_of(scrub_texts([text], **given))[0] for text in SOME] == whole
 
 
-def test_a_pseudonym_is_of_the_value_and_the_key(key, tmp_path):
-    """The same number in two spellings has one; with another key it has another."""
+def test_a_pseudonym_depends_on_the_value_and_the_key(key, tmp_path):
+    """The same number in two spellings has one pseudonym; another key gives another one."""
     texts = ["Tel +1 415-867-5309", "call +1 (415) 867-5309"]
     digits = ["".join(filter(str.isdigit, text)) for text in texts_of(scrub_texts(texts, action="pseudonym", key=key))]
     assert digits[0] == digits[1]
@@ -108,7 +108,7 @@ def test_a_pseudonym_is_of_the_value_and_the_key(key, tmp_path):
 
 
 def test_pseudonyms_have_the_form_and_no_owner(key):
-    """Reserved ranges, a card of no issuer that passes Luhn, a country that is none."""
+    """Reserved ranges, a card without an issuer that passes Luhn, a country that does not exist."""
     text = "x@foo.com 45.33.32.156 2607:f8b0:4004:c07::64 visa 4012 8888 8888 1881 DE89 3704 0044 0532 0130 00"
     email, four, six, _, *card = texts_of(scrub_texts([text], action="pseudonym", key=key, max_density=None))[0].split()
     assert email.endswith(".invalid")
@@ -133,7 +133,7 @@ def test_pseudonyms_have_the_form_and_no_owner(key):
     ],
 )
 def test_urls_are_also_searched_decoded(url, after):
-    """What is found there goes; a URL without anything keeps its spelling."""
+    """Findings are replaced; a URL without findings keeps its spelling."""
     forms = ("https://mill.org/{}", "mill.org/{}", "see https://mill.org/{} now", '{{"link": ["//mill.org/{}"]}}')
     before = pa.array([*(form.format(url) for form in forms), None])
     made, changed = scrub.scrub_column(before, scrub.Config())
@@ -141,8 +141,8 @@ def test_urls_are_also_searched_decoded(url, after):
     assert changed == (len(forms) if after else 0)
 
 
-def test_what_only_a_whole_url_shows_goes():
-    """A hook is one by its host, and escapes may hide where its secret begins."""
+def test_secrets_of_a_whole_url_are_replaced():
+    """A hook is recognised by its host, and escapes may hide where its secret begins."""
     path = "/".join(("services", "T0G9A8B7C", "B0G9A8B7C", "aBcDeFgHiJkLmNoPqRsTuVwX"))
     urls = [f"https://hooks.slack.com/{one}" for one in (path, path.replace("/", "%2F"))]
     assert (
@@ -152,7 +152,7 @@ def test_what_only_a_whole_url_shows_goes():
 
 
 def test_nulls_and_texts_without_anything():
-    """A null stays null throughout; a text without findings has empty lists."""
+    """A null stays null everywhere; a text without findings has empty lists."""
     rows = scrub_texts([None, "nothing", ""]).to_pylist()
     assert rows[0] == dict.fromkeys(scrub.SCHEMA.names) | {"locator": "mill.txt#0"}
     for row, text in zip(rows[1:], ("nothing", ""), strict=True):
@@ -161,7 +161,7 @@ def test_nulls_and_texts_without_anything():
 
 
 def test_a_document_that_is_mostly_personal_data_is_dropped():
-    """By its share of bytes, from five findings on; another share decides otherwise."""
+    """By its share of bytes, from five findings on; another limit decides otherwise."""
     listed = "\n".join(f"person{n}@mail.com" for n in range(9))
     prose = "The mill stands by the river, and nobody knows who built it. " * 20
     rows = scrub_texts([listed, "a@b.com", prose + listed, listed], max_density=0.5).to_pylist()
@@ -182,7 +182,7 @@ def test_slices_of_a_batch_are_the_batch():
 
 
 def test_counts_by_type_source_and_language():
-    """Of all findings, and of documents that have some; and a scrub that found nothing at all says so."""
+    """For all findings, and for documents with findings; a scrub that found nothing at all warns."""
     texts = ["a@b.com and c@d.org", "45.33.32.156", "nothing"]
     columns = {"text": texts, "url": pa.nulls(3, pa.string()), "source": ["one", "two", "two"], "locator": ["x"] * 3}
     batch = pa.record_batch({**columns, "language.label": pa.array(["en", None, "de"])})
@@ -197,32 +197,32 @@ def test_counts_by_type_source_and_language():
     )
 
 
-def test_settings_that_cannot_be_meant(tmp_path):
-    """Each is refused with what to do."""
+def test_invalid_settings_are_refused(tmp_path):
+    """Each is rejected with a fix."""
     with pytest.raises(ValueError, match="needs a key"):
         scrub.Config(action="pseudonym")
     with pytest.raises(ValueError, match="types is empty"):
         scrub.Config(types=())
-    with pytest.raises(ValueError, match="go together"):
+    with pytest.raises(ValueError, match="requires name_model"):
         scrub.Config(types=("name",))
-    for asked, told in (
+    for options, message in (
         ({"regions": ("XQ",)}, "XQ"),
         ({"placeholders": {"email": "nobody@foo.com"}}, "found as email"),
-        ({"types": ("email",), "action": {"ip": "mask"}}, "not among types"),
+        ({"types": ("email",), "action": {"ip": "mask"}}, "not in types"),
     ):
-        with pytest.raises(WrongSetting, match=told):
-            scrub.check(scrub.Config(**asked))
+        with pytest.raises(WrongSetting, match=message):
+            scrub.check(scrub.Config(**options))
     (tmp_path / "short").write_bytes(b"1234")
     with pytest.raises(UserError, match="at least 16 random bytes"):
         scrub_texts(["a@b.com"], action="pseudonym", key=str(tmp_path / "short"))
 
 
 def test_types_and_actions_are_chosen():
-    """A type that is not named stays; each has its own action and placeholder."""
+    """A type that is not named is kept; each type has its own action and placeholder."""
     text = "a@b.com 45.33.32.156"
     assert texts_of(scrub_texts([text], types=["ip"])) == ["a@b.com <IP>"]
-    asked = {"action": {"ip": "mask"}, "placeholders": {"email": "[mail]"}}
-    assert texts_of(scrub_texts([text], types=["ip", "email"], **asked)) == ["[mail] **.**.**.***"]
+    options = {"action": {"ip": "mask"}, "placeholders": {"email": "[mail]"}}
+    assert texts_of(scrub_texts([text], types=["ip", "email"], **options)) == ["[mail] **.**.**.***"]
     assert found_in(scrub_texts(["x@kept.com"], keep_domains=["kept.com"]))[0] == set()
 
 
@@ -248,11 +248,11 @@ def done(text, edits):
 
 @given(st.binary(max_size=40), EDITS, EDITS)
 def test_edits_of_edits_are_edits(text, first, second):
-    """Both, one after the other, are the one list that is recorded."""
+    """Applying both equals applying the combined list that is recorded."""
     early = laid_out(first, len(text))
     between = done(text, early)
     late = laid_out(second, len(between))
-    both = together(early, late, between)
+    both = combine(early, late, between)
     assert done(text, both) == done(between, late)
     assert all(one.stop <= other.start for one, other in pairwise(both))
     assert [start for start, _ in shifted(both)] == sorted(start for start, _ in shifted(both))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.stages.shared.expressions import MOST_NESTED, parse_rule, parse_value
-from gristmill.stages.shared.vectors import Columns
+from gristmill.stages.shared.vectors import ColumnVectors
 
 ROWS: list[dict[str, Any]] = [
     {"a.n": 1, "b": 0.5, "t": "en", "f": True},
@@ -27,7 +27,7 @@ BATCH = pa.RecordBatch.from_pylist(ROWS, SCHEMA)
 
 def matches(condition: str, batch: pa.RecordBatch = BATCH) -> list[bool]:
     rule = parse_rule(f"{condition} -> reason")
-    return list(np.broadcast_to(rule.condition.run(Columns(batch)).data, batch.num_rows))
+    return list(np.broadcast_to(rule.condition.run(ColumnVectors(batch)).data, batch.num_rows))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_rule_names_a_column_and_is_a_condition() -> None:
     """What says the same of every document, or is no truth value, is refused, at the latest with the first batch."""
     with pytest.raises(ValueError, match="names no column"):
         parse_rule("1 < 2 -> always")
-    with pytest.raises(UserError, match=r"a\.n is no condition"):
+    with pytest.raises(UserError, match=r"a\.n is not a condition"):
         matches("a.n")
     with pytest.raises(UserError, match="compares a text with a number"):
         matches("t > 5")

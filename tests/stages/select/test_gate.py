@@ -420,14 +420,14 @@ def test_lists_that_do_nothing_are_said_aloud(gated, list_file):
     )
     run = gated(f"{{{lists_given}, x_robots_tag: [], meta_robots: []}}").run()
     assert sorted(text.removeprefix("all/gate: ") for text in find_warnings(run) if text.startswith("all/gate")) == [
-        "allow_domains has 1 entry to no effect: not domains",
+        "allow_domains has 1 entry without effect: not domains",
         "block_domains matched no document",
         "block_urls is an empty list",
         "block_urls matched no document",
-        "block_words has 2 entries to no effect: not single words",
+        "block_words has 2 entries without effect: not single words",
         "block_words matched no document",
         "no document is on the allow list",
-        "opt_out_domains has 1 entry to no effect: not domains",
+        "opt_out_domains has 1 entry without effect: not domains",
         "opt_out_domains matched no document",
     ]
 

@@ -309,7 +309,7 @@ def test_rules_that_no_document_failed_are_told_in_one_warning() -> None:
         ({"gopher_quality": {"min_words": -1}}, "greater than or equal to 0"),
         ({"gopher_quality": {"by_language": {"de": {"min_wrods": 1}}}}, "min_wrods"),
         ({"gopher_quality": {"by_language": {"de": {}}}}, "de sets no threshold"),
-        ({"gopher_quality": {"by_language": {"de": {"min_words": 1}, "DE": {"min_words": 2}}}}, "DE is there twice"),
+        ({"gopher_quality": {"by_language": {"de": {"min_words": 1}, "DE": {"min_words": 2}}}}, "DE appears twice"),
         ({"own": ["words > 5"]}, "character 10"),
         ({"own": ["a > 5 -> x", "b > 5 -> x"]}, "two rules have the reason x"),
         ({"rules": ["c4"], "own": ["a > 5 -> lorem_ipsum"]}, "two rules have the reason lorem_ipsum"),

@@ -1,4 +1,4 @@
-"""The keep order: bytes that sort as the documents do."""
+"""The keep order: bytes that sort like the documents."""
 
 import math
 
@@ -54,7 +54,7 @@ def batch_of(rows, order):
 
 
 def plainly(row, order):
-    """The same order as a tuple of Python: the oracle."""
+    """The same order as a Python tuple: the oracle."""
     doc_id, source, score, size, moment = row
     keys = {
         "source": (order.sources.index(source) if source in order.sources else len(order.sources),),
@@ -69,7 +69,7 @@ def plainly(row, order):
 
 @given(documents, orders)
 def test_ranks_sort_as_the_documents_do(rows, order):
-    """For every order, scores of every kind, lengths and moments, bytes compare as the tuples of fields."""
+    """For every order, all kinds of scores, lengths and moments, bytes compare like the tuples of fields."""
     found = ranks(batch_of(rows, order), order).to_pylist()
     assert all(len(rank) == RANK_BYTES and rank.endswith(row[0]) for rank, row in zip(found, rows, strict=True))
     by_rank = [row for _, row in sorted(zip(found, rows, strict=True), key=lambda pair: pair[0])]
@@ -78,13 +78,13 @@ def test_ranks_sort_as_the_documents_do(rows, order):
 
 @given(documents, orders, st.integers(0, 12))
 def test_a_rank_depends_on_its_row_alone(rows, order, at):
-    """A slice of a batch has the slice of its ranks, so the cutting of a part into batches shows nowhere."""
+    """A slice of a batch has the slice of its ranks, so the split of a part into batches does not matter."""
     batch = batch_of(rows, order)
     assert ranks(batch.slice(at), order).to_pylist() == ranks(batch, order).to_pylist()[at:]
 
 
 def test_scores_may_have_any_type_of_number():
-    """A score of small floats, of integers or of truth values orders as its value does."""
+    """A score of small floats, integers or truth values orders by its value."""
     order = KeepOrder(by=("score",), score="s")
     for column in (
         pa.array([0.5, None, 1.5], pa.float32()),
@@ -96,7 +96,7 @@ def test_scores_may_have_any_type_of_number():
         assert three < one < two
 
 
-def test_the_moment_at_the_end_of_time_comes_before_no_moment():
+def test_any_timestamp_comes_before_a_missing_one():
     """The largest and the smallest number of microseconds still come before a document without a timestamp."""
     rows = [(bytes([9]) * 16, "a", None, 1, moment) for moment in (MOST, -MOST - 1)] + [(bytes(16), "a", None, 1, None)]
     for date in ("oldest", "newest"):
@@ -106,7 +106,7 @@ def test_the_moment_at_the_end_of_time_comes_before_no_moment():
 
 
 def test_only_columns_that_are_compared_are_read():
-    """Reading the text to know its length, or a source that orders nothing, would cost for no use."""
+    """Reading the text for its length, or a source that orders nothing, would be wasted work."""
     assert reads(KeepOrder(by=())) == ("doc_id",)
     assert reads(KeepOrder()) == ("doc_id", "timestamp", "text_bytes")
     every = KeepOrder(sources=("a",), score="quality.score")
@@ -116,29 +116,29 @@ def test_only_columns_that_are_compared_are_read():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"by": ("date", "length", "date")}, "'date' stands there twice"),
-        ({"sources": ("a", "b", "a")}, "'a' stands there twice"),
+        ({"by": ("date", "length", "date")}, "'date' appears twice"),
+        ({"sources": ("a", "b", "a")}, "'a' appears twice"),
         ({"by": ("date",), "sources": ("a",)}, "Add source to by"),
         ({"by": ("date",), "score": "quality.score"}, "Add score to by"),
     ],
 )
 def test_an_order_that_contradicts_itself_is_refused(fields, said):
-    """A name given twice, and a setting that nothing would use, are told before any work."""
+    """A repeated name, and a setting without effect, are rejected before any work."""
     with pytest.raises(ValidationError, match=said):
         KeepOrder(**fields)
 
 
-def test_sources_that_never_came_are_told():
-    """A source in `sources` that sent nothing orders nothing."""
+def test_a_run_warns_about_sources_without_documents():
+    """A source in `sources` without documents has no effect."""
     metrics = {"sources": {"wiki": {"rows_sent": 3}, "crawl": {"rows_sent": 9}}}
     assert unseen_sources(metrics, KeepOrder(sources=("wiki", "crawl"))) == ()
-    (told,) = unseen_sources(metrics, KeepOrder(sources=("wkii", "crawl")))
-    assert "wkii" in told
-    assert "crawl, wiki" in told
+    (messages,) = unseen_sources(metrics, KeepOrder(sources=("wkii", "crawl")))
+    assert "wkii" in messages
+    assert "crawl, wiki" in messages
 
 
 def test_the_alarm_names_the_source_that_lost_too_much():
-    """More than the share warns, with counts by reason; just the share, few documents and no losses do not."""
+    """More than the share warns, with counts by reason; exactly the share, few documents and no losses do not."""
     metrics = {
         "sources": {
             "gone": {"rows_sent": 1000, "dropped": {"duplicate_text": 960, "worker_crashed": 10}},
@@ -157,8 +157,8 @@ def test_the_alarm_names_the_source_that_lost_too_much():
     assert alarms({}, 0.9) == ()
 
 
-def test_a_score_that_is_no_number_is_told():
-    """A column of texts has no order of values."""
+def test_a_score_that_is_not_a_number_is_refused():
+    """A column of texts cannot be a score."""
     batch = pa.record_batch({"doc_id": pa.array([b"0" * 16], pa.binary(16)), "extract.title": pa.array(["Bar"])})
-    with pytest.raises(UserError, match=r"extract\.title, a column of type string, and a score is a number"):
+    with pytest.raises(UserError, match=r"extract\.title, a column of type string, but a score must be a number"):
         ranks(batch, KeepOrder(by=("score",), score="extract.title"))

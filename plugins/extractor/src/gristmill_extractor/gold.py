@@ -33,7 +33,7 @@ from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.json_value import parsed
 from gristmill.stages.reading.stream import decompressed, without_compression_suffix
 from gristmill_extractor.gold_domains import domain_of
@@ -219,7 +219,7 @@ def _read(path: Path) -> Iterator[tuple[_Line, _Place]]:
             place = _Place(path, position)
             try:
                 yield _checked(_Line.model_validate(parsed(line, first=position == 0)), place), place
-            except Fault as fault:
+            except ReadFault as fault:
                 raise UserError(
                     f"{place}: {fault.reason.replace('_', ' ')}, {fault.detail}. Nothing was done: gold is whole "
                     "lines of JSON, an object each. Correct the file."

@@ -35,9 +35,9 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
-from gristmill.stages.extract.main_text import Extractor, Judged, default_model, kept_model
+from gristmill.stages.extract.main_text import Extractor, Judged, cached_model, default_model
 from gristmill.stages.ingest import pages, sniff, warc
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import decompressed
 from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
@@ -106,7 +106,7 @@ def show(page: Page) -> ShownPage:
     (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), config).to_pylist()
     judged = None
     if found["drop"] in (None, "no_main_content"):
-        model = default_model() if config.model is None else kept_model(config.model)
+        model = default_model() if config.model is None else cached_model(config.model)
         extractor = Extractor(model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS)
         judged = extractor.judged(page.html.encode())
     return ShownPage(
@@ -114,7 +114,7 @@ def show(page: Page) -> ShownPage:
         page.url,
         {name: getattr(config, name) for name in ("comments", "markdown", "model")},
         {name: found[name] for name in FACTS},
-        judged.promised / 1000 if judged and judged.blocks.texts else None,
+        judged.expected_f1 / 1000 if judged and judged.blocks.texts else None,
         found["drop"],
         found["detail"],
         found["text"],
@@ -193,7 +193,7 @@ def _content(location: str) -> bytes:
                         f"{shown(location)} has more than {size(most)}, and no page has, so it is not shown. Name the "
                         "file of a page."
                     )
-    except Fault as fault:
+    except ReadFault as fault:
         raise UserError(
             f"{shown(location)} cannot be unpacked ({fault.reason.replace('_', ' ')}), so there is no page to show. "
             "Name another file."

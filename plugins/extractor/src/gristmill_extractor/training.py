@@ -19,7 +19,7 @@ from gristmill.kernels.html.context import CONTEXT_FEATURES
 from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import COLUMNS
 from gristmill.kernels.html.trees import Trees, score
-from gristmill.stages.extract.main_text import Blocks, Extractor, Model, TooManyBlocks
+from gristmill.stages.extract.main_text import Blocks, Extractor, ExtractorModel, TooManyBlocks
 from gristmill_extractor.align import align
 from gristmill_extractor.boosting import Settings, Trained, train
 from gristmill_extractor.gold import Page
@@ -74,14 +74,14 @@ class OfSet(NamedTuple):
 class Learned(NamedTuple):
     """A model, and what it was made of."""
 
-    model: Model
+    model: ExtractorModel
     sets: dict[str, OfSet]
     domains: int
     """Of all sets: one may have pages in several."""
     left_out: int
     """Pages of which nothing can be learned: without text, or too long to be aligned."""
     gains: dict[str, dict[str, float]]
-    """By the fields of Model: the share of all gain that each feature has, those with most first."""
+    """By the fields of ExtractorModel: the share of all gain that each feature has, those with most first."""
 
 
 def labelled(page: Page, extractor: Extractor) -> Labelled | None:
@@ -139,7 +139,7 @@ def _by_segments(html: bytes, blocks: Blocks, page: Page) -> Labelled:
     return Labelled(html, blocks, wanted, wanted, weights)
 
 
-def train_model(pages: Sequence[Page], tell: Told = lambda _: None) -> Model:
+def train_model(pages: Sequence[Page], tell: Told = lambda _: None) -> ExtractorModel:
     """A model of some pages, the same for the same pages in any order."""
     return learn(pages, tell).model
 
@@ -170,7 +170,7 @@ def learn(pages: Sequence[Page], tell: Told = lambda _: None) -> Learned:
     everything = range(len(known))
     tell("the first model")
     first = _trained(everything, columns, contents, known, FIRST)
-    told = [extractor.told(one.html, its) for one, its in zip(known, scores, strict=True)]
+    told = [extractor.second_features(one.html, its) for one, its in zip(known, scores, strict=True)]
     tell("the second model")
     second = _trained(everything, told, contents, known, SECOND)
     tell("the model that keeps comments")
@@ -178,8 +178,8 @@ def learn(pages: Sequence[Page], tell: Told = lambda _: None) -> Learned:
     made = (first, second, with_comments)
     used = [page for page, one in zip(ordered, found, strict=True) if one is not None]
     sets, domains = _sets(used, known), len({page.domain for page in used})
-    gains = {name: _gains(one) for name, one in zip(Model._fields, made, strict=True)}
-    return Learned(Model(*(one.trees for one in made)), sets, domains, len(found) - len(known), gains)
+    gains = {name: _gains(one) for name, one in zip(ExtractorModel._fields, made, strict=True)}
+    return Learned(ExtractorModel(*(one.trees for one in made)), sets, domains, len(found) - len(known), gains)
 
 
 def _too_little(pages: Sequence[Page], found: Sequence[Labelled | None]) -> str:
@@ -235,16 +235,16 @@ def _scored(trees: Trees, columns: Array) -> Array:
     return scores
 
 
-def _nothing() -> Model:
+def _nothing() -> ExtractorModel:
     """A model that says nothing, to cut pages with."""
 
     def empty(columns: int) -> Trees:
         return Trees(np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.uint8), np.zeros((1, 2), np.int16), 0, columns)
 
-    return Model(empty(len(FEATURES)), empty(COLUMNS), empty(COLUMNS))
+    return ExtractorModel(empty(len(FEATURES)), empty(COLUMNS), empty(COLUMNS))
 
 
-def texts_of(model: Model, pages: Sequence[Page]) -> list[str]:
+def texts_of(model: ExtractorModel, pages: Sequence[Page]) -> list[str]:
     """The main texts of some pages."""
     extractor = Extractor(model)
     found = []

@@ -118,7 +118,7 @@ def unpickled(asked: bytes) -> Task:
     try:
         task: Task = ForkingPickler.loads(asked)
     except (Exception, SystemExit) as error:
-        if (told := own_code.told(error)) is None:
+        if (told := own_code.trace_in_own_code(error)) is None:
             raise
         raise UserError(
             f"A worker cannot import what could be imported before: {told}\nThe run stopped; what is finished is kept. "

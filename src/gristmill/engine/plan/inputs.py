@@ -27,7 +27,7 @@ from gristmill.stages.contract import Piece, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.own_code import is_own
-from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
 
 HASH_TASK_BYTES = 256 << 20
@@ -151,7 +151,7 @@ class SourceInputs:
             )
         if mended := metrics.get("mended"):
             told.append(
-                f"{counted(mended, 'record')} had a fault that was mended in reading; {MENDED} in meta says which "
+                f"{counted(mended, 'record')} had a fault that was mended in reading; {REPAIRED} in meta says which "
                 f"({hint('repaired')} shows it)"
             )
         told += field_warnings(self.config, metrics.get("fields", {}), metrics.get("rows", 0), "its")

@@ -78,7 +78,7 @@ def perform(task: Task, store: Store) -> Result:
     except (CorruptPart, MemoryError):
         raise
     except BaseException as error:
-        told = own_code.told(error)
+        told = own_code.trace_in_own_code(error)
         if told is None:
             raise
         raise UserError(f"{task.node}, {task.label}: {told}\n{STOPPED} Correct the code and run again.") from None

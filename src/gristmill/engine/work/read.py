@@ -29,7 +29,7 @@ from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.fields import count_fields
-from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import count_markup
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
@@ -107,7 +107,7 @@ class _Parts:
         counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
         counts["repeated_keys"] = group.repeated_keys
         more: dict[str, Any] = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
-        counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{MENDED}":')).as_py() or 0
+        counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{REPAIRED}":')).as_py() or 0
         if not self._result.metrics["rows"]:
             counts |= count_markup(group.batch.slice(0, MARKUP_ROWS))
         more |= count_fields(self._work.config, group.fields, group.batch.column("meta"))

@@ -27,7 +27,7 @@ from gristmill.errors import UserError
 from gristmill.query.documents.candidates import CorpusIndex, Rows, has_index
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages.matches import (
-    Match,
+    Matcher,
     match_domains,
     match_hashes,
     match_ids,
@@ -39,7 +39,7 @@ from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
 
 TEXT = "text"
-KINDS: dict[str, tuple[str, Callable[[Sequence[str]], Match]]] = {
+KINDS: dict[str, tuple[str, Callable[[Sequence[str]], Matcher]]] = {
     "doc_id": ("doc_id", match_ids),
     "url": ("url", match_urls),
     "url_prefix": ("url", match_prefixes),
@@ -122,7 +122,7 @@ def find(
 
 
 def find_copies(
-    view: CorpusView, texts: Sequence[str] | None, match: Match, note: Callable[[str], None] = lambda _: None
+    view: CorpusView, texts: Sequence[str] | None, match: Matcher, note: Callable[[str], None] = lambda _: None
 ) -> list[Place]:
     """The kept documents that `match` finds among those that may be near copies of texts (None: among all)."""
     work, read = _work(view, list(view.chains), [_Question("copy", texts, match)])
@@ -143,7 +143,7 @@ class _Question:
     """What is asked of one kind, and what finds it in a column."""
 
     def __init__(
-        self, kind: str, asked: Sequence[str] | None, match: Match | None = None, dropped: bool = False
+        self, kind: str, asked: Sequence[str] | None, match: Matcher | None = None, dropped: bool = False
     ) -> None:
         self.kind, self.asked, self.dropped = kind, asked, dropped
         self.column = KINDS[kind][0] if match is None else TEXT

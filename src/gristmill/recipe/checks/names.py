@@ -17,7 +17,7 @@ from gristmill.stages.config_types import NameMark
 from gristmill.stages.ingest import languages
 from gristmill.stages.ingest.spdx import SPDX_NAMES
 from gristmill.stages.measure import language
-from gristmill.stages.natural_languages import LID_176, meant
+from gristmill.stages.natural_languages import LID_176, intended_label
 
 _CODE = "code"
 """The format whose reader names languages and licenses itself; in others a record may have any."""
@@ -111,7 +111,7 @@ def _language(draft: Draft, path: Path, name: str, before: Route) -> None:
     labels, model = _labels(step)
     if labels is None or name.lower() in labels:
         return
-    near = meant(name, labels) or nearest(name, labels)
+    near = intended_label(name, labels) or nearest(name, labels)
     some = [label for label in ("ar", "de", "en", "es", "zh") if label in labels] or sorted(labels)[:5]
     fix = f"Did you mean {near}?" if near else f"There are {len(labels)}, such as {', '.join(some)} (docs/language.md)."
     _add(draft, path, f"names {show(name)}, which is no label of {model}, so that no document would be in it. {fix}")

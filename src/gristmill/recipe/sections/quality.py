@@ -60,10 +60,14 @@ class ModelKind:
 
 _KINDS = {
     "classifiers": ModelKind(
-        classifier.Fields, classifier.Config, classifier.sides, classifier.__name__, classifier_of_files.__name__
+        classifier.ClassifierFields,
+        classifier.Config,
+        classifier.sides,
+        classifier.__name__,
+        classifier_of_files.__name__,
     ),
     "language_models": ModelKind(
-        language_model.Fields,
+        language_model.LanguageModelFields,
         language_model.Config,
         language_model.sides,
         language_model.__name__,

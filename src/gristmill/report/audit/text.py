@@ -16,7 +16,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.places import Place, shown, system_of
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
 from gristmill.tokenizer.hostile import HOSTILE
 
@@ -128,7 +128,7 @@ def _read(place: Place, domain: Domain) -> None:
         if not name.endswith((".jsonl", ".ndjson", ".json")):
             try:
                 text = bounded(chunks, max(0, DOMAIN_BYTES - held)).decode()
-            except Fault as fault:
+            except ReadFault as fault:
                 if fault.reason != "record_too_large":
                     raise UserError(
                         f"{uri} cannot be read ({fault}), so its text is missing. Get a whole copy."
@@ -145,7 +145,7 @@ def _read(place: Place, domain: Domain) -> None:
             if isinstance(line, bytes) and not line.strip():
                 continue
             try:
-                row = orjson.loads(line)  # type: ignore[arg-type]  # a Fault fails here as a bad line does
+                row = orjson.loads(line)  # type: ignore[arg-type]  # a ReadFault fails here as a bad line does
                 text = row["text"]
                 text.encode()
             except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeEncodeError):

@@ -1,9 +1,9 @@
-"""Main text of a page, and what the page says of itself; plain text passes through. All text leaves in one plain form.
+"""Extracts the main text and the metadata of a page; plain text passes through. All text is normalised.
 
-Three tools. `gristmill`, the default, is our own: pages are cut into blocks, and a small model that was
-trained on pages with gold says which are content; work is linear in the size of a page. `resiliparse` (Bevendorff
-et al. 2018, Elastic ChatNoir) is rule-based, over the lexbor parser; `trafilatura` (Barbaresi 2021) has the better
-rules and is the slowest.
+There are three tools. `gristmill`, the default, is our own: it cuts a page into blocks, and a small model, trained on
+pages with gold text, decides which blocks are content. Its work is linear in the size of a page. `resiliparse`
+(Bevendorff et al. 2018, Elastic ChatNoir) is rule-based, on the lexbor parser. `trafilatura` (Barbaresi 2021) has the
+better rules and is the slowest.
 """
 
 import importlib.util
@@ -20,14 +20,14 @@ from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, StageConfig
 from gristmill.stages.extract.facts import facts, language_tag
-from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, default_model, kept_model
+from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, cached_model, default_model
 from gristmill.stages.extract.normalise import normalise_rows
-from gristmill.stages.extract.other_tools import Fault, bounded_pages, by_resiliparse, by_trafilatura
+from gristmill.stages.extract.other_tools import ExtractFault, bounded_pages, by_resiliparse, by_trafilatura
 from gristmill.stages.reading.markup import count_markup, markup_warnings
 
 READS = ("html", "text", "title", "language_hint")
-_SAID = ("author", "date", "canonical_url", "site")
-SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", *_SAID, "drop", "detail")])
+_METADATA = ("author", "date", "canonical_url", "site")
+SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", *_METADATA, "drop", "detail")])
 
 MAX_DETAIL_CHARS = 200
 MAX_NODES = {"gristmill": MAX_BLOCKS, "resiliparse": 200_000, "trafilatura": 30_000}
@@ -37,37 +37,35 @@ class Config(StageConfig):
     tool: Literal["gristmill", "resiliparse", "trafilatura"] = "gristmill"
     """The extractor: our own, or a library. trafilatura takes 50 times as long, resiliparse three times."""
     comments: bool = False
-    """Keep what readers wrote below an article."""
+    """Keep readers' comments below an article."""
     markdown: bool = False
     """Write headings, lists, tables, code, links and emphasis as Markdown (not with resiliparse)."""
     model: File | None = None
-    """A model by `gristmill extractor train`, in place of the one that comes with gristmill (gristmill only)."""
+    """A model from `gristmill extractor train`, instead of the built-in one (only with tool: gristmill)."""
     trim_edges: bool = True
-    """Cut short lines before the first and after the last line that reads like prose or code (resiliparse only)."""
+    """Cut short lines before the first and after the last line of prose or code (only with tool: resiliparse)."""
     max_blank_lines: Annotated[int, AsCount] = Field(1, ge=0)
-    """Blank lines in a row that are kept; more are folded."""
+    """Consecutive blank lines that are kept; further ones are removed."""
     max_html_bytes: Bytes = Field(10_000_000, gt=0)
     """Bytes of UTF-8 markup; a larger page is dropped as html_too_large. Common Crawl cuts pages at 1 to 5 MB."""
     max_nodes: Count | None = None
     """Elements of a page, or blocks with gristmill; more: too_many_nodes. None: 200,000, or 30,000 with trafilatura."""
     max_depth: Annotated[int, AsCount] = Field(512, ge=8, le=5_000)
-    """Open elements, unclosed ones included; more: nested_too_deep. 3,353 real pages reach 430. For libraries only."""
+    """Open elements, including unclosed ones; more: nested_too_deep. 3,353 real pages reach 430. For libraries only."""
     max_attributes: Annotated[int, AsCount] = Field(1_000, gt=0)
-    """Attributes of one element; more: too_many_attributes. For libraries: 8 s if a page of 10 MB had nothing else."""
+    """Attributes of one element; more: too_many_attributes. For libraries only: a 10 MB page of them would take 8 s."""
     max_copied_bytes: Bytes = Field(64_000_000_000, gt=0)
-    """Bytes that resiliparse would copy, 8 s; more: too_many_lines, or nested_too_deep if the nesting is to blame."""
+    """Bytes that resiliparse would copy (8 s); more: too_many_lines, or nested_too_deep if the nesting is the cause."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
-    """`unicode` is what NFC depends on, and names of formulas' letters."""
+    """`unicode` determines NFC and the names of letters in formulas."""
     others = {"gristmill": (), "resiliparse": ("resiliparse",), "trafilatura": ("trafilatura", "lxml")}
     return ("unicode", *others[config.tool])
 
 
 def check(config: Config) -> None:
-    """Raises WrongSetting where the config asks for a tool that is not installed, for what it cannot do, or for a
-    model that is none.
-    """
+    """Raises WrongSetting if the tool is not installed or does not support a setting, or if the model is not valid."""
     if config.tool == "trafilatura" and importlib.util.find_spec("trafilatura") is None:
         raise WrongSetting(
             "tool",
@@ -76,27 +74,28 @@ def check(config: Config) -> None:
         )
     if config.markdown and config.tool == "resiliparse":
         raise WrongSetting(
-            "markdown", "resiliparse writes no Markdown, so no page can be extracted as asked. Set tool: gristmill."
+            "markdown", "resiliparse does not write Markdown, so it cannot extract pages this way. Set tool: gristmill."
         )
     if config.model is not None and config.tool != "gristmill":
         raise WrongSetting(
-            "model", f"{config.tool} has no models, so this one would do nothing. Set tool: gristmill, or leave it out."
+            "model",
+            f"{config.tool} uses no model, so this setting has no effect. Set tool: gristmill, or remove model.",
         )
     if config.model is not None:
         try:
-            kept_model(config.model)
+            cached_model(config.model)
         except UserError as error:
             raise WrongSetting("model", error) from None
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """Text, verdict and what the page says of itself for each row; one with neither markup nor text stays as it is."""
+    """Text, drop reason and metadata for each row. A row with neither markup nor text stays as it is."""
     check(config)
     html = batch.column("html")
     if not len(batch):
         return pa.RecordBatch.from_pylist([], schema=SCHEMA)
     found = list(_by_gristmill(html, config) if config.tool == "gristmill" else _by_library(html, config))
-    said = _said(html)
+    metadata = _metadata(html)
     given = dict(zip(READS, map(batch.column, READS), strict=True))
     reasons: list[str | None] = [one[0] if isinstance(one, tuple) else None for one in found]
     details = [one[1] if isinstance(one, tuple) else None for one in found]
@@ -107,34 +106,33 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
             raw.append(None if text is None else text.encode())
         else:
             raw.append(one if isinstance(one, bytes) else None)
-    titles = [new or old for new, old in zip(said["title"], given["title"].to_pylist(), strict=True)]
+    titles = [new or old for new, old in zip(metadata["title"], given["title"].to_pylist(), strict=True)]
     languages = [
         _language(new, old, page.is_valid)
-        for new, old, page in zip(said["language"], given["language_hint"].to_pylist(), html, strict=True)
+        for new, old, page in zip(metadata["language"], given["language_hint"].to_pylist(), html, strict=True)
     ]
     texts, empty = _texts(raw, titles, html, config)
     for row in empty:
         reasons[row] = "no_main_content" if html[row].is_valid else "empty_text"
-    others = (titles, languages, *(said[name] for name in _SAID), reasons, details)
+    others = (titles, languages, *(metadata[name] for name in _METADATA), reasons, details)
     return pa.RecordBatch.from_arrays([texts, *(pa.array(column, pa.string()) for column in others)], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
-    """Plain texts, and those of them that are markup."""
     return count_markup(batch)
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    return markup_warnings(found, "plain text", "plain texts", "text is only taken out of pages.")
+    return markup_warnings(found, "plain text", "plain texts", "text is only extracted from pages.")
 
 
-def _language(said: str | None, hint: str | None, is_page: bool) -> str | None:
-    return (said or language_tag(hint) or hint) if is_page else hint
+def _language(metadata: str | None, hint: str | None, is_page: bool) -> str | None:
+    return (metadata or language_tag(hint) or hint) if is_page else hint
 
 
-def _said(html: pa.StringArray) -> dict[str, list[str | None]]:
+def _metadata(html: pa.StringArray) -> dict[str, list[str | None]]:
     if html.null_count == len(html):
-        return {name: [None] * len(html) for name in ("title", "language", *_SAID)}
+        return {name: [None] * len(html) for name in ("title", "language", *_METADATA)}
     data, offsets = _bytes_of(html)
     found: dict[str, list[str | None]] = facts(data, offsets).to_pydict()
     return found
@@ -145,12 +143,12 @@ def _bytes_of(html: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(html.buffers()[2] or b"", np.uint8), offsets.astype(np.int64)
 
 
-def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[bytes | Fault | None]:
-    """The text of each page, why it has none, or None for what is no page."""
+def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[bytes | ExtractFault | None]:
+    """The text of each page, or the reason why it has none, or None for rows that are not pages."""
     if html.null_count == len(html):
         yield from [None] * len(html)
         return
-    model = default_model() if config.model is None else kept_model(config.model)
+    model = default_model() if config.model is None else cached_model(config.model)
     extractor = Extractor(model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS)
     data, offsets = _bytes_of(html)
     data, words = as_words(data)
@@ -168,7 +166,7 @@ def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[bytes | Faul
                 yield "too_many_nodes", f"more than {extractor.max_blocks} blocks of text"
 
 
-def _by_library(html: pa.StringArray, config: Config) -> Iterator[bytes | Fault | None]:
+def _by_library(html: pa.StringArray, config: Config) -> Iterator[bytes | ExtractFault | None]:
     limits = {
         name: getattr(config, name) for name in ("max_html_bytes", "max_depth", "max_attributes", "max_copied_bytes")
     }
@@ -183,14 +181,14 @@ def _by_library(html: pa.StringArray, config: Config) -> Iterator[bytes | Fault 
             else:
                 text = by_trafilatura(page, config.comments, config.markdown)
             yield text.encode("utf-8", "surrogatepass")
-        except Exception as error:  # whatever a library raises on one page, MemoryError and RecursionError included
+        except Exception as error:  # a library may raise anything on one page, including MemoryError and RecursionError
             yield "extractor_error", f"{type(error).__name__}: {error}"[:MAX_DETAIL_CHARS]
 
 
 def _texts(
     raw: list[bytes | None], titles: list[str | None], html: pa.StringArray, config: Config
 ) -> tuple[pa.StringArray, list[int]]:
-    """The texts in their plain form, trimmed where they were pages; and the rows of which nothing is left."""
+    """The normalised texts, trimmed if they were pages, and the rows of which nothing is left."""
     data, starts, stops = normalise_rows([text or b"" for text in raw], config.max_blank_lines)
     if config.tool == "resiliparse" and config.trim_edges:
         names = [(title or "").encode("utf-8", "surrogatepass") for title in titles]
@@ -201,7 +199,7 @@ def _texts(
     kept, offsets = take_spans(data, starts, stops)
     valid = starts < stops
     buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(kept)]
-    # By way of 64 bits: a batch that is too large for 32 is refused then, and not written with wrong offsets.
+    # Cast from 64 bits: a batch that is too large for 32 bits then fails instead of getting wrong offsets.
     texts = pa.LargeStringArray.from_buffers(len(raw), buffers[1], buffers[2], buffers[0]).cast(pa.string())
     return texts, [row for row in np.flatnonzero(~valid).tolist() if raw[row] is not None]
 

@@ -1,7 +1,7 @@
-"""What a page says of itself: title, author, date of publication, language, address and site. None of it is checked.
+"""Reads the metadata of a page: title, author, date of publication, language, URL and site. Nothing is verified.
 
-A compiled scan (kernels/html/facts.py) finds where the values stand. Of each column the first that can be read is
-taken, in the order of `SOURCES`; JSON-LD is parsed only where it comes to that.
+A compiled scan (kernels/html/facts.py) finds the values. For each column the first readable value is used, in the order
+of `SOURCES`. JSON-LD is only parsed if it is reached.
 """
 
 import re
@@ -26,7 +26,7 @@ MAX_TITLE_CHARS = 300
 MAX_NAME_CHARS = 200
 MAX_URL_CHARS = 2_000
 MAX_LANGUAGE_CHARS = 100
-"""Of a list of languages, of which the first is wanted."""
+"""Characters of a list of languages; only its first entry is used."""
 
 _META_TITLES = (places.OG_TITLE, places.TWITTER_TITLE, places.DC_TITLE)
 _META_AUTHORS = (places.AUTHOR, places.ARTICLE_AUTHOR, places.DC_CREATOR, places.PARSELY_AUTHOR, places.SAILTHRU_AUTHOR)
@@ -38,12 +38,12 @@ SOURCES = {
     "canonical_url": (places.CANONICAL, places.OG_URL),
     "site": (places.SITE_NAME, places.JSON_LD, places.APPLICATION_NAME),
 }
-"""The columns, and where each is looked for: the most trusted place first."""
+"""The columns and their sources, the most trusted one first."""
 SCHEMA = pa.schema([(name, pa.string()) for name in SOURCES])
 
 
 def facts(data: np.ndarray, offsets: np.ndarray) -> pa.RecordBatch:
-    """A row of SCHEMA for each page, `data[offsets[i]:offsets[i + 1]]` (UTF-8); null where it says nothing."""
+    """A row of SCHEMA for each page, `data[offsets[i]:offsets[i + 1]]` (UTF-8); null for values that it lacks."""
     columns: dict[str, list[str | None]] = {name: [None] * (len(offsets) - 1) for name in SOURCES}
     view = np.ascontiguousarray(data, np.uint8).data
     for page, rows in groupby(places.find_facts(data, offsets).tolist(), itemgetter(0)):
@@ -60,22 +60,22 @@ def facts(data: np.ndarray, offsets: np.ndarray) -> pa.RecordBatch:
                     values = list(map(_characters, linked[column]))
                 else:
                     values = _values(markup[place], place)
-                if said := _READ[column](values):
-                    columns[column][page] = said
+                if value_found := _READ[column](values):
+                    columns[column][page] = value_found
                     break
     return pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
 
 
 def _values(markup: list[bytes], place: int) -> list[str]:
-    """What stands in one place of a page, with characters for their references."""
+    """The values of one source of a page, with character references decoded."""
     if place == places.HEADING_TEXT:
         markup = [b"".join(markup)]
     texts = (one.decode("utf-8", "ignore") for one in markup)
     if place in (places.TITLE, places.HEADING_TEXT):
         return list(map(_characters, texts))
-    values = [_characters(_NAME.sub(_kept, text)) if "&" in text else text for text in texts]
+    values = [_characters(_NAME.sub(_escape_unknown, text)) if "&" in text else text for text in texts]
     if place == places.BODY_DATE and len({(published(value) or "")[:10] for value in values}) > 1:
-        return []  # comments and other articles have dates as well, and nothing tells which is the page's own
+        return []  # comments and other articles have dates, too, and nothing shows which one is the page's
     return values
 
 
@@ -84,21 +84,21 @@ _NAME = re.compile(r"&([A-Za-z][A-Za-z0-9]*)(;?)(=?)")
 
 
 def _characters(text: str) -> str:
-    """A text with characters for their references. Eight digits are beyond Unicode; of 4,300 Python takes none."""
+    """Decodes character references. Eight digits are beyond Unicode, and Python rejects numbers of 4,300 digits."""
     return unescape(_NUMBER.sub(r"&#\1", text)) if "&" in text else text
 
 
-def _kept(found: re.Match[str]) -> str:
-    """In an attribute, `&copy=1` and `&notify` are no references: that is how addresses were always written."""
+def _escape_unknown(found: re.Match[str]) -> str:
+    """In an attribute, `&copy=1` and `&notify` are not references, since URLs have always been written that way."""
     name, semicolon, equals = found.groups()
     known = name + semicolon in html5 and (semicolon or not equals)
     return found[0] if known else "&amp;" + found[0][1:]
 
 
 def one_line(text: str | None, max_chars: int = MAX_TITLE_CHARS) -> str:
-    """A text in its plain form, without line ends and other runs of white space."""
+    """A normalised text without line ends and runs of white space."""
     text = " ".join((text or "").split())
-    # Of what prints, the plain form removes one character.
+    # Normalising removes only one printable character.
     if not (text.isprintable() and "\ufffc" not in text and unicodedata.is_normalized("NFC", text)):
         text = " ".join(normalise(text).split())
     return text[:max_chars].rstrip()
@@ -109,7 +109,7 @@ _TAG = re.compile(r"(?!utf)[a-z]{2,3}(-[a-z0-9]{1,8}){0,4}")
 
 @lru_cache(4096)
 def language_tag(stated: str | None) -> str | None:
-    """The first language tag of a list, in lower case ("en_US, fr" is "en-us"), or None where there is none."""
+    """The first language tag of a list, in lower case ("en_US, fr" is "en-us"), or None."""
     first = re.split("[,;]", stated or "", maxsplit=1)[0].strip().lower().replace("_", "-")
     return first if _TAG.fullmatch(first) else None
 
@@ -120,7 +120,7 @@ def _title(values: list[str]) -> str | None:
 
 _BY = re.compile(r"by:?\s+", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?:)?//|www\.|@", re.IGNORECASE)
-"""How what is no name begins: a page or an account."""
+"""The start of values that are not names: URLs and accounts."""
 
 
 def _site(values: list[str]) -> str | None:
@@ -129,16 +129,16 @@ def _site(values: list[str]) -> str | None:
 
 
 def _author(values: list[str]) -> str | None:
-    """As many names as fit, each once."""
-    said = ""
+    """Joins as many names as fit, each once."""
+    value_found = ""
     for value in values:
         name = one_line(value, MAX_NAME_CHARS)
         if by := _BY.match(name):
             name = name[by.end() :]
-        joined = f"{said}; {name}" if said else name
-        if name and not _ADDRESS.match(name) and name not in said.split("; ") and len(joined) <= MAX_NAME_CHARS:
-            said = joined
-    return said or None
+        joined = f"{value_found}; {name}" if value_found else name
+        if name and not _ADDRESS.match(name) and name not in value_found.split("; ") and len(joined) <= MAX_NAME_CHARS:
+            value_found = joined
+    return value_found or None
 
 
 def _date(values: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What the JSON-LD of a page (schema.org, in scripts of type application/ld+json) says of it."""
+"""Reads metadata from the JSON-LD of a page (schema.org, in scripts of type application/ld+json)."""
 
 import json
 import re
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-# Numbers are wanted as they stand: some write 20120304 for a date.
+# Numbers are kept as text, since some pages write 20120304 for a date.
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 _WRAPPING = re.compile(r"(?:\s|//|/\*|\*/|<!--|<!\[CDATA\[)*")
 _ABOUT_THE_PAGE = ("article", "posting", "report")
-"""How the types end that are a page's own text: NewsArticle, BlogPosting. Other things of the page come after them."""
+"""Suffixes of the types that describe the page's own text: NewsArticle, BlogPosting. Other nodes come after them."""
 _PART_OF_IT = {"comment", "review", "imageobject", "rating"}
-"""Types that have authors and dates of their own."""
+"""Types that have their own authors and dates."""
 
 MAX_VALUES = 32
-"""Of one thing, that are looked at."""
+"""The most values of one property that are read."""
 
 Node = dict[str, Any]
 
 
 def read_scripts(scripts: Iterable[bytes]) -> dict[str, list[str]]:
-    """Values for the columns title, author, date and site, the best first. What is no JSON says nothing.
+    """Values for the columns title, author, date and site, the best first. Invalid JSON is ignored.
 
-    The scripts are bounded in depth and size by the scan that found them.
+    The scan that finds the scripts bounds their depth and size.
     """
     nodes = [node for script in scripts for node in _nodes(_parsed(script))]
     names = {node["@id"]: node for node in nodes if isinstance(node.get("@id"), str) and "name" in node}
@@ -39,7 +39,7 @@ def read_scripts(scripts: Iterable[bytes]) -> dict[str, list[str]]:
 
 
 def _first(texts: Iterator[str]) -> list[str]:
-    """A page may refer a thousand times to a thing with a thousand names."""
+    """The first few values, since a page may refer a thousand times to a node with a thousand names."""
     return list(islice(texts, MAX_VALUES))
 
 
@@ -53,7 +53,7 @@ def _parsed(script: bytes) -> Any:
 
 
 def _nodes(value: Any) -> Iterator[Node]:
-    """The things that a script describes: one, a list, a graph, and what a page is mainly about."""
+    """The nodes that a script describes: one, a list, a graph, and a page's main entity."""
     if isinstance(value, list):
         for item in value:
             yield from _nodes(item)
@@ -70,7 +70,7 @@ def _types(node: Node) -> set[str]:
 
 
 def _texts(value: Any, names: dict[str, Node]) -> Iterator[str]:
-    """A text, the name of a thing or of the thing that is referred to, or several of them."""
+    """Strings, names of nodes or of referenced nodes, or lists of these."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

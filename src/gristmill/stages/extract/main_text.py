@@ -1,12 +1,12 @@
-"""Main text by our own extractor: pages cut into blocks, and a small model that says which of them are content.
+"""Main text by our own extractor: a page is cut into blocks, and a small model decides which of them are content.
 
-Cutting, features and models are kernels (kernels/html/page.py); here are the file of the models, and pages as callers
-have them. Everything is whole numbers, so the text of a page is the same on every machine.
+Cutting, features and models are kernels (kernels/html/page.py). This module has the model file and the interface for
+pages. All arithmetic is in integers, so the text of a page is the same on every machine.
 
 The file (`main_text.model`, trained by `gristmill extractor train`) holds three ensembles of trees (trees_file.py),
-each behind its size: what a block looks like; the same with what the first thinks of its neighbours; and one like the
-second, to which readers' comments are content too. A hash of the names of all features comes first: a file of another
-set of features is not for this code.
+each after its size: the first judges a block alone; the second also uses the first one's scores of neighbouring blocks;
+the third is like the second, but counts readers' comments as content. The file begins with a hash of all feature names,
+since a model for other features does not fit this code.
 """
 
 import hashlib
@@ -44,22 +44,22 @@ Array = np.ndarray[Any, Any]
 
 DEFAULT = Path(__file__).with_name("main_text.model")
 MAX_MODEL_BYTES = 64_000_000
-"""Some hundred times ours: what is larger is something else."""
+"""About a hundred times the size of ours. A larger file is something else."""
 _MARK = b"gm text\n"
 _SIZE = struct.Struct("<Q")
 
 
-class Model(NamedTuple):
-    """Which blocks are content."""
+class ExtractorModel(NamedTuple):
+    """The three ensembles that decide which blocks are content."""
 
     first: Trees
     second: Trees
     with_comments: Trees
-    """Beside the second, where readers' comments are wanted."""
+    """Used in addition to the second if readers' comments are kept."""
 
 
 class TooManyBlocks(Exception):
-    """A page that is cut into more than MAX_BLOCKS."""
+    """A page has more than MAX_BLOCKS blocks."""
 
 
 class Blocks(NamedTuple):
@@ -73,76 +73,76 @@ class Blocks(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The blocks of a page and what became of them."""
+    """The blocks of a page with their scores."""
 
     blocks: Blocks
     scores: Array
     """int32: 1,024 is a logit of 1."""
     kept: Array
-    promised: int
-    """The F1 that the choice is expected to have, of 1,000."""
+    expected_f1: int
+    """The expected F1 of the selection, in thousandths."""
 
 
-def write_model(model: Model) -> bytes:
-    """The content of a model's file."""
+def write_model(model: ExtractorModel) -> bytes:
+    """The content of a model file."""
     parts = [to_bytes(trees) for trees in model]
     return _MARK + _names_hash() + b"".join(_SIZE.pack(len(part)) + part for part in parts)
 
 
-def read_model(location: str | Path) -> Model:
-    """The model of a file. Raises UserError for a file that is none, or is damaged, or of other features."""
+def read_model(location: str | Path) -> ExtractorModel:
+    """Reads a model file. Raises UserError if it is not a model, is damaged, or is for other features."""
     path = shown(str(location))
     try:
         with place_of(str(location)).open() as file:
             data = file.read(MAX_MODEL_BYTES + 1)
     except OSError as error:
         raise UserError(
-            f"{path} cannot be read ({error.strerror or error}), so no page can be extracted with it. Check the path, "
-            "and that it may be read."
+            f"{path} cannot be read ({error.strerror or error}), so no page can be extracted with it. Check the path "
+            "and its permissions."
         ) from None
     if len(data) > MAX_MODEL_BYTES:
         raise UserError(
-            f"{path} has more than {size(MAX_MODEL_BYTES)}, and no model has, so no page can be extracted with it. "
-            f"{_FIX}"
+            f"{path} has more than {size(MAX_MODEL_BYTES)}, which is too large for a model, so no page can be "
+            f"extracted with it. {_FIX}"
         )
     if not data.startswith(_MARK):
-        raise UserError(f"{path} is no model of the extractor, so no page can be extracted. {_FIX}")
+        raise UserError(f"{path} is not an extractor model, so no page can be extracted. {_FIX}")
     at = len(_MARK)
     if data[at : at + 32] != _names_hash():
         raise UserError(
-            f"{path} was trained by another version of gristmill, which measured other features, so no page can be "
-            f"extracted with it. {_FIX}"
+            f"{path} was trained by another version of gristmill with other features, so no page can be extracted with "
+            f"it. {_FIX}"
         )
     at += 32
     parts = []
-    for _ in Model._fields:
+    for _ in ExtractorModel._fields:
         length = _SIZE.unpack_from(data, at)[0] if len(data) >= at + _SIZE.size else 0
         parts.append(from_bytes(data[at + _SIZE.size : at + _SIZE.size + length], path))
         at += _SIZE.size + length
-    model = Model(*parts)
+    model = ExtractorModel(*parts)
     if at != len(data) or [trees.columns for trees in model] != [len(FEATURES), COLUMNS, COLUMNS]:
         raise UserError(
-            f"{path} is damaged: it does not hold three ensembles in their order, and no more, so no page can be "
-            f"extracted with it. {_FIX}"
+            f"{path} is damaged: it does not hold exactly three ensembles in their order, so no page can be extracted "
+            f"with it. {_FIX}"
         )
     return model
 
 
-_FIX = "Train one with: gristmill extractor train, of the package gristmill-extractor."
+_FIX = "Train a model with: gristmill extractor train (package gristmill-extractor)."
 
 
-def kept_model(location: str) -> Model:
-    """The same, kept for the process as long as the file stays the same: a step asks for it with each batch."""
+def cached_model(location: str) -> ExtractorModel:
+    """Reads a model file once per process, unless the file changes, since a step needs it for each batch."""
     path = local_path(location)
     try:
         status = None if path is None else os.stat(path)
     except OSError:
-        return read_model(location)  # which tells why
-    return _kept(location, *((status.st_ino, status.st_size, status.st_mtime_ns) if status else ()))
+        return read_model(location)  # raises the right message
+    return _cached(location, *((status.st_ino, status.st_size, status.st_mtime_ns) if status else ()))
 
 
 @lru_cache(maxsize=4)
-def _kept(location: str, *_mark: int) -> Model:
+def _cached(location: str, *_mark: int) -> ExtractorModel:
     return read_model(location)
 
 
@@ -151,17 +151,17 @@ def _names_hash() -> bytes:
 
 
 @cache
-def default_model() -> Model:
-    """The one in the package."""
+def default_model() -> ExtractorModel:
+    """The model in the package."""
     return read_model(DEFAULT)
 
 
 class Extractor:
-    """Takes the main text out of pages; keeps its memory from one to the next, so threads have one each."""
+    """Extracts the main text of pages. It reuses its memory from page to page, so each thread needs its own."""
 
     def __init__(
         self,
-        model: Model | None = None,
+        model: ExtractorModel | None = None,
         comments: bool = False,
         markdown: bool = False,
         max_blocks: int = MAX_BLOCKS,
@@ -170,72 +170,72 @@ class Extractor:
         self.max_blocks = min(max_blocks, MAX_BLOCKS)
         self.comments = comments
         self.markdown = markdown
-        self._room = Room(1 << 20, self.max_blocks)
+        self._buffers = Room(1 << 20, self.max_blocks)
 
     def text(self, data: Array, words: Array, begin: int, stop: int) -> bytes:
-        """The text of the page `data[begin:stop]` (UTF-8), both as `as_words` gives them."""
+        """The text of the page `data[begin:stop]` (UTF-8); `data` and `words` come from `as_words`."""
         end = self._run(data, words, begin, stop)
-        if self._room.small[0][S_MATH]:
+        if self._buffers.small[0][S_MATH]:
             page = data[begin:stop].tobytes()
             with_tex = with_latex(page)
             if with_tex != page:
                 copy, its_words = as_words(np.frombuffer(with_tex, np.uint8))
                 end = self._run(copy, its_words, 0, len(with_tex))
-        return self._room.out[:end].tobytes()
+        return self._buffers.out[:end].tobytes()
 
     def _run(self, data: Array, words: Array, begin: int, stop: int) -> int:
-        room = self._room_for(stop - begin)
+        buffers = self._buffers_for(stop - begin)
         # fmt: off
         end = main_text(
-            data, words, begin, stop, self.markdown, room.small, room.tables, room.texts, room.flat,
-            *self.model, self.comments, room.out,
+            data, words, begin, stop, self.markdown, buffers.small, buffers.tables, buffers.texts, buffers.flat,
+            *self.model, self.comments, buffers.out,
         )
         # fmt: on
         if end < 0:
             raise TooManyBlocks
         return int(end)
 
-    def _room_for(self, size: int) -> Room:
-        if size > self._room.page_bytes:
-            self._room = Room(2 * size, self.max_blocks)
-        return self._room
+    def _buffers_for(self, size: int) -> Room:
+        if size > self._buffers.page_bytes:
+            self._buffers = Room(2 * size, self.max_blocks)
+        return self._buffers
 
     def blocks(self, page: bytes) -> Blocks:
-        """What the first model is told."""
+        """The blocks of a page with the features for the first model."""
         return self._cut(page)[0]
 
     def _cut(self, page: bytes) -> tuple[Blocks, int, int]:
         data, words = as_words(np.frombuffer(page, np.uint8))
-        room = self._room_for(len(page))
+        buffers = self._buffers_for(len(page))
         count, mask = cut_and_measure(
-            data, words, 0, len(page), self.markdown, room.small, room.tables, room.texts, room.flat
+            data, words, 0, len(page), self.markdown, buffers.small, buffers.tables, buffers.texts, buffers.flat
         )
-        if room.small[0][S_FULL]:
+        if buffers.small[0][S_FULL]:
             raise TooManyBlocks
-        table = room.tables[0][:count].copy()
-        texts = [room.texts[row[B_START] : row[B_STOP]].tobytes().decode("utf-8", "replace") for row in table]
-        return Blocks(table, texts, room.columns(count)[: len(FEATURES)].copy()), count, mask
+        table = buffers.tables[0][:count].copy()
+        texts = [buffers.texts[row[B_START] : row[B_STOP]].tobytes().decode("utf-8", "replace") for row in table]
+        return Blocks(table, texts, buffers.columns(count)[: len(FEATURES)].copy()), count, mask
 
-    def told(self, page: bytes, scores: Array) -> Array:
-        """What the second model is told of a page whose blocks have these scores by the first; uint8."""
+    def second_features(self, page: bytes, scores: Array) -> Array:
+        """The features for the second model (uint8), for a page whose blocks have these scores from the first."""
         _, count, mask = self._cut(page)
-        room = self._room
-        tell_scores(count, mask, scores, room.small, room.tables, room.flat)
-        return room.columns(count).copy()
+        buffers = self._buffers
+        tell_scores(count, mask, scores, buffers.small, buffers.tables, buffers.flat)
+        return buffers.columns(count).copy()
 
     def judged(self, page: bytes) -> Judged:
-        """The blocks of a page with their scores, and those that make up its text."""
+        """The blocks of a page with their scores, and which of them make up its text."""
         blocks, count, mask = self._cut(page)
-        if self._room.small[0][S_MATH]:
+        if self._buffers.small[0][S_MATH]:
             blocks, count, mask = self._cut(with_latex(page))
-        room = self._room
+        buffers = self._buffers
         keep = np.zeros(count, np.uint8)
         if not count:
             return Judged(blocks, np.zeros(0, np.int32), keep, 0)
         first, second, with_comments = self.model
         scores, more = np.empty(count, np.int32), np.empty(count if self.comments else 0, np.int32)
-        score_page(count, mask, room.small, room.tables, room.flat, first, second, scores)
+        score_page(count, mask, buffers.small, buffers.tables, buffers.flat, first, second, scores)
         if self.comments:
-            score_page(count, mask, room.small, room.tables, room.flat, first, with_comments, more)
-        promised = decide(scores, more, count, mask, room.tables, room.texts, keep)
-        return Judged(blocks, scores, keep.astype(bool), promised)
+            score_page(count, mask, buffers.small, buffers.tables, buffers.flat, first, with_comments, more)
+        expected_f1 = decide(scores, more, count, mask, buffers.tables, buffers.texts, keep)
+        return Judged(blocks, scores, keep.astype(bool), expected_f1)

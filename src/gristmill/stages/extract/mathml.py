@@ -1,14 +1,14 @@
-"""MathML as LaTeX: formulas of pages whose authors left no TeX beside them.
+"""Converts MathML to LaTeX, for formulas without TeX.
 
-A formula is read as the tag soup that it may be, in one pass, and written from the inside out, so that nothing
-recurses. One that goes beyond the bounds below is written as the plain text in it, or not at all. One without its end
-(a page cut short, a paragraph that ends first) is left as it is.
+A formula may be tag soup. It is read in one pass and converted from the inside out, so that nothing recurses. A formula
+beyond the bounds below becomes its plain text, or nothing. A formula without an end tag (a page cut short, a paragraph
+that ends first) is left as it is.
 
-What is lost: sizes, colours, spacing but for `mspace`, lines and frames of tables, columns that span others, numbers of
-equations (`mlabeledtr`), what is there to take up room (`mphantom`), the kind of a strike, all choices of an
-`maction` but the selected one, long division and columns of sums (`mstack`: its rows one after the other), and
-content MathML but for the words and numbers in it. Letters in elements of their own stay apart: `<mi>s</mi><mi>i</mi>
-<mi>n</mi>` is `sin`, not `\\sin`. Whether an integral's bounds stand beside or above it is left to LaTeX.
+Lost are: sizes, colours, spacing except `mspace`, lines and frames of tables, columns that span others, numbers of
+equations (`mlabeledtr`), invisible content (`mphantom`), the kind of a strike, all choices of an `maction` except the
+selected one, long division and columns of sums (`mstack`: its rows one after the other), and content MathML except its
+words and numbers. Letters in separate elements stay separate: `<mi>s</mi><mi>i</mi><mi>n</mi>` is `sin`, not `\\sin`.
+LaTeX decides whether an integral's bounds are beside or above it.
 """
 
 import html
@@ -16,11 +16,11 @@ import re
 
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, build
-from gristmill.stages.extract.mathml_tokens import Element, Part
+from gristmill.stages.extract.mathml_tokens import Element, TexPart
 from gristmill.stages.extract.tex_symbols import symbols, words
 
 MAX_DEPTH = 200
-"""Elements inside each other. Those of an article of Wikipedia reach 10."""
+"""Nested elements. Wikipedia articles reach 10."""
 MAX_TAGS = 50_000
 """Tags of one formula: 0.6 s."""
 MAX_TEX_CHARS = 65_536
@@ -32,10 +32,10 @@ _TAG = re.compile(
     rf"(?P<attributes>(?:[^>=]++|={_S}*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))?+)*+)(?:>|\Z)",
     re.DOTALL,
 )
-"""A tag or a comment. Whatever is not closed goes on to the end of the page, so that nothing is looked at twice."""
+"""A tag or a comment. Anything unclosed continues to the end of the page, so that no text is scanned twice."""
 _ATTRIBUTE = re.compile(rf"([^\s=/>]+){_S}*(?:={_S}*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
 _LONG_REFERENCE = re.compile(r"&#[0-9]{20,};?")
-"""Of no character; Python refuses to read numbers of thousands of digits."""
+"""Refers to no character; Python refuses to parse numbers of thousands of digits."""
 _RAW_NAMES = "iframe noembed noframes script style textarea title xmp"
 _RAW = {name: re.compile(f"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE) for name in _RAW_NAMES.split()}
 _ENDS = frozenset(
@@ -44,12 +44,12 @@ _ENDS = frozenset(
         "form h1 h2 h3 h4 h5 h6 head header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul"
     ).split()
 )
-"""Elements that cannot stand in a formula: a formula that is open there was never closed."""
+"""Elements that cannot be in a formula: a formula that is open there was never closed."""
 _TEX_ENCODINGS = frozenset(("application/x-tex", "tex", "latex"))
 
 
 def with_latex(page: bytes) -> bytes:
-    """The page with LaTeX as `alttext` in place of each formula that has no TeX of its own; all else as it was."""
+    """The page with LaTeX as `alttext` instead of each formula without TeX; everything else is unchanged."""
     text = page.decode("utf-8", "surrogateescape")
     out: list[str] = []
     done = at = 0
@@ -77,7 +77,7 @@ def with_latex(page: bytes) -> bytes:
 
 
 def latex(markup: str) -> str:
-    """The LaTeX of one element, without dollars."""
+    """The LaTeX of one element, without dollar signs."""
     try:
         answer = _convert(markup)
     except _TooMuchError:
@@ -87,7 +87,7 @@ def latex(markup: str) -> str:
 
 
 def _formula(text: str, at: int) -> tuple[int, bool, bool]:
-    """Where the formula that began before `at` ends; whether by its own end tag; whether there is TeX in it."""
+    """Where the formula that began before `at` ends; whether by its own end tag; whether it contains TeX."""
     depth, has_tex = 1, False
     for tag in _TAG.finditer(text, at):
         name = _name(tag)
@@ -103,7 +103,7 @@ def _formula(text: str, at: int) -> tuple[int, bool, bool]:
 
 
 def _name(tag: re.Match[str]) -> str:
-    """Without prefix (`mml:math`); nothing for a comment."""
+    """The name without prefix (`mml:math`); empty for a comment."""
     return (tag["name"] or "").rpartition(":")[2].lower()
 
 
@@ -119,7 +119,7 @@ def _unescape(text: str) -> str:
 
 
 def _texts(markup: str) -> list[str]:
-    """What stands between the tags, outside of annotations."""
+    """The text between the tags, outside annotations."""
     texts, at, hidden = [], 0, 0
     for tag in _TAG.finditer(markup):
         if not hidden:
@@ -131,7 +131,7 @@ def _texts(markup: str) -> list[str]:
 
 
 class _TooMuchError(Exception):
-    """The formula goes beyond a bound."""
+    """The formula exceeds a bound."""
 
 
 def _convert(markup: str) -> str:
@@ -153,9 +153,9 @@ def _convert(markup: str) -> str:
             continue
         if stack[-1].name in TOKENS:
             if name not in KNOWN:
-                continue  # <b>, <span>, <br>: their text is the token's
+                continue  # <b>, <span>, <br>: their text belongs to the token
             if stack[-1].name != "mtext":
-                _close(stack)  # nothing but text stands in it, so its end tag is missing
+                _close(stack)  # it contains only text, so its end tag is missing
         stack.append(Element(name, _attributes(tag) if tag["attributes"] else {}))
         if tag["attributes"].endswith("/") or name in VOID:
             _close(stack)
@@ -168,18 +168,18 @@ def _convert(markup: str) -> str:
 
 
 def _add_text(element: Element, text: str) -> None:
-    """Text belongs into a token. Elsewhere words are taken as words, and anything else as symbols."""
+    """Text belongs in a token. Elsewhere, words become words and everything else symbols."""
     if not text or element.name in HIDDEN:
         return
     if len(text) > MAX_TEX_CHARS:
         raise _TooMuchError
     text = _unescape(text)
     if element.name in TOKENS:
-        element.parts.append(Part("", "loose", text))
+        element.parts.append(TexPart("", "loose", text))
     elif text.strip():
         spoken = re.search(r"[^\W\d_]{2}", known(text))
         plain = words(re.sub(r"\s+", " ", text)) if spoken else symbols("".join(text.split()))
-        element.parts.append(Part(plain, "loose", text))
+        element.parts.append(TexPart(plain, "loose", text))
 
 
 def _close(stack: list[Element]) -> None:

@@ -1,6 +1,7 @@
-"""What each element of MathML is in LaTeX, given what its children are.
+"""Converts each MathML element to LaTeX, given its converted children.
 
-Elements come here when they are closed, so that children are LaTeX already (`Part`); nothing here knows of markup.
+Elements are converted when they are closed, so their children are LaTeX already (`TexPart`). This module sees no
+markup.
 """
 
 import re
@@ -9,30 +10,30 @@ from collections.abc import Callable
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract import mathml_tokens as tokens
 from gristmill.stages.extract import tex_symbols as tex
-from gristmill.stages.extract.mathml_tokens import Element, Part
+from gristmill.stages.extract.mathml_tokens import Element, TexPart
 from gristmill.stages.extract.tex_symbols import is_single, join
 
 
-def build(element: Element) -> Part:
-    """An element of any name; one that we do not know is a row."""
+def build(element: Element) -> TexPart:
+    """Converts an element of any name; an unknown one is a row."""
     return _BUILDERS.get(element.name, _row)(element)
 
 
-def _arguments(element: Element, count: int) -> list[Part]:
-    """As many parts as the element must have: missing ones are empty, and those too many go with the last."""
-    parts = [*element.parts, *(Part("") for _ in range(count - len(element.parts)))]
+def _arguments(element: Element, count: int) -> list[TexPart]:
+    """Exactly `count` parts: missing ones are empty, and surplus ones are joined to the last."""
+    parts = [*element.parts, *(TexPart("") for _ in range(count - len(element.parts)))]
     return [*parts[: count - 1], _line(parts[count - 1 :])]
 
 
-def _row(element: Element) -> Part:
+def _row(element: Element) -> TexPart:
     return _line(element.parts)
 
 
-def _line(parts: list[Part]) -> Part:
-    """Parts side by side. Fences that match embrace what is between them; those that do not are characters."""
+def _line(parts: list[TexPart]) -> TexPart:
+    """Joins parts in a line. Matching fences enclose what is between them; unmatched fences are characters."""
     if len(parts) == 1:
         return parts[0]
-    levels: list[tuple[Part, list[Part]]] = [(Part(""), [])]
+    levels: list[tuple[TexPart, list[TexPart]]] = [(TexPart(""), [])]
     for place, part in enumerate(parts):
         opening, inside = levels[-1]
         kind = part.kind
@@ -46,59 +47,59 @@ def _line(parts: list[Part]) -> Part:
             levels.pop()
             levels[-1][1].append(_fenced(opening, inside, part))
         elif kind == "close" and inside and inside[-1].kind == "table":
-            inside.append(_fenced(Part(""), [inside.pop()], part))
+            inside.append(_fenced(TexPart(""), [inside.pop()], part))
         else:
             _append(inside, part)
     inside = []
     for opening, parts in levels:
         if parts and parts[0].kind == "table" and opening.text:
-            inside += [_fenced(opening, parts[:1], Part("")), *parts[1:]]
+            inside += [_fenced(opening, parts[:1], TexPart("")), *parts[1:]]
         else:
             inside += [opening, *parts] if opening.text else parts
     if len(inside) == 1:
         return inside[0]
-    return Part(join(part.tex for part in inside), tall=any(part.tall for part in inside))
+    return TexPart(join(part.tex for part in inside), tall=any(part.tall for part in inside))
 
 
-def _append(parts: list[Part], part: Part) -> None:
-    before = parts[-1] if parts else Part("")
+def _append(parts: list[TexPart], part: TexPart) -> None:
+    before = parts[-1] if parts else TexPart("")
     if part.text == "\u2061" and before.kind == "named" and before.tex.startswith("\\mathrm"):
-        parts[-1] = Part(f"\\operatorname{{{before.text}}}", "named", before.text)
+        parts[-1] = TexPart(f"\\operatorname{{{before.text}}}", "named", before.text)
     if part.kind == before.kind == "prime":
-        parts[-1] = Part(before.tex + part.tex, "prime")
+        parts[-1] = TexPart(before.tex + part.tex, "prime")
     else:
         parts.append(part)
 
 
 _MATRICES = {"()": "pmatrix", "[]": "bmatrix", "{}": "Bmatrix", "||": "vmatrix", "‖‖": "Vmatrix"}
 MAX_MATRIX_COLUMNS = 10
-"""Columns that LaTeX's matrices have; an array has as many as it says."""
+"""The most columns of LaTeX's matrices; an array declares its own number."""
 
 
-def _fenced(opening: Part, inside: list[Part], closing: Part) -> Part:
+def _fenced(opening: TexPart, inside: list[TexPart], closing: TexPart) -> TexPart:
     content = [part for part in inside if part.tex]
-    only = content[0] if len(content) == 1 else Part("")
+    only = content[0] if len(content) == 1 else TexPart("")
     fences = opening.text + closing.text
     scripts = closing.tex[len(tex.operator(closing.text)) :]
     kind = "" if scripts else "fenced"
     if only.kind == "atop" and fences == "()":
-        return Part(f"\\binom{only.text}{scripts}", kind, tall=True)
+        return TexPart(f"\\binom{only.text}{scripts}", kind, tall=True)
     if only.kind == "table" and only.columns <= MAX_MATRIX_COLUMNS:
         name = "cases" if opening.text == fences == "{" and only.columns <= 2 else _MATRICES.get(fences)
         if name:
-            return Part(_environment(name, only.text) + scripts, kind, tall=True)
+            return TexPart(_environment(name, only.text) + scripts, kind, tall=True)
     tall = any(part.tall for part in content)
     left, right = opening.tex, closing.tex
     if tall and not (opening.fixed or closing.fixed):
         left, right = f"\\left{left or '.'}", f"\\right{right or '.'}"
-    return Part(join([left, *(part.tex for part in inside), right]), kind, tall=tall)
+    return TexPart(join([left, *(part.tex for part in inside), right]), kind, tall=tall)
 
 
-def _group(part: Part) -> str:
+def _group(part: TexPart) -> str:
     return part.tex if len(part.tex) == 1 and (known(part.tex).isalnum() or part.tex in "*+-") else f"{{{part.tex}}}"
 
 
-def _scripts(base: Part, sub: Part | None = None, sup: Part | None = None) -> Part:
+def _scripts(base: TexPart, sub: TexPart | None = None, sup: TexPart | None = None) -> TexPart:
     below = f"_{_group(sub)}" if sub and sub.tex else ""
     above = f"^{_group(sup)}" if sup and sup.tex else ""
     if sup and sup.kind == "prime":
@@ -115,65 +116,65 @@ def _scripts(base: Part, sub: Part | None = None, sup: Part | None = None) -> Pa
         kind = "subsup"
     elif base.kind not in ("big", "fenced") and not is_single(start):
         start = f"{{{start}}}"
-    return Part(start + below + above, kind, base.text if kind == "close" else "", base.tall, base.fixed)
+    return TexPart(start + below + above, kind, base.text if kind == "close" else "", base.tall, base.fixed)
 
 
-def _under_over(base: Part, under: Part | None = None, over: Part | None = None) -> Part:
-    """Limits of a sum, accents, words on an arrow, or simply one above the other."""
+def _under_over(base: TexPart, under: TexPart | None = None, over: TexPart | None = None) -> TexPart:
+    """Limits of a sum, accents, labels on an arrow, or simply one above the other."""
     if base.kind == "big":
         return _scripts(base, under, over)
     if base.kind == "named" and under and under.tex:
         name = base.text.replace(" ", "\\,")
-        return _scripts(Part(f"\\operatorname*{{{name}}}", "big"), under, over)
+        return _scripts(TexPart(f"\\operatorname*{{{name}}}", "big"), under, over)
     if base.text in tex.ARROWS and base.tex and not base.kind:
         below = f"[{{{under.tex}}}]" if under and under.tex else ""
-        return Part(f"{tex.ARROWS[base.text]}{below}{{{over.tex if over else ''}}}")
+        return TexPart(f"{tex.ARROWS[base.text]}{below}{{{over.tex if over else ''}}}")
     answer = base
     if over and over.text in tex.OVER:
         command = tex.OVER[over.text][not is_single(base.tex)]
-        answer = Part(f"\\{command}{{{base.tex}}}", "big" if "brace" in command else "", "", base.tall)
+        answer = TexPart(f"\\{command}{{{base.tex}}}", "big" if "brace" in command else "", "", base.tall)
     elif over and over.tex:
-        answer = Part(f"\\overset{{{over.tex}}}{{{base.tex}}}", "", "", True)
+        answer = TexPart(f"\\overset{{{over.tex}}}{{{base.tex}}}", "", "", True)
     if under and under.text in tex.UNDER:
         command = tex.UNDER[under.text]
-        return Part(f"\\{command}{{{answer.tex}}}", "big" if "brace" in command else "", "", base.tall)
+        return TexPart(f"\\{command}{{{answer.tex}}}", "big" if "brace" in command else "", "", base.tall)
     if under and under.tex:
         return (
             _scripts(answer, under)
             if answer.kind == "big"
-            else Part(f"\\underset{{{under.tex}}}{{{answer.tex}}}", "", "", True)
+            else TexPart(f"\\underset{{{under.tex}}}{{{answer.tex}}}", "", "", True)
         )
     return answer
 
 
-def _multiscripts(element: Element) -> Part:
-    base, *scripts = element.parts or [Part("")]
+def _multiscripts(element: Element) -> TexPart:
+    base, *scripts = element.parts or [TexPart("")]
     middle = next((place for place, part in enumerate(scripts) if part.kind == "prescripts"), len(scripts))
     pieces = [_scripts(base, *scripts[: min(2, middle)]).tex]
-    pieces += [_scripts(Part(""), *scripts[at : min(at + 2, middle)]).tex for at in range(2, middle, 2)]
+    pieces += [_scripts(TexPart(""), *scripts[at : min(at + 2, middle)]).tex for at in range(2, middle, 2)]
     before = scripts[middle + 1 :]
-    starts = [_scripts(Part(""), *before[at : at + 2]).tex for at in range(0, len(before), 2)]
-    return Part(join([*starts, *pieces]), tall=base.tall)
+    starts = [_scripts(TexPart(""), *before[at : at + 2]).tex for at in range(0, len(before), 2)]
+    return TexPart(join([*starts, *pieces]), tall=base.tall)
 
 
-def _fraction(element: Element) -> Part:
+def _fraction(element: Element) -> TexPart:
     top, bottom = _arguments(element, 2)
     both = f"{{{top.tex}}}{{{bottom.tex}}}"
     if re.match(r"0+(\.0*)?([a-z%]|\Z)", element.attributes.get("linethickness", "").strip()):
-        return Part(f"{{{top.tex}\\atop {bottom.tex}}}", "atop", both, True)
+        return TexPart(f"{{{top.tex}\\atop {bottom.tex}}}", "atop", both, True)
     if element.attributes.get("bevelled") == "true":
-        return Part("/".join(part.tex if is_single(part.tex) else f"{{{part.tex}}}" for part in (top, bottom)))
-    return Part("\\frac" + both, "", "", True)
+        return TexPart("/".join(part.tex if is_single(part.tex) else f"{{{part.tex}}}" for part in (top, bottom)))
+    return TexPart("\\frac" + both, "", "", True)
 
 
-def _root(element: Element) -> Part:
+def _root(element: Element) -> TexPart:
     base, degree = _arguments(element, 2)
     index = f"{{{degree.tex}}}" if "]" in degree.tex else degree.tex
-    return Part(f"\\sqrt[{index}]{{{base.tex}}}" if index else f"\\sqrt{{{base.tex}}}", "", "", base.tall)
+    return TexPart(f"\\sqrt[{index}]{{{base.tex}}}" if index else f"\\sqrt{{{base.tex}}}", "", "", base.tall)
 
 
-def _wrapped(command: str, part: Part) -> Part:
-    return Part(f"{command}{{{part.tex}}}", "", "", part.tall)
+def _wrapped(command: str, part: TexPart) -> TexPart:
+    return TexPart(f"{command}{{{part.tex}}}", "", "", part.tall)
 
 
 _ENCLOSURES = (
@@ -182,23 +183,23 @@ _ENCLOSURES = (
 )
 
 
-def _enclosed(element: Element) -> Part:
+def _enclosed(element: Element) -> TexPart:
     notation = element.attributes.get("notation", "longdiv").split()
     commands = [command for name, command in _ENCLOSURES if any(word.endswith(name) for word in notation)]
     return _wrapped(commands[0], _row(element)) if commands else _row(element)
 
 
-def _fences(element: Element) -> Part:
+def _fences(element: Element) -> TexPart:
     attributes = element.attributes
     marks = attributes.get("open", "(").strip(), attributes.get("close", ")").strip()
     left, right = ({"<": "⟨", ">": "⟩"}.get(mark, mark) for mark in marks)
     separators = "".join(attributes.get("separators", ",").split())
     inside = element.parts[:1]
     for place, part in enumerate(element.parts[1:]):
-        inside += [Part(tex.symbols(separators[min(place, len(separators) - 1)])), part] if separators else [part]
-    fixed = any(len(mark) > 1 for mark in (left, right))  # words are no fences
+        inside += [TexPart(tex.symbols(separators[min(place, len(separators) - 1)])), part] if separators else [part]
+    fixed = any(len(mark) > 1 for mark in (left, right))  # words are not fences
     return _fenced(
-        Part(tex.operator(left), "open", left, fixed=fixed), inside, Part(tex.operator(right), "close", right)
+        TexPart(tex.operator(left), "open", left, fixed=fixed), inside, TexPart(tex.operator(right), "close", right)
     )
 
 
@@ -206,14 +207,14 @@ def _environment(name: str, body: str, columns: str = "") -> str:
     return join([f"\\begin{{{name}}}{columns}", body, f"\\end{{{name}}}"])
 
 
-def _table_row(element: Element) -> Part:
+def _table_row(element: Element) -> TexPart:
     cells = element.parts[element.name == "mlabeledtr" :]
-    return Part(join(part.tex for part in cells), "row", "&".join(part.tex for part in cells), columns=len(cells))
+    return TexPart(join(part.tex for part in cells), "row", "&".join(part.tex for part in cells), columns=len(cells))
 
 
-def _table(element: Element) -> Part:
+def _table(element: Element) -> TexPart:
     rows = [part.text if part.kind == "row" else part.tex for part in element.parts]
-    # A bracket or a star behind \\ would be taken for its argument.
+    # LaTeX would take a bracket or a star after \\ as its argument.
     rows[1:] = ["{}" + row if row.startswith(("[", "*")) else row for row in rows[1:]]
     body = "\\\\".join(rows)
     columns = max((part.columns if part.kind == "row" else 1 for part in element.parts), default=0)
@@ -224,32 +225,32 @@ def _table(element: Element) -> Part:
         answer = _environment("gathered", body)
     else:
         answer = _environment("aligned" if aligned else "matrix", body)
-    return Part(answer, "table", body, True, columns=columns)
+    return TexPart(answer, "table", body, True, columns=columns)
 
 
-def _first(element: Element) -> Part:
-    """Of `semantics` what is shown; of an action what is selected."""
+def _first(element: Element) -> TexPart:
+    """The visible child of `semantics`; the selected child of an action."""
     chosen = element.attributes.get("selection", "1")
     place = int(chosen) - 1 if chosen.isascii() and chosen.isdecimal() and len(chosen) < 4 else 0
     return element.parts[place] if 0 <= place < len(element.parts) else _line(element.parts[:1])
 
 
-def _spoken(element: Element) -> Part:
-    """Content MathML: its words and numbers, apart from each other."""
-    return Part(" ".join(part.tex for part in element.parts if part.tex))
+def _spoken(element: Element) -> TexPart:
+    """Content MathML: its words and numbers, separated by spaces."""
+    return TexPart(" ".join(part.tex for part in element.parts if part.tex))
 
 
-def _sup(element: Element) -> Part:
+def _sup(element: Element) -> TexPart:
     base, sup = _arguments(element, 2)
     return _scripts(base, None, sup)
 
 
-def _over(element: Element) -> Part:
+def _over(element: Element) -> TexPart:
     base, over = _arguments(element, 2)
     return _under_over(base, None, over)
 
 
-_BUILDERS: dict[str, Callable[[Element], Part]] = {
+_BUILDERS: dict[str, Callable[[Element], TexPart]] = {
     "mi": tokens.identifier,
     "mn": tokens.number,
     "mo": tokens.operator,
@@ -275,12 +276,12 @@ _BUILDERS: dict[str, Callable[[Element], Part]] = {
     "semantics": _first,
     "maction": _first,
     "apply": _spoken,
-    "mphantom": lambda _: Part(""),
-    "none": lambda _: Part(""),
-    "mprescripts": lambda _: Part("", "prescripts"),
+    "mphantom": lambda _: TexPart(""),
+    "none": lambda _: TexPart(""),
+    "mprescripts": lambda _: TexPart("", "prescripts"),
 }
 KNOWN = frozenset(_BUILDERS)
 TOKENS = frozenset(("mi", "mn", "mo", "ms", "mtext"))
 VOID = frozenset(("mspace", "mprescripts", "none", "malignmark", "maligngroup"))
-"""Elements without content, whose end tags pages forget."""
+"""Elements without content, whose end tags pages often omit."""
 HIDDEN = frozenset(("annotation", "annotation-xml"))

@@ -1,4 +1,4 @@
-"""The tokens of MathML (identifiers, numbers, operators, words, spaces) in LaTeX, and what an element is to others."""
+"""Converts the tokens of MathML (identifiers, numbers, operators, words, spaces) to LaTeX parts."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,31 +9,31 @@ from gristmill.stages.extract.tex_symbols import join
 
 
 @dataclass(slots=True)
-class Part:
-    """A piece of LaTeX, and what its neighbours and its parent must know of it."""
+class TexPart:
+    """A piece of LaTeX, with what its neighbours and its parent need to know about it."""
 
     tex: str
     kind: str = ""
-    """What it is to them: loose text, open, close, bar (fences), prime, big (takes limits), named (a function), fenced,
-    sub, sup, subsup, table, row, atop, prescripts."""
+    """The role of the part: loose text, open, close, bar (fences), prime, big (takes limits), named (a function),
+    fenced, sub, sup, subsup, table, row, atop, prescripts."""
     text: str = ""
-    """The characters of a token; of a table or a row what stands between \\begin and \\end."""
+    """The characters of a token; for a table or a row, the content between \\begin and \\end."""
     tall: bool = False
-    """Whether fences round it must grow."""
+    """Whether fences around it must grow."""
     fixed: bool = False
-    """Whether a fence must not."""
+    """Whether a fence must not grow."""
     columns: int = 0
-    """Of a table or a row."""
+    """The columns of a table or a row."""
 
 
 @dataclass(slots=True)
 class Element:
     name: str
     attributes: dict[str, str]
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TexPart] = field(default_factory=list)
 
     def characters(self) -> str:
-        """The text of a token without the white space around it; a space that does not break is none."""
+        """The text of a token without surrounding white space; no-break spaces stay."""
         return re.sub("[ \t\n\f\r]+", " ", "".join(part.text for part in self.parts)).strip(" ")
 
 
@@ -42,36 +42,36 @@ _NAME = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9]{2,}(?: [A-Za-z0-9]+)*")
 _LETTER_AND_DIGITS = re.compile(r"[A-Za-z][0-9]+")
 
 
-def identifier(element: Element) -> Part:
+def identifier(element: Element) -> TexPart:
     text, variant = " ".join(element.characters().split()), element.attributes.get("mathvariant", "")
     function = text.replace(" ", "")
     if function in tex.FUNCTIONS and variant in ("", "normal"):
-        return Part("\\" + function, "big" if function in tex.WITH_LIMITS else "", text)
+        return TexPart("\\" + function, "big" if function in tex.WITH_LIMITS else "", text)
     if text and all(char in tex.PRIMES for char in text):
-        return Part("'" * sum(tex.PRIMES[char] for char in text), "prime", text)
+        return TexPart("'" * sum(tex.PRIMES[char] for char in text), "prime", text)
     if _NAME.fullmatch(text) and not _LETTER_AND_DIGITS.fullmatch(text) and variant in ("", "normal", "italic"):
         if " " in text:
-            return Part(tex.words(text), "named", text)
-        return Part(f"\\math{'it' if variant == 'italic' else 'rm'}{{{text}}}", "named", text)
+            return TexPart(tex.words(text), "named", text)
+        return TexPart(f"\\math{'it' if variant == 'italic' else 'rm'}{{{text}}}", "named", text)
     if _WORD.search(known(text)) and not (text.isascii() and variant) and not tex.has_symbols(text):
-        return Part(tex.words(text), "", text)
-    return Part(tex.styled(text, variant), "", text)
+        return TexPart(tex.words(text), "", text)
+    return TexPart(tex.styled(text, variant), "", text)
 
 
-def number(element: Element) -> Part:
+def number(element: Element) -> TexPart:
     text = element.characters()
     upright = "normal" if _WORD.search(known(text)) else ""
-    return Part(tex.styled(text, element.attributes.get("mathvariant", upright)), "", text)
+    return TexPart(tex.styled(text, element.attributes.get("mathvariant", upright)), "", text)
 
 
-def operator(element: Element) -> Part:
+def operator(element: Element) -> TexPart:
     text, attributes = element.characters(), element.attributes
     text = {"Σ": "∑", "Π": "∏"}.get(text, text)  # as an operator the letter is the sum
     form = attributes.get("form", "")
     if not text and (attributes.get("fence") == "true" or form in ("prefix", "postfix")):
-        return Part("", "open" if form == "prefix" else "close")
+        return TexPart("", "open" if form == "prefix" else "close")
     if text == "mod":
-        return Part("\\bmod", "", text)
+        return TexPart("\\bmod", "", text)
     if _WORD.search(known(text)) or text in tex.PRIMES:
         part = identifier(element)
         if part.tex.startswith("\\mathrm"):
@@ -84,18 +84,18 @@ def operator(element: Element) -> Part:
         kind = "bar"
     bold = "bold" in attributes.get("mathvariant", "") and kind in ("", "big")
     answer = tex.styled(text, "bold") if bold else tex.operator(text)
-    return Part(answer, kind, text, tall=kind == "big", fixed=attributes.get("stretchy") == "false")
+    return TexPart(answer, kind, text, tall=kind == "big", fixed=attributes.get("stretchy") == "false")
 
 
 _TEXT_STYLES = {"bold": "\\textbf", "italic": "\\textit", "monospace": "\\texttt"}
 
 
-def text(element: Element) -> Part:
-    """Words; formulas that stand among them are formulas."""
+def text(element: Element) -> TexPart:
+    """Words; formulas among them stay formulas."""
     command = _TEXT_STYLES.get(element.attributes.get("mathvariant", ""), "\\text")
     if all(part.kind == "loose" for part in element.parts):
         text = element.characters()
-        return Part(tex.words(text, command), "", text)
+        return TexPart(tex.words(text, command), "", text)
     pieces, run = [], ""
     for part in element.parts:
         if part.kind == "loose":
@@ -103,12 +103,12 @@ def text(element: Element) -> Part:
             continue
         pieces += [tex.words(re.sub(r"\s+", " ", run), command), part.tex]
         run = ""
-    return Part(join([*pieces, tex.words(re.sub(r"\s+", " ", run), command)]))
+    return TexPart(join([*pieces, tex.words(re.sub(r"\s+", " ", run), command)]))
 
 
-def string(element: Element) -> Part:
+def string(element: Element) -> TexPart:
     quotes = element.attributes.get("lquote", '"'), element.attributes.get("rquote", '"')
-    return Part(tex.words(quotes[0] + element.characters() + quotes[1]))
+    return TexPart(tex.words(quotes[0] + element.characters() + quotes[1]))
 
 
 _NAMED_SPACES = {
@@ -123,7 +123,7 @@ _NAMED_SPACES = {
 """Eighteenths of an em."""
 
 
-def space(element: Element) -> Part:
+def space(element: Element) -> TexPart:
     stated = element.attributes.get("width", "").strip()
     width = re.match(r"(-?[0-9]*\.?[0-9]+)(em|ex|px|pt|rem|mu)?", stated)
     name = stated.removesuffix("mathspace").removeprefix("negative")
@@ -132,4 +132,4 @@ def space(element: Element) -> Part:
     else:
         ems = _NAMED_SPACES.get(name, 0) / (-18 if stated.startswith("negative") else 18)
     steps = ((1.5, "\\qquad"), (0.7, "\\quad"), (0.25, "\\;"), (0.2, "\\:"), (0.1, "\\,"), (-0.1, ""))
-    return Part(next((space for least, space in steps if ems >= least), "\\!"))
+    return TexPart(next((space for least, space in steps if ems >= least), "\\!"))

@@ -1,20 +1,20 @@
-"""One plain form for text, whatever file or page it came from. `normalise(normalise(x)) == normalise(x)`.
+"""Normalises text from any file or page. `normalise(normalise(x)) == normalise(x)`.
 
-In this order, because each step can make work for the next:
+The steps have this order, because each can create work for the next:
 
 1. every line end (CR LF, CR, VT, FF, NEL, U+2028, U+2029) becomes a line feed;
 2. characters that carry no text are removed: C0 and C1 controls, DEL, the soft hyphen, byte order marks, word joiners,
-   bidirectional marks, embeddings, overrides and isolates (they steer display; overrides hide text from a reader),
+   bidirectional marks, embeddings, overrides and isolates (they control display; overrides hide text from a reader),
    interlinear annotation, the object replacement character, deprecated format characters, noncharacters, lone
-   surrogates. ZWJ and ZWNJ stay (emoji, Persian, Indic), and so do the zero-width space (it parts words in
-   Khmer and Thai), variation selectors, tag characters (flags) and U+FFFD (it tells of a wrong decoding);
-3. white space at the end of a line goes, runs of blank lines are folded, blank lines at both ends go. Indentation
-   stays: it is the meaning of code;
-4. NFC. Text that is not NFC has its runs of marks cut after 30, the bound of Unicode's stream-safe format (UAX 15):
-   putting a long run in order is quadratic in CPython (two minutes for a megabyte), and no language needs as many.
+   surrogates. ZWJ and ZWNJ stay (emoji, Persian, Indic), and so do the zero-width space (it separates words in
+   Khmer and Thai), variation selectors, tag characters (flags) and U+FFFD (a sign of wrong decoding);
+3. white space at the end of a line, blank lines at both ends and surplus blank lines are removed. Indentation stays,
+   since it carries the meaning of code;
+4. NFC. If a text is not NFC, its runs of marks are cut after 30, the bound of Unicode's stream-safe format (UAX 15):
+   ordering a long run is quadratic in CPython (two minutes for a megabyte), and no language needs as many.
 
-Steps 1 to 3 are one pass over UTF-8, which also tells whether step 4 has anything to do: it has not for text of letters
-that neither compose nor reorder (English, German, Russian, Chinese), and that saves the slowest step.
+Steps 1 to 3 are one pass over UTF-8, which also finds whether step 4, the slowest, is necessary. It is not for text of
+letters that neither compose nor reorder (English, German, Russian, Chinese).
 """
 
 import re
@@ -55,7 +55,7 @@ SPACES = (0x09, 0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x30
 
 @cache
 def _kinds() -> np.ndarray:
-    """What each code point of the Basic Multilingual Plane is to the scan."""
+    """The class of each code point of the Basic Multilingual Plane for the scan."""
     kinds = np.full(0x10000, PLAIN, np.uint8)
     for code in range(0xC0, 0x10000):
         char = chr(code)
@@ -85,15 +85,15 @@ def _long_run() -> re.Pattern[str]:
 
 
 def normalise(text: str, max_blank_lines: int = 1) -> str:
-    """`text` in the plain form; at most `max_blank_lines` blank lines in a row. Accepts lone surrogates."""
+    """Normalises `text`, with at most `max_blank_lines` consecutive blank lines. Accepts lone surrogates."""
     data, starts, stops = normalise_rows([_bytes(text)], max_blank_lines)
     return data[starts[0] : stops[0]].tobytes().decode()
 
 
 def normalise_rows(rows: Sequence[bytes], max_blank_lines: int = 1) -> tuple[Array, Array, Array]:
-    """The same for many texts at once: bytes of UTF-8, and where in them each text begins and ends.
+    """Normalises many texts at once. Returns bytes of UTF-8, and where each text begins and ends in them.
 
-    Rows are UTF-8; lone surrogates are written as `surrogatepass` does it.
+    Rows are UTF-8, with lone surrogates as `surrogatepass` writes them.
     """
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(row) for row in rows], out=offsets[1:])

@@ -1,18 +1,18 @@
 """Main text by the libraries resiliparse and trafilatura.
 
-A page is measured before it is parsed (kernels/html/bounds.py), because parts of both tools are quadratic and an
-extractor that hangs cannot be told from one that works. Measured with resiliparse 1.1 on one core; nothing overflows
-the C stack, a million nested elements included:
+A page is measured before it is parsed (kernels/html/bounds.py), because parts of both tools are quadratic, and an
+extractor that hangs looks like one that works. Measured with resiliparse 1.1 on one core; nothing overflows the C
+stack, not even a million nested elements:
 
     nested <div>, <dl>, <ul>      parse 0.01 s at 3,000 deep, 2 to 13 s at 30,000, more than 25 s at 100,000
-    unclosed <b id=1> <b id=2>    8 s and 3 GB at 3,000: every paragraph opens all earlier ones anew
+    unclosed <b id=1> <b id=2>    8 s and 3 GB at 3,000: every paragraph reopens all earlier ones
     attributes of one element     0.01 s at 3,000, 2.2 s at 30,000, more than 25 s at 100,000
     distinct attribute names      0.03 s at 20,000, more than 25 s at 300,000
     lines of output               4 s at 40,000 lines of 40 bytes, 14 s at 400,000 <br>: each copies all before it
     text inside nested <div>      16 s for 2 MB of text 500 deep: each <div> collects all text inside it
 
-trafilatura (2.3, lxml 6.1) takes 0.1 ms an element, but 1 s for 10,000 table cells and 13 s for 40,000; it is as slow
-with attributes.
+trafilatura (2.3, lxml 6.1) takes 0.1 ms per element, but 1 s for 10,000 table cells and 13 s for 40,000. Attributes
+slow it down as much.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,24 +24,22 @@ from gristmill.kernels.html import names as markup
 from gristmill.kernels.html.bounds import scan
 
 MAX_NAMES = 30_000
-"""Distinct names of attributes and unknown elements in a page. Pages of a crawl have some 50."""
+"""Distinct names of attributes and unknown elements in a page. Pages of a crawl have about 50."""
 
-Fault = tuple[str, str]
+ExtractFault = tuple[str, str]
 """Reason and detail."""
 
 
 def by_resiliparse(html: str, comments: bool) -> str:
-    """The main text of a page."""
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
 
-    # Comments off: +3 points of F1. Alternative texts off: +1; they describe pictures that nobody sees.
+    # Without comments, F1 is 3 points higher. Without alternative texts, which describe pictures, it is 1 point higher.
     found: str = extract_plain_text(HTMLTree.parse(html), main_content=True, alt_texts=False, comments=comments)
     return found
 
 
 def by_trafilatura(html: str, comments: bool, markdown: bool) -> str:
-    """The main text of a page."""
     from trafilatura import extract  # an extra, and half a second to import
 
     # Its deduplication remembers earlier pages, so a page's text would depend on what was extracted before it.
@@ -49,10 +47,12 @@ def by_trafilatura(html: str, comments: bool, markdown: bool) -> str:
     return extract(html, favor_precision=True, include_comments=comments, deduplicate=False, output_format=form) or ""
 
 
-def bounded_pages(html: pa.StringArray, limits: Mapping[str, int], cut_scripts: bool) -> Iterator[str | Fault | None]:
-    """The markup of each row; the bound that it breaks, as reason and detail, before anybody parses it; or None.
+def bounded_pages(
+    html: pa.StringArray, limits: Mapping[str, int], cut_scripts: bool
+) -> Iterator[str | ExtractFault | None]:
+    """The markup of each row; or, before it is parsed, the reason and detail of the bound that it exceeds; or None.
 
-    `limits` are those of the config, by name; with `cut_scripts` what is inside of scripts, styles and comments goes.
+    `limits` are those of the config, by name. `cut_scripts` removes the content of scripts, styles and comments.
     """
     if html.null_count == len(html):
         yield from [None] * len(html)
@@ -70,13 +70,13 @@ def bounded_pages(html: pa.StringArray, limits: Mapping[str, int], cut_scripts: 
         elif not cut_scripts or marks[row] == marks[row + 1]:
             yield html[row].as_py()
         else:
-            # resiliparse takes the inside of a script for text when it weighs the links of a <div>.
+            # resiliparse takes the content of a script for text when it weighs the links of a <div>.
             edges = [starts[row], *cuts[marks[row] : marks[row + 1]].ravel().tolist(), starts[row + 1]]
             yield b"".join(view[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)).decode()
 
 
-def _faults(sizes: np.ndarray, rows: np.ndarray, limits: Mapping[str, int]) -> dict[int, Fault]:
-    # 120: a byte that is collected from many nodes costs as much as 120 that are copied in one stretch.
+def _faults(sizes: np.ndarray, rows: np.ndarray, limits: Mapping[str, int]) -> dict[int, ExtractFault]:
+    # 120: a byte collected from many nodes costs as much as 120 bytes copied at once.
     nested = rows[:, markup.NESTED] * 120
     lines = rows[:, markup.TEXT] * rows[:, markup.BLOCKS] // 2
     bounds = (
@@ -89,7 +89,7 @@ def _faults(sizes: np.ndarray, rows: np.ndarray, limits: Mapping[str, int]) -> d
         ("nested_too_deep", nested, limits["max_copied_bytes"], "bytes to copy for nested elements"),
         ("too_many_lines", lines, limits["max_copied_bytes"], "bytes to copy for lines"),
     )
-    faults: dict[int, Fault] = {}
+    faults: dict[int, ExtractFault] = {}
     for reason, found, limit, unit in bounds:
         for row in np.flatnonzero(found > limit).tolist():
             faults.setdefault(row, (reason, f"{found[row]} {unit}, limit {limit}"))

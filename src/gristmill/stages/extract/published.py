@@ -1,4 +1,4 @@
-"""Dates as pages write them, in ISO 8601."""
+"""Parses dates as pages write them and returns them in ISO 8601."""
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -25,17 +25,18 @@ _FORMS = [
         rf"(?P<first>\d{{1,2}})(?P<sign>[-/.])(?P<second_number>\d{{1,2}})(?P=sign){_YEAR}",
     )
 ]
-_TIME_BEHIND = re.compile(rf"(?:T|,?\s+(?:at\s+)?){_TIME}(?![\d:])", re.IGNORECASE | re.ASCII)
+_TIME_AFTER = re.compile(rf"(?:T|,?\s+(?:at\s+)?){_TIME}(?![\d:])", re.IGNORECASE | re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _HOURS = {"z": 0, "utc": 0, "gmt": 0, "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8}
 _HOURS["pdt"] = -7
-"""Zones that have a name in RFC 822. The time of another one is given without its offset."""
+"""Zones with a name in RFC 822. A time in any other zone is returned without an offset."""
 
 
 def published(text: str) -> str | None:
-    """`2012-03-04`, or `2012-03-04T10:20:00+01:00` with a time and an offset where they are given; or None.
+    """`2012-03-04`, or `2012-03-04T10:20:00+01:00` if a time and an offset are given; or None.
 
-    None is what no calendar has, what is older than the web or far ahead, and what has two readings: 03/04/2012.
+    None for dates that no calendar has, that are older than the web or far in the future, or that are ambiguous:
+    03/04/2012.
     """
     text = text.strip()[:MAX_CHARS]
     for form in _FORMS:
@@ -44,8 +45,8 @@ def published(text: str) -> str | None:
             day = _day(parts)
             if day is None:
                 return None
-            if "hour" not in parts and (behind := _TIME_BEHIND.match(text, found.end())):
-                parts |= behind.groupdict()
+            if "hour" not in parts and (after := _TIME_AFTER.match(text, found.end())):
+                parts |= after.groupdict()
             return _with_time(day, parts) if parts.get("hour") else day.isoformat()
     return None
 
@@ -59,10 +60,10 @@ def _day(parts: dict[str, str | None]) -> date | None:
         day, month = (str(first), str(second)) if parts["sign"] == "." or second <= 12 else (str(second), str(first))
     number = _month(month or "")
     try:
-        made = date(int(year or 0), number, int(day or 0))
+        parsed = date(int(year or 0), number, int(day or 0))
     except ValueError:
         return None
-    return made if FIRST_YEAR <= made.year <= LAST_YEAR else None
+    return parsed if FIRST_YEAR <= parsed.year <= LAST_YEAR else None
 
 
 def _month(written: str) -> int:
@@ -76,10 +77,10 @@ def _with_time(day: date, parts: dict[str, str | None]) -> str:
     if parts["half"] and 1 <= hour <= 12:
         hour = hour % 12 + 12 * (parts["half"].lower() == "p")
     try:
-        made = datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=_zone(parts["zone"] or ""))
+        moment = datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=_zone(parts["zone"] or ""))
     except ValueError:
         return day.isoformat()
-    return made.isoformat()
+    return moment.isoformat()
 
 
 def _zone(written: str) -> timezone | None:

@@ -1,7 +1,7 @@
-"""Characters as TeX: operators, letters of every style, words, and how pieces are put side by side.
+"""Converts characters to TeX: operators, letters of every style, words, and how pieces are joined.
 
-Every answer is balanced: each brace that is opened is closed, and a brace of the text is escaped. A character without a
-command of its own stays as it is, which LaTeX with unicode-math reads.
+The result is always balanced: each open brace is closed, and a brace of the text is escaped. A character without a
+command stays as it is, which LaTeX with unicode-math can read.
 """
 
 import re
@@ -14,13 +14,13 @@ _LIMITS = "det gcd inf lim liminf limsup max min Pr sup"
 _NAMES = "arccos arcsin arctan arg cos cosh cot coth csc deg dim exp hom ker lg ln log sec sin sinh tan tanh"
 FUNCTIONS = frozenset(f"{_LIMITS} {_NAMES}".split())
 WITH_LIMITS = frozenset(_LIMITS.split())
-"""What stands under these functions belongs to them, as it does to a sum."""
+"""Limits under these functions belong to them, as under a sum."""
 BIG = frozenset("∑∏∐⋃⋂⨆⨅⨄⋁⋀⨁⨂⨀∫∬∭⨌∮∯∰")
 
 OPEN = frozenset("([{⟨〈⌊⌈⟦⟮")
 CLOSE = frozenset(")]}⟩〉⌋⌉⟧⟯")
 BARS = {"|": "|", "∣": "|", "‖": "‖", "∥": "‖"}
-"""Fences that look the same on both sides; two of them are relations, unless an element says that it is a fence."""
+"""Fences that look the same on both sides. Two of them are relations, unless an element declares a fence."""
 PRIMES = {"'": 1, "′": 1, "″": 2, "‴": 3, "⁗": 4, "’": 1}
 ARROWS = {
     **dict.fromkeys("→⟶", "\\xrightarrow"),
@@ -32,7 +32,7 @@ ARROWS = {
     "↦": "\\xmapsto",
     "⇌": "\\xrightleftharpoons",
 }
-"""Arrows that grow with what stands over them."""
+"""Arrows that grow with the text above them."""
 
 OVER = {
     **dict.fromkeys("^ˆ̂", ("hat", "widehat")),
@@ -54,7 +54,7 @@ OVER = {
     "⏞": ("overbrace", "overbrace"),
     "︷": ("overbrace", "overbrace"),
 }
-"""What an accent is called over a letter, and over more than that."""
+"""The command of an accent over one letter, and over several."""
 UNDER = {
     **dict.fromkeys("_¯‾̲-−–—―", "underline"),
     **dict.fromkeys("⏟︸", "underbrace"),
@@ -150,11 +150,11 @@ VARIANTS = {
     "sans-serif-bold-italic": (_BOLD, "\\mathsf"),
     "monospace": ("\\mathtt",),
 }
-"""Values of `mathvariant`: commands, the outer one first. Italic is what a letter is anyway."""
+"""Values of `mathvariant`: commands, the outer one first. Letters are italic anyway."""
 
 
 def _styled_letters() -> dict[str, tuple[str, str]]:
-    """Letters and digits of the mathematical alphabets: the plain one, and its style."""
+    """Letters and digits of the mathematical alphabets: the plain character and its style."""
     latin = "bold italic bold-italic script bold-script fraktur double-struck bold-fraktur sans-serif bold-sans-serif "
     latin += "sans-serif-italic sans-serif-bold-italic monospace"
     greek = "bold italic bold-italic bold-sans-serif sans-serif-bold-italic"
@@ -168,7 +168,7 @@ def _styled_letters() -> dict[str, tuple[str, str]]:
     }
     letters |= {**dict.fromkeys("ℂℍℕℙℚℝℤⅆⅅⅇⅈⅉℽℾℿ⅀", "double-struck"), **dict.fromkeys("ℬℰℱℋℐℒℳℛℯℊℴ", "script")}
     letters |= {**dict.fromkeys("ℭℌℨ", "fraktur"), "𝚤": "italic", "𝚥": "italic"}
-    # The small double-struck d, e, i, j are how a differential and the constants are marked, not how they look.
+    # The double-struck d, e, i, j mark a differential and constants by meaning, not by appearance.
     letters |= dict.fromkeys("ⅅⅆⅇⅈⅉ", "italic")
     plain = {char: (unicodedata.normalize("NFKC", char), style) for char, style in letters.items()}
     return {char: pair for char, pair in plain.items() if pair[0] != char}
@@ -187,17 +187,17 @@ _TEXT_ESCAPES = {
 
 
 def is_single(piece: str) -> bool:
-    """Whether a script that follows speaks of all of it, and is its only one."""
+    """Whether a script that follows applies to the whole piece and is its only one."""
     return (len(piece) == 1 and piece != "'") or (len(piece) < 64 and bool(_SINGLE.fullmatch(piece)))
 
 
 def join(pieces: Iterable[str], numbers: bool = True) -> str:
-    """Pieces side by side; a space parts a command from a letter and, if they are `numbers`, digits from digits."""
+    """Joins pieces. A space separates a command from a letter and, with `numbers`, digits from digits."""
     out: list[str] = []
     for piece in filter(None, pieces):
         before = out[-1] if out else ""
         if piece[0] == "'" and not (is_single(before) or before.endswith(("'", ")", "]"))):
-            out.append("{}")  # a prime is a superscript, and two of them are an error
+            out.append("{}")  # a prime is a superscript, and two superscripts are an error
         elif before and (
             (known(piece[0]).isalpha() and _ENDS_IN_COMMAND.search(before[-40:]))
             or (numbers and known(piece[0]).isdecimal() and known(before[-1]).isdecimal())
@@ -208,7 +208,7 @@ def join(pieces: Iterable[str], numbers: bool = True) -> str:
 
 
 def symbols(text: str) -> str:
-    """Characters in mathematics, one by one; a run of one style is one group."""
+    """Converts characters in mathematics one by one; a run of one style becomes one group."""
     pieces: list[str] = []
     run, run_style = "", ""
     text = _UNSEEN.sub("", text)
@@ -230,7 +230,7 @@ def symbols(text: str) -> str:
 
 
 def styled(text: str, variant: str) -> str:
-    """Characters in the style of a `mathvariant`; one that TeX has no alphabet for is bold or plain."""
+    """Characters in the style of a `mathvariant`. Without a TeX alphabet for it, they are bold or plain."""
     tex, commands = symbols(text), VARIANTS.get(variant, ())
     if not (text.isascii() and text.isalnum()):
         commands = (_BOLD,) if tex and "bold" in variant else ()
@@ -238,16 +238,16 @@ def styled(text: str, variant: str) -> str:
 
 
 def has_symbols(text: str) -> bool:
-    """Whether there are letters in it that mathematics has commands for, so that it is hardly a word."""
+    """Whether it contains letters with mathematical commands, so that it is hardly a word."""
     return any(char.isalpha() and (char in _SYMBOLS or char in _STYLED) for char in text)
 
 
 def operator(text: str) -> str:
-    """An operator as it is written in one element."""
+    """An operator, as the text of one element."""
     return _OPERATORS.get(text) or symbols(text)
 
 
 def words(text: str, command: str = "\\text") -> str:
-    """Text inside mathematics, with its spaces; blanks alone are one space, and nothing is nothing."""
+    """Text inside mathematics, with its spaces. Only blanks become one space; an empty text stays empty."""
     plain = re.sub(" +", " ", _UNSEEN.sub("", text).translate(_TEXT_ESCAPES))
     return f"{command}{{{plain}}}" if plain.strip() else "\\ " if plain else ""

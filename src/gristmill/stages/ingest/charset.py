@@ -1,9 +1,9 @@
-"""Bytes of a page to text, in the order that browsers use: BOM, HTTP header, <meta>, detection.
+"""Decodes the bytes of a page in the order that browsers use: BOM, HTTP header, <meta>, detection.
 
-Two things differ, because text that reads right is worth more here than the letter of the standard. Bytes that are
-valid UTF-8 with multi-byte sequences are UTF-8 whatever was declared: text in another encoding is valid UTF-8 by
-chance only when it is a few characters long. And an HTTP header that says Latin-1, the default of many servers, gives
-way to a <meta> that names something else which fits.
+Two things differ from the standard, because readable text matters more here. Bytes that are valid UTF-8 with multi-byte
+sequences are UTF-8, regardless of what was declared: text in another encoding is only valid UTF-8 by chance if it is a
+few characters long. And if an HTTP header says Latin-1, the default of many servers, a <meta> that names another
+encoding takes precedence if that encoding fits.
 """
 
 import re
@@ -15,7 +15,7 @@ from gristmill.kernels.text.utf8 import continuation_bytes
 BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _BOM_BYTES = tuple(mark for mark, _ in BOMS)
 
-# Labels beyond the WHATWG table of the library; pages in these are few but whole.
+# Labels that the library's WHATWG table lacks. Few pages use them, but those pages are intact.
 _MORE_LABELS = {
     "cp949": "cp949",
     "uhc": "cp949",
@@ -54,24 +54,24 @@ _LATIN = frozenset(
 _WESTERN = _LATIN | {"cp1252", "cp1256"}
 _HIGH_BYTES = bytes(range(128, 256))
 MOST_WESTERN = 0.25
-"""Share of non-ASCII bytes above which what calls itself UTF-8 and only reads as Latin letters is broken UTF-8: a page
-in Polish or Vietnamese, markup included, has some 10%."""
+"""Share of non-ASCII bytes above which text that is declared as UTF-8, but only decodes to Latin letters, is broken
+UTF-8. A page in Polish or Vietnamese, markup included, has about 10%."""
 FEW_BYTES = 200
-"""Below so many non-ASCII bytes the detector takes the curly quotes of an English page for Czech or Greek letters."""
+"""With fewer non-ASCII bytes, the detector mistakes the curly quotes of an English page for Czech or Greek letters."""
 _STATEFUL = {b"\x1b$)C": "iso2022_kr", b"\x1b$": "iso2022_jp_ext", b"\x1b(": "iso2022_jp_ext"}
 
 _META = re.compile(rb"<meta\s[^>]{0,1024}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.\-]{2,40})", re.I)
 _XML = re.compile(rb"^\s{0,64}<\?xml\s[^>]{0,256}?encoding\s*=\s*[\"']([A-Za-z0-9_:.\-]{2,40})[\"']", re.I)
 _COMMENT = re.compile(rb"<!--.*?-->", re.S)
 PRESCAN_BYTES = 8192
-"""The standard asks for 1,024; browsers go on to the end of the head."""
+"""The standard requires 1,024; browsers continue to the end of the head."""
 
 CHANCE_BYTES = 12
-"""Continuation bytes up to which East Asian text may be valid UTF-8 by chance."""
+"""Up to this many continuation bytes, East Asian text may be valid UTF-8 by chance."""
 
 
 def codec(label: str | None) -> str | None:
-    """The Python codec for a label as found in headers and markup, or None for an unknown one."""
+    """The Python codec for a label from headers or markup, or None if it is unknown."""
     if not label:
         return None
     label = label.strip().strip("\"'").lower()
@@ -80,26 +80,26 @@ def codec(label: str | None) -> str | None:
 
 
 def name_of(name: str) -> str:
-    """The name that the web knows a codec by."""
+    """The name of a codec on the web."""
     if name.startswith("cp125"):
         return "windows-" + name[2:]
     return _NAMES.get(name, name.replace("iso8859", "iso-8859"))
 
 
 def declared_in_markup(body: bytes) -> str | None:
-    """The codec that a <meta> or XML declaration names. UTF-16 there is a lie, for the name was read as ASCII."""
+    """The codec that a <meta> or XML declaration names. It cannot be UTF-16, since the name was read as ASCII."""
     head = body[:PRESCAN_BYTES]
-    closed = head.rfind(b"-->") + 3  # behind the last end there is none to look for
+    closed = head.rfind(b"-->") + 3  # there are no comments after the last end mark
     plain = _COMMENT.sub(b"", head[:closed]) + head[closed:] if closed > 2 else head
     found = _META.search(plain) or _XML.search(head)
     name = codec(found[1].decode("ascii")) if found else None
     return "utf-8" if name and name.startswith("utf-16") else name
 
 
-def stays(body: bytes, label: str | None) -> bool:
-    """Whether decoding would give the same bytes as UTF-8, so that nobody has to; where that is not clear, no.
+def is_plain_utf8(body: bytes, label: str | None) -> bool:
+    """Whether decoding would return the same bytes as UTF-8 and can be skipped. False if that is not clear.
 
-    A page that is all ASCII may be HZ, and one with few other characters East Asian text that is UTF-8 by chance.
+    A page of only ASCII may be HZ, and a page with few other characters may be East Asian text that is UTF-8 by chance.
     """
     if body.startswith(_BOM_BYTES) or b"\x1b" in body or b"\0" in body:
         return False
@@ -108,9 +108,9 @@ def stays(body: bytes, label: str | None) -> bool:
 
 
 def decode(body: bytes, label: str | None, markup: bool) -> tuple[str, str, int]:
-    """The text, the name of its encoding, and how many replacement characters decoding put in.
+    """The text, the name of its encoding, and the number of replacement characters that decoding inserted.
 
-    `label` is what the HTTP header says; `markup` allows a look for <meta>.
+    `label` is the charset in the HTTP header; `markup` allows a search for <meta>.
     """
     for mark, name in BOMS:
         if body.startswith(mark):
@@ -121,7 +121,7 @@ def decode(body: bytes, label: str | None, markup: bool) -> tuple[str, str, int]
     except UnicodeDecodeError:
         return _legacy(body, codec(label), markup)
     if b"\x1b" in body or b"\0" in body or (label and len(body) - len(text) <= CHANCE_BYTES):
-        return _valid_but(body, text, label, markup)
+        return _maybe_not_utf8(body, text, label, markup)
     return text, "utf-8", 0
 
 
@@ -129,8 +129,8 @@ def _added(body: bytes, text: str) -> int:
     return text.count("\ufffd") - body.count(b"\xef\xbf\xbd")
 
 
-def _valid_but(body: bytes, text: str, label: str | None, markup: bool) -> tuple[str, str, int]:
-    """Valid UTF-8 that may still be something else: a 7-bit encoding, UTF-16, a few East Asian characters."""
+def _maybe_not_utf8(body: bytes, text: str, label: str | None, markup: bool) -> tuple[str, str, int]:
+    """Decodes valid UTF-8 that may still be something else: a 7-bit encoding, UTF-16, a few East Asian characters."""
     declared = codec(label) or (declared_in_markup(body) if markup else None)
     tries = [declared] if declared in _EAST_ASIAN and len(text) < len(body) else []
     if declared == "hz" and b"~{" in body:
@@ -148,7 +148,7 @@ def _valid_but(body: bytes, text: str, label: str | None, markup: bool) -> tuple
 
 
 def _looks_utf16(body: bytes) -> str | None:
-    """UTF-16 without a mark: in mostly Latin text, markup included, every other byte is zero."""
+    """Detects UTF-16 without a BOM: in mostly Latin text, markup included, every other byte is zero."""
     head = body[:1024]
     even, odd = head[::2].count(0), head[1::2].count(0)
     if odd * 4 > len(head) and even * 16 < odd:
@@ -157,16 +157,16 @@ def _looks_utf16(body: bytes) -> str | None:
 
 
 def _legacy(body: bytes, http: str | None, markup: bool) -> tuple[str, str, int]:
-    """Bytes that are not UTF-8: the declared encoding where it fits, else the best of those declared and detected."""
+    """Decodes bytes that are not UTF-8: the declared encoding if it fits, else the best of all candidates."""
     text = body.decode("utf-8", "replace")
     added = _added(body, text)
-    if len(body) - len(text) >= 20 * added:  # continuation bytes in order: UTF-8 with a few broken places
+    if len(body) - len(text) >= 20 * added:  # continuation bytes in order: UTF-8 with a few damaged characters
         return text, "utf-8", added
     if b"\0" in body and (wide := _looks_utf16(body)):
         return _decoded(body, wide)
     meta = declared_in_markup(body) if markup else None
     says_utf8 = (http or meta) == "utf-8"
-    if says_utf8 and 3 * (len(body) - len(text)) >= added:  # by chance legacy text forms hardly any valid sequence
+    if says_utf8 and 3 * (len(body) - len(text)) >= added:  # legacy text hardly ever forms valid sequences
         return text, "utf-8", added
     order = [http, meta]
     if http == "cp1252" and meta not in (None, "utf-8"):
@@ -178,8 +178,8 @@ def _legacy(body: bytes, http: str | None, markup: bool) -> tuple[str, str, int]
         best = _better(best, _decoded(body, name))
         if best[2] * 1000 <= len(best[0]):
             return best
-    # The detector's own names: its mapping to those of the web takes Korean for UTF-8 (resiliparse 1.1). Names that
-    # the web does not know, such as DOS code pages, are bad guesses.
+    # Use the detector's own names: its mapping to web names takes Korean for UTF-8 (resiliparse 1.1). Names that the
+    # web does not know, such as DOS code pages, are bad guesses.
     detected = codec(detect_encoding(body, html5_compatible=False))
     if detected in _LATIN and _high_bytes(body) < FEW_BYTES:
         detected = "cp1252"
@@ -209,6 +209,6 @@ def _decoded(body: bytes, name: str) -> tuple[str, str, int]:
 
 
 def _sound(text: str) -> str:
-    """The text, if it has no lone surrogate; some codecs let one through."""
+    """Returns the text, or raises UnicodeError if it has a lone surrogate, which some codecs let through."""
     text.encode()
     return text

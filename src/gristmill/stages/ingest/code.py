@@ -1,14 +1,14 @@
-"""Reads trees of code: one document a file, with its programming language and its license.
+"""Reads trees of code: one document per file, with its programming language and its license.
 
-The license is the file's own `SPDX-License-Identifier`, else that of the license files in the nearest folder upward
-that has any. Those are other files, so the planner names them (`companions`) and the engine hashes them: the record
-stays a function of what the task reads. A license text that nobody recognises is `NOASSERTION`, which no default of the
-recipe may paper over; no license file at all leaves `license` null, for the recipe to fill. Notebooks stay JSON text.
+The license is the file's own `SPDX-License-Identifier`, or that of the license files in the nearest folder upward that
+has any. Those are other files, so the planner names them (`companions`) and the engine hashes them: the record only
+depends on what the task reads. An unrecognised license text becomes `NOASSERTION`, which the recipe's default does not
+replace. Without any license file, `license` is null and the recipe may fill it. Notebooks stay JSON text.
 
-Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and the like, compressed or not) and binary files (`.png`) are
-left out by their names; a run counts them by suffix. Prose (`README`, `.txt`, Markdown), translations (`.po`), data
-(SVG), other binary files and files of no known language are rows with the reason `not_code`, unless `languages` says
-otherwise. `.json` is code.
+Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and so on, compressed or not) and binary files (`.png`) are
+skipped by name; a run counts them by suffix. Prose (`README`, `.txt`, Markdown), translations (`.po`), data (SVG),
+other binary files and files without a known language become rows with the reason `not_code`, unless `languages`
+includes them. `.json` is code.
 """
 
 import re
@@ -27,7 +27,7 @@ from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.languages import BY_EXTENSION, BY_INTERPRETER, BY_NAME, language
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.ingest.text import VCS_DIRS
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, plain_chunks, without_compression_suffix
 
@@ -44,7 +44,7 @@ _BINARY = frozenset(
 """Suffixes of files that are never text."""
 _PROSE = ("AsciiDoc", "Markdown", "Org", "reStructuredText", "Roff", "Text", "Textile", "Wikitext")
 _NOT_CODE = frozenset((*_PROSE, "BibTeX", "CSV", "Diff", "G-code", "Gettext Catalog", "Go Checksums", "SVG", "TSV"))
-"""Prose, translations and data among the languages of the table."""
+"""Prose, translations and data among the languages in the table."""
 _LANGUAGES = {name.lower(): name for table in (BY_EXTENSION, BY_NAME, BY_INTERPRETER) for name in table.values()}
 
 
@@ -70,21 +70,20 @@ class Config(StageConfig):
         "dist",
         "target",
     )
-    """Names of folders, at any depth, whose files are no documents of this source: dependencies that live elsewhere
-    under licenses of their own, and what a build wrote. `build` is not among them: many keep build scripts there.
-    Folders of version control are always left out."""
+    """Names of folders, at any depth, that are skipped: dependencies with their own licenses, and build output. `build`
+    is not in the list, since many projects keep build scripts there. Folders of version control are always skipped."""
     languages: Literal["code", "any"] | tuple[str, ...] = "code"
-    """Which files are documents: `code` (every programming, markup and configuration language; no prose, translations
-    or data), `any` text file, or a list of languages by their GitHub names. Others are dropped as `not_code`."""
+    """Which files are documents: `code` (programming, markup and configuration languages, but no prose, translations or
+    data), `any` text file, or a list of languages by their GitHub names. Others are dropped as `not_code`."""
     license: Literal["from_files", "from_recipe"] = "from_files"
-    """Whether to look for licenses in the files, or leave `license` to the recipe."""
+    """`from_files` finds licenses in the files; `from_recipe` leaves `license` to the recipe."""
     max_record_bytes: Bytes = 64 << 20
     """A larger file is dropped as `record_too_large`. Bytes."""
 
     @field_validator("languages")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        """Names in any case, as the table writes them."""
+        """Accepts names in any case and returns them as the table writes them."""
         if isinstance(value, str):
             return value
         for name in value:
@@ -95,19 +94,19 @@ class Config(StageConfig):
         return tuple(_LANGUAGES[name.lower()] for name in value)
 
     def takes(self, name: str | None) -> bool:
-        """Whether files of a language are documents; None: of no known language."""
+        """Whether files in a language are documents; None: no known language."""
         if self.languages == "any":
             return True
         return name is not None and (name not in _NOT_CODE if self.languages == "code" else name in self.languages)
 
 
 def splittable(name: str) -> bool:
-    """A file is one document."""
+    """False: a file is one document."""
     return False
 
 
 def wanted(name: str, config: Config) -> bool:
-    """Whether the file of that path below the root is a document; by its path alone."""
+    """Whether the file with this path below the root is a document, decided by the path alone."""
     if skipped_folder(name, config) is not None or format_by_name(name) in _DATA:
         return False
     return PurePosixPath(name).suffix[1:].lower() not in _BINARY
@@ -121,15 +120,13 @@ def other_suffix(name: str, config: Config) -> str | None:
 
 
 def skipped_folder(name: str, config: Config) -> str | None:
-    """The outermost folder of that path which is not entered."""
+    """The outermost folder in the path that is skipped."""
     folders = PurePosixPath(name).parts[:-1]
     return next((folder for folder in folders if folder in VCS_DIRS or folder in config.skip_dirs), None)
 
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each file of a source, the license files of the nearest folder upward that has any; files that have none
-    above them are left out.
-    """
+    """For each file of a source, the license files of the nearest folder upward that has any; others are left out."""
     licenses: dict[PurePosixPath, list[str]] = {}
     for name in names:
         if spdx.is_license_file(name):
@@ -157,12 +154,12 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
             data = bounded(plain_chunks(file), config.max_record_bytes)
         text, record.charset = decode(data)
         if not text or text.isspace():
-            raise Fault("empty_file", f"{len(data)} bytes, none of them visible")
+            raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
         found = language(piece.name, text)
         if not config.takes(found[0] if found else None):
-            raise Fault("not_code", found[0] if found else "no known language")
-    except Fault as fault:
-        binary = fault.reason == "binary_file"  # among code that is no damage
+            raise ReadFault("not_code", found[0] if found else "no known language")
+    except ReadFault as fault:
+        binary = fault.reason == "binary_file"  # binary files among code are not damaged
         record.drop, record.detail = ("not_code", f"binary: {fault.detail}") if binary else (fault.reason, fault.detail)
         yield record
         return
@@ -188,21 +185,21 @@ def _license(files: Sequence[Piece]) -> str:
 
 
 def _recognised(file: Piece) -> str | None:
-    # Kept by content: every file of a repository asks for the same license.
-    return _recognise(file) if file.content is None else _kept(file)
+    # Cached by content, since every file of a repository needs the same license.
+    return _recognise(file) if file.content is None else _recognise_cached(file)
 
 
 @lru_cache(maxsize=4096)
-def _kept(file: Piece) -> str | None:
+def _recognise_cached(file: Piece) -> str | None:
     return _recognise(file)
 
 
 def _recognise(file: Piece) -> str | None:
-    """Longer texts than any license are read for their start only."""
+    """Reads only the start of a file that is longer than any license."""
     with file.open() as opened:
         try:
             return spdx.recognise(decode(opened.read(_LICENSE_BYTES))[0])
-        except Fault:
+        except ReadFault:
             return None
 
 

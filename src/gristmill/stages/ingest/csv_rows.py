@@ -1,13 +1,14 @@
-"""Reads tables of text, CSV and TSV: the first line names the fields, every further record is a document.
+"""Reads CSV and TSV: the first line names the fields, every further record is a document.
 
-As in RFC 4180: a field may stand in quotes, in which delimiters and line ends are text and `""` is a quote. A quote
-inside of a field that does not begin with one is a character like any other; one that is not doubled inside of quotes
-closes them, what stands behind it is taken as it is, and `meta` marks the row. Lines end with `\\n` and
-may carry a `\\r`; blank lines are no records. Plain or compressed. A record's position is the byte at which it starts
-in the decompressed stream. A record that does not fit (a field more or less than the header, a quote that never closes)
-and goes over several lines costs its first line only, and reading goes on with the second: a stray quote does not
-swallow its neighbours. Quotes make it unsafe to start in the middle, so a file is read by one task; cut a huge one
-where a record ends, each piece with the header.
+As in RFC 4180, a field may be quoted; delimiters and line ends in quotes are text, and `""` is a quote. A quote within
+a field that does not begin with one is an ordinary character. A single quote within quotes closes them; the text after
+it is kept, and `meta` marks the row. Lines end with `\\n` or `\\r\\n`; blank lines are skipped. Files are plain or
+compressed. A record's position is its first byte in the decompressed stream.
+
+If a malformed record (one field more or less than the header, a quote that never closes) spans several lines, only its
+first line is lost and reading continues with the second: a stray quote does not swallow its neighbours. Quotes make it
+unsafe to start in the middle, so one task reads a whole file. Split a huge file between records, and repeat the header
+in each piece.
 """
 
 import json
@@ -20,10 +21,10 @@ from gristmill.counted import counted
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import refuse
-from gristmill.stages.reading.csv_cut import Mended, cut
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.csv_cut import Repaired, cut
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, mapper, missing_paths, nothing_under
-from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.json_value import BOM
 from gristmill.stages.reading.stream import decompressed, peek, without_compression_suffix
 
@@ -34,17 +35,16 @@ class Config(StageConfig):
     """How rows become documents."""
 
     fields: Fields = Fields()
-    """Which field is which column. One that is named here and not in a file's header drops the file as
-    `missing_column`; the defaults may be missing, except that text or html must be there."""
+    """Maps fields to columns. If a file's header lacks a field that is named here, the file is dropped as
+    `missing_column`. The defaults may be missing, but text or html must be there."""
     keep_meta: bool = True
     """Keep the fields that are not mapped, as JSON in `meta`."""
     delimiter: str | None = None
-    """One ASCII character between fields; `"\\t"` is a tab. null: a tab for files called `.tsv` or `.tab`, else a
-    comma."""
+    """One ASCII character between fields; `"\\t"` is a tab. null: a tab for `.tsv` and `.tab` files, else a comma."""
     quotes: bool = True
-    """Whether a field may stand in quotes. false: a quote is a character like any other, and a line is a record."""
+    """Whether fields may be quoted. false: a quote is an ordinary character, and every line is a record."""
     header: tuple[str, ...] | None = None
-    """The names of the fields, for files whose first line is a record already."""
+    """The names of the fields, for files whose first line is already a record."""
     max_record_bytes: Bytes = 64 << 20
     """A longer record is dropped as `record_too_large` and not held in memory. Bytes, decompressed."""
 
@@ -52,12 +52,12 @@ class Config(StageConfig):
     @classmethod
     def _one_character(cls, value: str | None) -> str | None:
         if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
-            raise ValueError(f'{value!r} is no delimiter; write one ASCII character, such as ";" or "\\t"')
+            raise ValueError(f'{value!r} is not a delimiter; write one ASCII character, such as ";" or "\\t"')
         return value
 
 
 def splittable(name: str) -> bool:
-    """Only from the start is it certain what is inside of quotes."""
+    """False: only from the start of a file is it certain which text is quoted."""
     return False
 
 
@@ -70,16 +70,16 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         head, _, chunks = peek(chunks, _HEAD_BYTES)
         try:
             refuse(head, plain, "not_csv")
-            if head.count(0) > len(head) // 8:  # UTF-16, or no text at all; one of them is dirt in a row
-                raise Fault("not_csv", f"no UTF-8 text; the file begins with {head[:16]!r}")
+            if head.count(0) > len(head) // 8:  # UTF-16, or no text at all; a few zeros are only dirt in a row
+                raise ReadFault("not_csv", f"no UTF-8 text; the file begins with {head[:16]!r}")
             yield from _records(chunks, piece, config)
-        except Fault as fault:
+        except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
 
 
 def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[Record]:
-    """Raises `Fault` for the file as a whole."""
+    """Raises `ReadFault` for the file as a whole."""
     tab = without_compression_suffix(piece.name).lower().endswith((".tsv", ".tab"))
     delimiter = config.delimiter or ("\t" if tab else ",")
     names = None if config.header is None else _named(config.header, config)
@@ -87,7 +87,7 @@ def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[
     empty = True
     for position, row in cut(chunks, delimiter, config.quotes, len(names) if names else None, config.max_record_bytes):
         if names is None:
-            if isinstance(row, Fault):
+            if isinstance(row, ReadFault):
                 raise row
             names = _named([row[0].removeprefix(BOM.decode()), *row[1:]], config)
             continue
@@ -96,28 +96,28 @@ def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[
             return
         if position < piece.start:
             continue
-        if isinstance(row, Fault):
+        if isinstance(row, ReadFault):
             yield Record(position, drop=row.reason, detail=row.detail)
         else:
             fields: dict[str, Any] = dict(zip(names, row, strict=True))
-            if isinstance(row, Mended):
-                fields[MENDED] = [_told(row)]
+            if isinstance(row, Repaired):
+                fields[REPAIRED] = [_repair_note(row)]
             yield build(position, fields)
     if empty:
-        raise Fault("empty_file", "no record" if names is None else "a header and no record")
+        raise ReadFault("empty_file", "no record" if names is None else "a header and no record")
 
 
-def _told(row: Mended) -> str:
-    """How a row was mended; rows that were joined look as if one of several lines had a quote too many."""
-    told = "text behind a closing quote"
+def _repair_note(row: Repaired) -> str:
+    """How a row was repaired. Joined rows suggest that one of several lines has a quote too many."""
+    note = "text behind a closing quote"
     if not row.lines_below:
-        return told
+        return note
     lines = counted(row.lines_below, "line")
-    return f"{told}, {lines} below the opening one: perhaps that was never closed, and rows are joined"
+    return f"{note}, {lines} below the opening one: perhaps that was never closed, and rows are joined"
 
 
 def _named(header: Any, config: Config) -> list[str]:
-    """A name of its own for every field."""
+    """A unique name for every field."""
     names: list[str] = []
     taken: set[str] = set()
     for number, given in enumerate(header, 1):
@@ -129,7 +129,7 @@ def _named(header: Any, config: Config) -> list[str]:
     if missing := missing_paths(config.fields, taken.__contains__):
         other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
         hint = f"; with one field only, perhaps `delimiter: {json.dumps(other)}` is meant" if other else ""
-        raise Fault("missing_column", nothing_under(missing, names) + hint)
+        raise ReadFault("missing_column", nothing_under(missing, names) + hint)
     return names
 
 

@@ -1,7 +1,7 @@
-"""Bytes of a text file as a string: byte order marks, UTF-8, a declared charset, and last a guess.
+"""Decodes a text file: byte order marks, UTF-8, a declared charset, and at last a guess.
 
-For pages there are headers and `<meta>` to ask; a file in a tree has only its bytes. A file that is UTF-8 but for some
-damaged bytes is a fault, not Latin-1: guessing would turn its every accent into two wrong letters.
+Pages have headers and `<meta>`; a file in a tree has only its bytes. A file that is UTF-8 except for some damaged bytes
+is a fault, not Latin-1: guessing would turn each of its accents into two wrong letters.
 """
 
 import codecs
@@ -9,9 +9,9 @@ import re
 
 from resiliparse.parse.encoding import detect_encoding
 
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 
-# The longest marks first: that of UTF-32 begins as that of UTF-16 does.
+# The longest marks first, since the UTF-32 mark starts with the UTF-16 mark.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -24,32 +24,32 @@ _MARKS = (
 _DECLARED = re.compile(rb"coding[:=][ \t]*([-\w.]+)|\\usepackage\[(\w+)\]\{inputenc\}")
 _DECLARED_BYTES = 1024
 _ALIASES = {"latin1": "iso-8859-1", "latin2": "iso-8859-2", "latin9": "iso-8859-15", "ansinew": "cp1252"}
-# Names that a file may declare: text codecs of the standard library that cannot make a lone surrogate.
+# Charsets that a file may declare: text codecs of the standard library that never produce a lone surrogate.
 _TRUSTED = re.compile(
     r"iso8859-\d+|cp(125\d|437|850|866|932|949)|koi8-[ru]|mac-\w+|shift_jis\w*|euc_\w+|gbk|gb2312|gb18030|big5"
 )
 
-# No text holds these; tab, newlines, form feed, backspace and escape (terminal colours) do occur.
+# Text does not contain these. Tab, newlines, form feed, backspace and escape (terminal colours) do occur.
 _CONTROLS = bytes([*range(0x08), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 _MAX_CONTROL_SHARE = 0.01
 _ASCII = bytes(range(0x80))
 
 
 def decode(data: bytes) -> tuple[str, str]:
-    """The text and the name of its charset. Raises `Fault`: `binary_file`, `invalid_utf8`."""
+    """The text and the name of its charset. Raises `ReadFault`: `binary_file`, `invalid_utf8`."""
     for mark, charset in _MARKS:
         if data.startswith(mark):
             try:
                 return data[len(mark) :].decode(charset), charset
             except UnicodeDecodeError as error:
                 if b"\0" in data:
-                    raise Fault("binary_file", f"begins as {charset}, but {error.reason}") from error
+                    raise ReadFault("binary_file", f"begins as {charset}, but {error.reason}") from error
                 raise _damaged(error) from error
     if (zero := data.find(0)) >= 0:
-        raise Fault("binary_file", f"byte {zero} is zero")
+        raise ReadFault("binary_file", f"byte {zero} is zero")
     controls = len(data) - len(data.translate(None, _CONTROLS))
     if controls > len(data) * _MAX_CONTROL_SHARE:
-        raise Fault("binary_file", f"{controls} control characters in {len(data)} bytes")
+        raise ReadFault("binary_file", f"{controls} control characters in {len(data)} bytes")
     try:
         return data.decode(), "utf-8"
     except UnicodeDecodeError as error:
@@ -64,12 +64,12 @@ def decode(data: bytes) -> tuple[str, str]:
         return guess
 
 
-def _damaged(error: UnicodeDecodeError) -> Fault:
-    return Fault("invalid_utf8", f"byte {error.start}: {error.reason}")
+def _damaged(error: UnicodeDecodeError) -> ReadFault:
+    return ReadFault("invalid_utf8", f"byte {error.start}: {error.reason}")
 
 
 def _guessed(data: bytes) -> tuple[str, str] | None:
-    """By the charset that the file declares, else by the one that it looks like; strictly, so None is possible."""
+    """Decodes strictly with the charset that the file declares, else with the detected one. None if neither fits."""
     names = []
     if declared := _DECLARED.search(data[:_DECLARED_BYTES]):
         names.append((declared[1] or declared[2]).decode("ascii", "replace").lower())

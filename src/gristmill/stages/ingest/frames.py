@@ -1,7 +1,7 @@
-"""Compressed frames: gzip members, zstd frames, lz4 frames. A good archive has one for each record.
+"""Compressed frames: gzip members, zstd frames, lz4 frames. A well-formed archive has one for each record.
 
-A frame is decoded piece by piece in bounded memory; what stands before a fault in it is still given out, to the byte.
-Whole members of usual size take a short cut through fastwarc's inflate (zlib-rs: twice as fast as CPython's zlib).
+A frame is decoded in pieces, in bounded memory. Everything before a fault is still returned, to the byte. Whole members
+of usual size are decoded by fastwarc's inflate (zlib-rs), which is twice as fast as CPython's zlib.
 """
 
 import io
@@ -14,11 +14,11 @@ import lz4.frame
 import zstandard
 from fastwarc.stream_io import GzipReader
 
-from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.reading.decompress import raise_for_memory
 
 MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}
-# Reserved flag bits of the three headers must be zero: fewer chance matches when searching for a frame.
+# Reserved flag bits of the three headers must be zero, which reduces chance matches when searching for a frame.
 FRAME = {
     "gzip": re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd[\x00-\x07\x20-\x27\x40-\x47\x60-\x67\x80-\x87\xa0-\xa7\xc0-\xc7\xe0-\xe7]"),
@@ -28,17 +28,18 @@ SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # IIPC "WARC with zstandard compression": the file's first frame
 
 # The longest run of input bytes that a compressor copies verbatim: a stored deflate block, a raw zstd block, an
-# uncompressed lz4 block. A chain of intact frames longer than that cannot lie inside another frame.
+# uncompressed lz4 block. A longer chain of intact frames cannot be inside another frame.
 VERBATIM_BYTES = {"gzip": (1 << 16) + 64, "zstd": (1 << 17) + 64, "lz4": (1 << 22) + 64}
 
 STEP_BYTES = {"gzip": 1 << 12, "zstd": 1 << 10, "lz4": 1 << 12}
-"""How much input is decoded at once. zstd's decoder knows no bound on output: 1 KiB of input gives 32 MiB at most."""
+"""How much input is decoded at once. zstd's decoder cannot bound its output: 1 KiB of input gives 32 MiB at most."""
 OUTPUT_BYTES = 1 << 20
 WHOLE_INPUT_BYTES = 4 << 20
 WHOLE_OUTPUT_BYTES = 16 << 20
 """Members up to these sizes are decoded in one call."""
 MOST_RATIO = 1032
-"""Deflate's own bound: 258 bytes from 2 bits. A member that claims more lies, and memory for it is not asked for."""
+"""Deflate's own bound: 258 bytes from 2 bits. A member that claims more is damaged, and no memory is allocated for it.
+"""
 
 ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, OSError, EOFError, ValueError)
 
@@ -53,7 +54,7 @@ def _decoder(kind: str, dictionary: bytes | None) -> Any:
 
 
 def _feed(kind: str, decoder: Any, data: bytes) -> Iterator[bytes]:
-    """All output that `data` gives, in pieces of bounded size."""
+    """All output for `data`, in pieces of bounded size."""
     if kind == "zstd":
         yield decoder.decompress(data)
         return
@@ -71,14 +72,14 @@ class Frame:
     """One frame of `source` from `start`. After its chunks are read, either `end` or `fault` is set."""
 
     def __init__(
-        self, source: Source, kind: str, start: int, dictionary: bytes | None = None, salvage: bool = True
+        self, source: ByteSource, kind: str, start: int, dictionary: bytes | None = None, salvage: bool = True
     ) -> None:
         self.source, self.kind, self.start, self.dictionary = source, kind, start, dictionary
         self._step, self._salvage = STEP_BYTES[kind], salvage
         self.fed = 0
-        """Bytes of input handed to the decoder so far."""
+        """Bytes of input passed to the decoder so far."""
         self.taken = 0
-        """Bytes of input that are sure to be the frame's: it may end within the last that were handed over."""
+        """Bytes of input that certainly belong to the frame. It may end within the bytes that were passed last."""
         self.end: int | None = None
         """Offset of the first byte after an intact frame."""
         self.fault: str | None = None
@@ -115,10 +116,10 @@ class Frame:
             self.taken = self.fed
 
     def _whole(self) -> bytes | None:
-        """A whole gzip member, where the next member's magic (or the end of the file) shows where it ends.
+        """A whole gzip member, if the next member's magic (or the end of the file) shows where it ends.
 
-        The reader checks length and checksum, but stays silent when a member is cut short. So it gets one byte more
-        than the member: only where it says that a new member starts at that very byte was this one complete.
+        The reader checks length and checksum, but does not report a member that is cut short. So it gets one more byte:
+        the member is complete only if the reader says that a new member starts at exactly that byte.
         """
         source, start = self.source, self.start
         end = source.find(MAGIC["gzip"], start, 3, WHOLE_INPUT_BYTES)
@@ -133,7 +134,7 @@ class Frame:
             return None
         reader = GzipReader(io.BytesIO(data if len(data) > length else data + b"\x1f"), 1 << 15)
         try:
-            out: bytes = reader.read(size + 1)  # the reader allocates all that is asked for
+            out: bytes = reader.read(size + 1)  # the reader allocates the whole requested size
             if len(out) != size or reader.frame_start_position() != length:
                 return None
         except ERRORS:
@@ -143,9 +144,9 @@ class Frame:
         return out
 
     def _up_to_fault(self, at: int, given: int) -> Iterator[bytes]:
-        """The output from byte `given` up to the fault in the step at offset `at`, which a failed call kept to itself.
+        """The output from byte `given` to the fault in the step at offset `at`, which the failed call did not return.
 
-        Decodes again from the start, in ever smaller steps over the place of the fault.
+        Decodes again from the start, in smaller and smaller steps around the fault.
         """
         for fine in (64, 1):
             decoder = _decoder(self.kind, self.dictionary)
@@ -168,12 +169,12 @@ class Frame:
 
 
 def prefix(
-    source: Source, kind: str, start: int, length: int, most_input: int, dictionary: bytes | None
+    source: ByteSource, kind: str, start: int, length: int, most_input: int, dictionary: bytes | None
 ) -> tuple[bytes, int]:
     """Up to `length` decoded bytes of the frame at `start`, and how many bytes were read for them.
 
-    There are few or none where it cannot be decoded, or where more than `most_input` bytes would have to be read: a
-    header may claim a name that goes on and on.
+    Returns few or no bytes if the frame cannot be decoded, or if that would take more than `most_input` bytes: a header
+    may claim an endless name.
     """
     decoder = _decoder(kind, dictionary)
     parts: list[bytes] = []
@@ -191,8 +192,8 @@ def prefix(
     return b"".join(parts)[:length], fed
 
 
-def skippable(source: Source, start: int) -> int | None:
-    """End of the skippable frame at `start`, if one stands there whole."""
+def skippable(source: ByteSource, start: int) -> int | None:
+    """End of the skippable frame at `start`, if there is a complete one."""
     head = source.read(start, 8)
     if len(head) < 8 or not SKIPPABLE.match(head):
         return None
@@ -200,8 +201,8 @@ def skippable(source: Source, start: int) -> int | None:
     return end if end <= source.end else None
 
 
-def zstd_dictionary(source: Source) -> bytes | None:
-    """The dictionary in the file's first frame, plain or itself a zstd frame."""
+def zstd_dictionary(source: ByteSource) -> bytes | None:
+    """The dictionary in the file's first frame, which is plain or itself a zstd frame."""
     end = skippable(source, 0)
     if end is None or source.read(0, 4) != DICTIONARY_MAGIC or end > 1 << 26:
         return None
@@ -216,8 +217,8 @@ def zstd_dictionary(source: Source) -> bytes | None:
     return data
 
 
-def cut_short(source: Source, kind: str, start: int, stop: int, dictionary: bytes | None = None) -> bool:
-    """Whether the frame at `start` is sound up to `stop`, where another one starts, and only its end is missing."""
+def cut_short(source: ByteSource, kind: str, start: int, stop: int, dictionary: bytes | None = None) -> bool:
+    """Whether the frame at `start` is intact up to `stop`, where another one starts, and only its end is missing."""
     decoder = _decoder(kind, dictionary)
     step = STEP_BYTES[kind]
     try:

@@ -1,4 +1,4 @@
-"""What the top of a text file says about it: front matter and the first heading."""
+"""Reads front matter and the first heading at the top of a text file."""
 
 import re
 from itertools import pairwise
@@ -9,15 +9,13 @@ import yaml
 _OPEN = re.compile(r"---[ \t]*\r?\n")
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _FRONT_CHARACTERS = 1 << 16
-# Front matter is a form, not a program: an alias (`*x`) can blow up a kilobyte to gigabytes of JSON.
+# Aliases are not allowed in front matter: an alias (`*x`) can expand a kilobyte to gigabytes of JSON.
 _FRONT_DEPTH = 32
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def split_front_matter(text: str) -> tuple[dict[Any, Any], str]:
-    """The fields of YAML front matter and the text behind it. Where what stands between two `---` lines is not a
-    mapping, they are rulers, and the text stays whole.
-    """
+    """The fields of YAML front matter and the text after it. `---` lines without a mapping between them are kept."""
     opening = _OPEN.match(text)
     closing = opening and _CLOSE.search(text, opening.end(), opening.end() + _FRONT_CHARACTERS)
     if not opening or not closing:
@@ -57,7 +55,7 @@ _TEX = re.compile(r"[^%]*\\(?:title|chapter|section)\*?\{([^{}]+)\}.*")
 
 
 def first_heading(text: str, content_type: str) -> str | None:
-    """The first heading of the markup, sought in the first 200 lines; plain text has none."""
+    """The first heading of the markup in the first 200 lines; plain text has no headings."""
     lines = [line.rstrip("\r") for line in text[: _HEADING_LINES * 200].split("\n")[:_HEADING_LINES]]
     if content_type == "text/markdown":
         found = _markdown(lines)

@@ -1,7 +1,7 @@
-"""Reads files and trees of pages (HTML, XHTML), one document a file, for the step `extract`.
+"""Reads files and trees of pages (HTML, XHTML), one document per file, for the step `extract`.
 
-A page is decoded as one of a web archive is: by its byte order mark, its <meta>, or what its bytes look like. A single
-compressed file (`page.html.gz`) is unpacked. A record's position is 0.
+A page is decoded like a page of a web archive: by its byte order mark, its <meta>, or by detection. A single compressed
+file (`page.html.gz`) is decompressed. A record's position is 0.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest import pages, text, warc
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed
 
 _TAG = re.compile(r"<[a-zA-Z!/?]")
@@ -31,13 +31,13 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         with piece.open() as file:
             data = bounded(decompressed(file)[1], config.max_record_bytes)
         if not data.strip():
-            raise Fault("empty_file", f"{len(data)} bytes, none of them visible")
+            raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
         pages.document(record, data, None, warc.Config())
         if record.html is not None:
             page = as_str(record.html)
             if "\0" in page or not _TAG.search(page):
-                raise Fault("not_html", f"{'zero bytes' if chr(0) in page else 'no tag'} in {len(page)} characters")
-    except Fault as fault:
+                raise ReadFault("not_html", f"{'zero bytes' if chr(0) in page else 'no tag'} in {len(page)} characters")
+    except ReadFault as fault:
         record.html, record.drop, record.detail = None, fault.reason, fault.detail
     yield record
 

@@ -1,14 +1,14 @@
-"""HTTP responses as archives hold them: header, then a body that may be chunked and compressed, or only says so.
+"""Decodes HTTP responses in archives: a header, then a body that may be chunked and compressed, or only claims to be.
 
-Crawlers often store a body already decoded under the header of the encoded one. So a header that the bytes contradict
-is ignored, and the fact noted; what a browser would show of a broken body is kept:
+Crawlers often store a decoded body under the header of the encoded one. So a header that the bytes contradict is
+ignored and noted. What a browser would show of a broken body is kept:
 
-    says chunked, no chunk size in front       the bytes as they are           not_chunked
-    ends without the final chunk               what came                       missing_last_chunk
-    a chunk size that is none in mid-body      the chunks before it            bad_chunking
-    says gzip, br, …; is not                   the bytes as they are           not_encoded
-    compressed data that ends early            what can be decoded             truncated_encoding
-    compressed data with an error in it        nothing: bad_content_encoding
+    says chunked, but no chunk size at the start    the bytes unchanged            not_chunked
+    ends without the final chunk                    the chunks that arrived        missing_last_chunk
+    an invalid chunk size within the body           the chunks before it           bad_chunking
+    says gzip, br, …, but is not                    the bytes unchanged            not_encoded
+    compressed data that ends early                 what can be decoded            truncated_encoding
+    compressed data with an error in it             nothing: bad_content_encoding
 """
 
 import re
@@ -27,17 +27,17 @@ _FIELD = re.compile(
     rb"[ \t\r\x0b\x0c]*:([^\n]*)",
     re.I,
 )
-"""The fields that say what a body is, wherever they stand."""
+"""The fields that describe a body, wherever they are."""
 _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,4096})?\r?\n")
 _TYPE = re.compile(r"\s*[\"']?([\w.+\-]+/[\w.+*\-]+)", re.A)
-# `*+` gives nothing back: two plain `\s*` share out a run of spaces in as many ways as it is long.
+# `*+` does not backtrack; two plain `\s*` would split a run of spaces in as many ways as it is long.
 _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([\w.:\-]+)", re.I)
 _PLAIN_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit", "text", "html"})
 MAX_LAYERS = 3
 MOST_RATIO = 1032
-LEAST_ROOM_BYTES = 1 << 16
-"""A body may hold so many bytes, and beyond that 1,032 for each stored: what deflate reaches at most. More is a
-bomb: three layers of it turn 100 bytes into 64 MB, and a file holds a great many of these."""
+LEAST_LIMIT_BYTES = 1 << 16
+"""A body may hold this many bytes, plus 1,032 for each stored byte, which is deflate's maximum. More is a decompression
+bomb: three layers turn 100 bytes into 64 MB, and a file may hold many of these."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Body:
 
 
 def parse_head(block: bytes) -> tuple[int, dict[str, str], int] | None:
-    """Status, the fields that are of use by lower-case name, and where the body starts; None for no HTTP response."""
+    """Status, the useful fields by lower-case name, and where the body starts. None if it is not an HTTP response."""
     status = _STATUS.match(block)
     if status is None:
         return None
@@ -79,8 +79,8 @@ def media_type(value: str | None) -> tuple[str | None, str | None]:
 
 
 def body_of(fields: dict[str, str], raw: bytes, limit: int) -> Body:
-    """The body of at most `limit` bytes, with transfer and content encodings undone."""
-    limit = min(limit, LEAST_ROOM_BYTES + MOST_RATIO * len(raw))
+    """The body of at most `limit` bytes, with transfer and content encodings removed."""
+    limit = min(limit, LEAST_LIMIT_BYTES + MOST_RATIO * len(raw))
     body = Body(raw)
     if "chunked" in fields.get("transfer-encoding", "").lower():
         _unchunk(body)
@@ -156,7 +156,7 @@ def _decompress(body: Body, name: str, limit: int) -> None:
 
 
 def looks_like_text(data: bytes) -> bool:
-    """Whether the bytes start like something that was never compressed: no control characters in front."""
+    """Whether the bytes start like uncompressed text: no control characters at the start."""
     return not any(byte < 9 or 13 < byte < 27 for byte in data[:256])
 
 
@@ -164,30 +164,30 @@ def _inflate(data: bytes, bits: int, limit: int) -> tuple[bytes, bool]:
     """At most `limit` + 1 bytes of one or more members, and whether the last one was complete."""
     whole: list[bytes] = []
     view, at = memoryview(data), 0
-    room = limit + 1
+    left = limit + 1
     while True:
         inflater = zlib.decompressobj(bits)
         parts: list[bytes] = []
-        # What a call leaves it copies: little is given to it at first, for a member may be a few bytes long.
+        # A call copies what it does not consume, and a member may be a few bytes long, so the first steps are small.
         step = 1 << 9
         try:
-            while not inflater.eof and room > 0 and at < len(data):
+            while not inflater.eof and left > 0 and at < len(data):
                 given = view[at : at + step]
-                parts.append(inflater.decompress(given, room))
+                parts.append(inflater.decompress(given, left))
                 at += len(given) - len(inflater.unconsumed_tail) - len(inflater.unused_data)
-                room -= len(parts[-1])
+                left -= len(parts[-1])
                 step = min(2 * step, 1 << 20)
         except zlib.error:
             if whole:  # bytes after the last member are padding
                 return b"".join(whole), True
             raise
         whole += parts
-        if not inflater.eof or room <= 0 or at == len(data):
+        if not inflater.eof or left <= 0 or at == len(data):
             return b"".join(whole), inflater.eof
 
 
 def _inflate_bare(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """HTTP's deflate is zlib by the standard and bare deflate by some servers."""
+    """HTTP's deflate is zlib by the standard, but bare deflate on some servers."""
     try:
         return _inflate(data, 15, limit)
     except zlib.error:
@@ -197,12 +197,12 @@ def _inflate_bare(data: bytes, limit: int) -> tuple[bytes, bool]:
 def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
     decoder = brotli.Decompressor()
     parts = [decoder.process(data, output_buffer_limit=limit + 1)]
-    room = limit + 1 - len(parts[0])
-    while room > 0 and not decoder.is_finished() and not decoder.can_accept_more_data():
-        parts.append(decoder.process(b"", output_buffer_limit=room))
+    left = limit + 1 - len(parts[0])
+    while left > 0 and not decoder.is_finished() and not decoder.can_accept_more_data():
+        parts.append(decoder.process(b"", output_buffer_limit=left))
         if not parts[-1]:
             break
-        room -= len(parts[-1])
+        left -= len(parts[-1])
     return b"".join(parts), decoder.is_finished()
 
 
@@ -210,7 +210,7 @@ def _unzstd(data: bytes, limit: int) -> tuple[bytes, bool]:
     parts: list[bytes] = []
     have = 0
     decoder = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-    for at in range(0, len(data), 1024):  # the decoder knows no bound: 1 KiB decodes to 32 MiB at most
+    for at in range(0, len(data), 1024):  # the decoder cannot bound its output: 1 KiB decodes to 32 MiB at most
         part = decoder.decompress(data[at : at + 1024])
         have += len(part)
         parts.append(part)

@@ -1,10 +1,10 @@
-"""Reads JSON that is not in lines: a file that is one array of objects, or one object, or objects one after the other.
+"""Reads JSON that is not in lines: a file with one array of objects, one object, or several concatenated objects.
 
-Indented or not, plain or compressed. Every element of an array at the top is a record, and so is every object that
-stands there by itself. The file goes by as a stream, cut by quotes and brackets, and only the element at hand is held;
-so an array may be larger than memory. A record's position is the byte at which it starts in the decompressed stream.
-An element that is no JSON costs itself; one whose brackets or quotes never close costs all that follows it, and its row
-says how much that is.
+Indented or not, plain or compressed. Every element of a top-level array is a record, and so is every top-level object.
+The file is read as a stream, cut by quotes and brackets, and only the current element is in memory, so an array may be
+larger than memory. A record's position is its first byte in the decompressed stream. An element that is not valid JSON
+is lost alone. An element whose brackets or quotes never close takes everything after it with it, and its row says how
+much that is.
 """
 
 import re
@@ -14,14 +14,14 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.jsonl import records
 from gristmill.stages.ingest.sniff import refuse
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, mapper
 from gristmill.stages.reading.json_value import BOM
 from gristmill.stages.reading.stream import decompressed, peek
 
 _HEAD_BYTES = 1 << 12
 _SPACE = b" \t\r\n"
-# Between elements. A mark of the byte order stands before files, and where files were put one behind the other.
+# Between elements. A byte order mark may be at the start of a file, and between concatenated files.
 _GAP = re.compile(rb"[\s,\xef\xbb\xbf]*+")
 _TOKEN = re.compile(rb'["{}\[\]]')
 _IN_STRING = re.compile(rb'[^"\\]*+(?:\\[\s\S][^"\\]*+)*+')
@@ -33,7 +33,7 @@ class Config(StageConfig):
     """How objects become documents."""
 
     fields: Fields = Fields()
-    """Which field of an object is which column."""
+    """Maps the fields of an object to columns."""
     keep_meta: bool = True
     """Keep the fields that are not mapped, as JSON in `meta`."""
     max_record_bytes: Bytes = 64 << 20
@@ -41,7 +41,7 @@ class Config(StageConfig):
 
 
 def splittable(name: str) -> bool:
-    """Only from the start is it certain what is inside of a string."""
+    """False: only from the start of a file is it certain what is inside a string."""
     return False
 
 
@@ -55,7 +55,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         head, _, chunks = peek(chunks, _HEAD_BYTES)
         try:
             _refuse_head(head, plain)
-        except Fault as fault:
+        except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
@@ -64,42 +64,41 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
 
 
 def _refuse_head(head: bytes, plain: bool) -> None:
-    """Raises `Fault` for a file that as a whole is no JSON."""
+    """Raises `ReadFault` for a file that is not JSON at all."""
     refuse(head, plain, "not_json")
     if head.removeprefix(BOM).lstrip(_SPACE)[:1] not in (b"[", b"{", b""):
-        raise Fault("not_json", f"neither an array nor an object; the file begins with {head[:16]!r}")
+        raise ReadFault("not_json", f"neither an array nor an object; the file begins with {head[:16]!r}")
 
 
-def elements(chunks: Iterator[bytes], limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:
-    """The elements with their positions. One over the limit is a fault in its place, and so is damage to the stream, at
-    the position of the element that it cut off, and the end of the stream inside of an element.
-    """
+def elements(chunks: Iterator[bytes], limit_bytes: int) -> Iterator[tuple[int, bytes | ReadFault]]:
+    """The elements with their positions. Yields a fault for an element over the limit, for damage to the stream (at the
+    position of the element that it cut off), and for a stream that ends within an element."""
     cutter = _Cutter(limit_bytes)
     try:
         for chunk in chunks:
             yield from cutter.feed(chunk)
-    except Fault as fault:
+    except ReadFault as fault:
         yield cutter.position, fault
         return
     yield from cutter.end()
 
 
 class _Cutter:
-    """Where the stream is: between elements, or in one, at some depth, in a string or not."""
+    """The state of the stream: between elements or in one, its depth, in a string or not."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.position = 0
-        """Of the element at hand; between elements, of the byte that comes next."""
+        """The position of the current element; between elements, of the next byte."""
         self._limit_bytes = limit_bytes
         self._inside = False
         self._in_array = False
         self._depth = 0
-        """Brackets that are open in the element at hand."""
+        """Open brackets in the current element."""
         self._in_string = self._after_backslash = self._bare = False
         self._held: list[bytes] = []
         self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes | Fault]]:
+    def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes | ReadFault]]:
         at = 0
         while at < len(chunk):
             if not self._inside:
@@ -114,16 +113,16 @@ class _Cutter:
             at = stop
             yield self._taken()
 
-    def end(self) -> Iterator[tuple[int, bytes | Fault]]:
-        """What the end of the file makes of the element at hand."""
+    def end(self) -> Iterator[tuple[int, bytes | ReadFault]]:
+        """Ends the current element at the end of the file."""
         if self._inside and self._bare:
             yield self._taken()
         elif self._inside:
-            told = f"a bracket or a quote is never closed in the {self._size} bytes from here to the end of the file"
-            yield self.position, Fault("unclosed_json", told)
+            detail = f"a bracket or a quote is never closed in the {self._size} bytes from here to the end of the file"
+            yield self.position, ReadFault("unclosed_json", detail)
 
     def _enter(self, chunk: bytes, at: int) -> int:
-        """Pass over what stands between elements. Where the next one begins; the state says whether one does."""
+        """Skips what is between elements and returns where the next one begins; the state says whether there is one."""
         while (at := _GAP.match(chunk, at).end()) < len(chunk):  # type: ignore[union-attr]
             byte = chunk[at : at + 1]
             if byte == b"]" or (byte == b"[" and not self._in_array):
@@ -135,7 +134,7 @@ class _Cutter:
         return at
 
     def _end_in(self, chunk: bytes, at: int) -> int | None:
-        """Where in the chunk the element at hand ends, and None where it goes on. No byte is looked at twice."""
+        """Where the current element ends in the chunk, or None if it continues. Reads no byte twice."""
         if self._bare:
             at = _BARE.match(chunk, at).end()  # type: ignore[union-attr]
             return at if at < len(chunk) else None
@@ -163,14 +162,14 @@ class _Cutter:
         else:
             self._held.clear()
 
-    def _taken(self) -> tuple[int, bytes | Fault]:
-        """The element at hand, which is whole."""
+    def _taken(self) -> tuple[int, bytes | ReadFault]:
+        """The current element, which is complete."""
         position, size, data = self.position, self._size, b"".join(self._held)
         self.position += size
         self._inside, self._size = False, 0
         self._held.clear()
         if size > self._limit_bytes:
-            return position, Fault("record_too_large", f"{size} bytes, max_record_bytes = {self._limit_bytes}")
+            return position, ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {self._limit_bytes}")
         return position, data
 
 

@@ -1,8 +1,8 @@
-"""Reads JSON Lines: one object a line, plain or compressed.
+"""Reads JSON Lines: one object per line, plain or compressed.
 
-Lines end at `\\n` only (U+2028 may stand in a text) and may carry a `\\r`; blank lines are no records. A record's
-position is the byte at which its line starts in the decompressed stream, so a plain file can be entered anywhere.
-Where the stream breaks off, every whole line before the break is kept and one row says what happened.
+Lines end at `\\n` or `\\r\\n` only (U+2028 may be in a text); blank lines are skipped. A record's position is the first
+byte of its line in the decompressed stream, so reading a plain file can start anywhere. If the stream breaks off, every
+whole line before the break is kept and one row says what happened.
 """
 
 import re
@@ -14,15 +14,15 @@ import orjson
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import refuse
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, mapper
-from gristmill.stages.reading.json_repair import mended
+from gristmill.stages.reading.json_repair import repaired
 from gristmill.stages.reading.json_value import BOM, parsed
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 
 _HEAD_BYTES = 1 << 16
-# A file is no JSONL when its first 64 KiB hold this many lines and no object among them: without this rule a stray
-# archive of a gigabyte is four million bad rows.
+# A file is not JSONL if its first 64 KiB hold this many lines without an object. Without this rule, a stray archive of
+# a gigabyte would become four million bad rows.
 _HEAD_LINES = 16
 _HINT = "; a file that is one JSON array is read by `format: json`"
 
@@ -31,7 +31,7 @@ class Config(StageConfig):
     """How lines become documents."""
 
     fields: Fields = Fields()
-    """Which field of an object is which column."""
+    """Maps the fields of an object to columns."""
     keep_meta: bool = True
     """Keep the fields that are not mapped, as JSON in `meta`."""
     max_record_bytes: Bytes = 64 << 20
@@ -39,7 +39,7 @@ class Config(StageConfig):
 
 
 def splittable(name: str) -> bool:
-    """A compressed stream has no way in but its start."""
+    """A compressed stream can only be read from its start."""
     return not name.lower().endswith(COMPRESSED_SUFFIXES)
 
 
@@ -52,7 +52,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         head, broken, chunks = peek(chunks, _HEAD_BYTES)
         try:
             _refuse_head(head, plain, broken)
-        except Fault as fault:
+        except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
@@ -64,8 +64,8 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         yield from records(found, piece, mapper(config.fields, config.keep_meta), "blank lines, no record")
 
 
-def records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, record: Any, empty: str) -> Iterator[Record]:
-    """What `record` (a mapper) makes of each row of a piece; `empty` is the detail for a file without any."""
+def records(found: Iterator[tuple[int, bytes | ReadFault]], piece: Piece, record: Any, empty: str) -> Iterator[Record]:
+    """Maps each row of a piece with `record` (a mapper); `empty` is the detail for a file without any rows."""
     start, stop = piece.start, piece.stop
     position = None
     for position, line in found:
@@ -75,7 +75,7 @@ def records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, record: An
             continue
         try:
             row = parsed(line, first=position == 0)
-        except Fault as fault:
+        except ReadFault as fault:
             is_array = position == 0 and isinstance(line, bytes) and line.removeprefix(BOM).lstrip()[:1] == b"["
             yield Record(position, drop=fault.reason, detail=fault.detail + (_HINT if is_array else ""))
             continue
@@ -84,22 +84,21 @@ def records(found: Iterator[tuple[int, bytes | Fault]], piece: Piece, record: An
         yield Record(0, drop="empty_file", detail=empty)
 
 
-# From the first character of a line that is not white space to its end: runs of blank lines, of which a small
-# compressed file can hold a gigabyte, are passed over as fast as memory is read.
+# From the first non-blank character of a line to its end. Runs of blank lines, of which a small compressed file can
+# hold a gigabyte, are skipped at the speed of memory.
 _LINE = re.compile(rb"\S[^\n]*")
 
 
-def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[tuple[int, bytes | Fault]]:
-    """Lines that are not blank, with their positions. A line over the limit is a fault in its place, and so is damage
-    to the stream, at the position of the line that it cut off.
-    """
+def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[tuple[int, bytes | ReadFault]]:
+    """Lines that are not blank, with their positions. Yields a fault for a line over the limit, and for damage to the
+    stream at the position of the line that it cut off."""
     pending: list[bytes] = []
     held = 0
     blank = True
 
-    def ended(size: int) -> bytes | Fault:
+    def ended(size: int) -> bytes | ReadFault:
         if size > limit_bytes:
-            return Fault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
+            return ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
         return b"".join(pending)
 
     try:
@@ -114,10 +113,10 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
                     yield position, ended(held)
                 start = position + held + 1 - first
                 last = chunk.rfind(b"\n") + 1
-                behind = first
+                next_start = first
                 for found in _LINE.finditer(chunk, first, last):
-                    begin = max(chunk.rfind(b"\n", behind, found.start()) + 1, behind)
-                    behind = found.end() + 1
+                    begin = max(chunk.rfind(b"\n", next_start, found.start()) + 1, next_start)
+                    next_start = found.end() + 1
                     line = chunk[begin : found.end()]
                     yield start + begin, line if len(line) <= limit_bytes else ended(len(line))
                 position, held, blank = start + last, 0, True
@@ -129,7 +128,7 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
                 pending.append(rest)
             else:
                 pending.clear()
-    except Fault as fault:
+    except ReadFault as fault:
         yield position, fault
         return
     if not blank:
@@ -137,30 +136,32 @@ def lines(chunks: Iterable[bytes], position: int, limit_bytes: int) -> Iterator[
 
 
 def _refuse_head(head: bytes, plain: bool, broken: bool) -> None:
-    """Raises `Fault` for a file that as a whole is no JSONL; by its start alone, so that every piece of it agrees."""
+    """Raises `ReadFault` for a file that is not JSONL at all. Reads only its start, so that all its pieces agree."""
     refuse(head, plain, "not_jsonl")
     head = head.removeprefix(BOM)
     if not broken and len(head) < _HEAD_BYTES and not head.strip():
-        raise Fault("empty_file", f"{len(head)} bytes, no record")
-    seen = 0
+        raise ReadFault("empty_file", f"{len(head)} bytes, no record")
+    lines_checked = 0
     for line in head.split(b"\n")[:-1]:
         if not line or line.isspace():
             continue
-        if not seen and line.strip() == b"[":
-            raise Fault("not_jsonl", f"its first line opens an array{_HINT}")
-        seen += 1
+        if not lines_checked and line.strip() == b"[":
+            raise ReadFault("not_jsonl", f"its first line opens an array{_HINT}")
+        lines_checked += 1
         try:
             if type(orjson.loads(line)) is dict:
                 return
         except orjson.JSONDecodeError:
-            if type(mended(line)) is dict:
+            if type(repaired(line)) is dict:
                 return
-    if seen >= _HEAD_LINES:
-        raise Fault("not_jsonl", f"no JSON object in the first {seen} lines; the file begins with {head[:16]!r}")
+    if lines_checked >= _HEAD_LINES:
+        raise ReadFault(
+            "not_jsonl", f"no JSON object in the first {lines_checked} lines; the file begins with {head[:16]!r}"
+        )
 
 
 def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tuple[int, Iterator[bytes]]:
-    """Past the next newline: the position behind it, and the stream from there. Behind `stop` it is another's line."""
+    """Skips to the next line: its position, and the stream from there. A line after `stop` is the next piece's."""
     for chunk in chunks:
         at = chunk.find(b"\n")
         if at >= 0:

@@ -1,6 +1,7 @@
-"""The programming language of a file by its name, its ending, its content where the ending is shared, its `#!` line.
+"""The programming language of a file: by its name, its extension, its content if the extension is shared, its `#!`
+line.
 
-Languages are named as GitHub names them, so that a recipe may say `C++` and `Jupyter Notebook`.
+Languages have their GitHub names, so a recipe may say `C++` and `Jupyter Notebook`.
 """
 
 import re
@@ -9,16 +10,16 @@ from gristmill.data_files import read_table
 from gristmill.kernels.text.unicode_data import known
 
 HEAD_CHARACTERS = 1 << 15
-"""How much of a file the content rules look at."""
+"""How much of a file the content rules read."""
 
 
 def by_key(listed: dict[str, str]) -> dict[str, str]:
-    """`language: "key key"` as key -> language; a key of two languages is a mistake in the table."""
+    """Turns `language: "key key"` into key -> language. A key with two languages is a mistake in the table."""
     found: dict[str, str] = {}
     for language, keys in listed.items():
         for key in keys.split():
             if key in found:
-                raise ValueError(f"{key} stands for {found[key]} and for {language}")
+                raise ValueError(f"{key} means both {found[key]} and {language}")
             found[key] = language
     return found
 
@@ -34,9 +35,9 @@ def _rules(*pairs: tuple[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
 _CPP = r"^[ \t]*(?:template\s*<|namespace\b|class\s+\w+|using\s+\w+|(?:public|private|protected)\s*:)|\bstd::"
 _OBJC = r"^[ \t]*(?:@(?:interface|protocol|class|property|implementation|import|end)\b|#import\b)"
 
-# For an ending that several languages share: the first rule that matches the head of the file decides, else the
-# language of the table. Rules look for what one language says often and the others hardly ever. Indents are `[ \t]*`:
-# `\s*` would run on over blank lines, again from every one of them.
+# For an extension that several languages share: the first rule that matches the head of the file decides, else the
+# table's language. Rules match what one language often contains and the others hardly ever. Indents are `[ \t]*`: `\s*`
+# would continue over blank lines, again from each of them.
 _BY_CONTENT = {
     "h": _rules(("Objective-C", _OBJC), ("C++", _CPP)),
     "m": _rules(
@@ -98,13 +99,13 @@ _SHEBANG = re.compile(r"\A#![ \t]*(\S+)(?:[ \t]+(?:-\S+[ \t]+)*(?:\w+=\S*[ \t]+)
 
 
 def language(name: str, text: str) -> tuple[str, str] | None:
-    """The language and what told it (`name`, `extension`, `content`, `shebang`), or None."""
+    """The language and how it was determined (`name`, `extension`, `content`, `shebang`), or None."""
     base = name.rsplit("/", 1)[-1]
     head = known(text[:HEAD_CHARACTERS])
     if found := BY_NAME.get(base) or BY_NAME.get(base.lower()):
         return found, "name"
     parts = base.lower().split(".")
-    # `a.html.erb` has two endings that mean something together: the longest known one counts.
+    # `a.html.erb` has two extensions that belong together: the longest known one counts.
     for at in range(1, len(parts)):
         extension = ".".join(parts[at:])
         for decided, pattern in _BY_CONTENT.get(extension, ()):

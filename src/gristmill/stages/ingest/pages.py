@@ -1,4 +1,4 @@
-"""From a record of an archive to a row: which records are documents, and their text."""
+"""Turns a record of an archive into a row: which records are documents, and their text."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,18 +10,18 @@ import orjson
 from gristmill.schema import Record
 from gristmill.stages.ingest import charset, http
 from gristmill.stages.ingest.tape import Tape
-from gristmill.stages.ingest.walk import FIRST_READ_BYTES, Found
+from gristmill.stages.ingest.walk import FIRST_READ_BYTES, ArchiveRecord
 from gristmill.stages.ingest.warc_headers import decoded
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
 BESIDE = tuple(sorted(f"{kind}_record" for kind in (*_OTHER_TYPES, "filedesc")))
-"""Reasons of records that stand in archives beside those that hold pages."""
+"""Reasons of records that archives contain besides pages."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _HTML = re.compile(
     rb"\s{0,256}(?:<!--.{0,1024}?-->\s{0,64})?<(?:!doctype\s+html|html|head|body|title|meta)[\s>]", re.I | re.S
 )
-# Formats that servers send as text/html or text/plain: decoded as text they would be noise.
+# Formats that servers send as text/html or text/plain. Decoded as text they would be noise.
 _BINARY = (
     (b"%PDF-", "application/pdf"),
     (b"\x89PNG", "image/png"),
@@ -42,7 +42,7 @@ _BINARY_STARTS = tuple(start for start, _ in _BINARY)
 
 
 class Limits(Protocol):
-    """What this needs of the reader's config."""
+    """The fields of the reader's config that this module needs."""
 
     @property
     def max_record_bytes(self) -> int: ...
@@ -56,8 +56,8 @@ class Limits(Protocol):
     def max_replacement_share(self) -> float: ...
 
 
-def record(position: int, found: Found, tape: Tape, config: Limits) -> Record:
-    """The row for what was found; loads the body of a record that may be a document."""
+def record(position: int, found: ArchiveRecord, tape: Tape, config: Limits) -> Record:
+    """The row for a record that was found. Loads the body if the record may be a document."""
     row = Record(position, drop=found.fault, detail=found.detail)
     fields = found.fields
     if not fields:
@@ -97,7 +97,13 @@ def record(position: int, found: Found, tape: Tape, config: Limits) -> Record:
 
 
 def _response(
-    row: Record, mime: str | None, found: Found, tape: Tape, config: Limits, meta: dict[str, object], notes: list[str]
+    row: Record,
+    mime: str | None,
+    found: ArchiveRecord,
+    tape: Tape,
+    config: Limits,
+    meta: dict[str, object],
+    notes: list[str],
 ) -> None:
     length = found.stop - found.start
     head = http.parse_head(tape.at(found.start, min(length, FIRST_READ_BYTES)))
@@ -144,7 +150,7 @@ def _response(
 
 
 def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> None:
-    """Decode a body into `html` or `text`, by the row's content type."""
+    """Decodes a body into `html` or `text`, depending on the row's content type."""
     if row.content_type is None:
         row.content_type = _sniffed(body)
     markup = row.content_type in config.html_types
@@ -157,7 +163,7 @@ def document(row: Record, body: bytes, label: str | None, config: Limits, robots
         row.detail = next(kind for start, kind in _BINARY if body.startswith(start))
     else:
         text: str | bytes
-        if charset.stays(body, label):
+        if charset.is_plain_utf8(body, label):
             text, row.charset, replaced = body, "utf-8", 0
         else:
             text, row.charset, replaced = charset.decode(body, label, markup)
@@ -191,7 +197,7 @@ def _first(value: str | None) -> str | None:
 
 
 def _time(value: bytes | None) -> int | None:
-    """Microseconds since 1970 of an ISO 8601 date, which WARC 1.1 allows to be as short as a year."""
+    """Microseconds since 1970 of an ISO 8601 date, which in WARC 1.1 may be as short as a year."""
     if not value:
         return None
     try:

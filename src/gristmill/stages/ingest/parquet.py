@@ -1,8 +1,8 @@
-"""Reads Parquet: one row a document, row group by row group, only the columns that are needed.
+"""Reads Parquet: one document per row, row group by row group, only the columns that are needed.
 
-A record's position is its row number. A row group that cannot be read costs its rows and is one row with the reason;
-the groups before and behind it are kept. Strings are checked: Parquet files may hold bytes that are no UTF-8, and Arrow
-passes them on.
+A record's position is its row number. A row group that cannot be read loses its rows and becomes one row with the
+reason; the groups before and after it are kept. Strings are checked: Parquet files may hold bytes that are not UTF-8,
+and Arrow passes them on.
 """
 
 import errno
@@ -23,10 +23,10 @@ from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
 from gristmill.stages.reading.head import Head
-from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.stream import decompressed, peek
 from gristmill.thrift import Unreadable
 
@@ -34,27 +34,27 @@ _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096
 _SPELLED_BYTES = 1 << 27
 """The most that a batch may hold if every row has the largest text of a dictionary."""
-_LOSSY = re.compile("float|double|binary|extension")  # types of columns that may hold what JSON cannot
+_LOSSY = re.compile("float|double|binary|extension")  # column types that may hold what JSON cannot
 MOST_RATIO = 4096
 MOST_ROWS_BYTES = 1 << 30
-"""A row group may hold so many bytes of text, and beyond that `MOST_RATIO` for each byte of the file. Deflate
-has 1,032 at most; only a dictionary, which says in a few bytes that a million rows have the same text, has more."""
+"""A row group may hold this many bytes of text, plus `MOST_RATIO` for each byte of the file. Deflate reaches 1,032;
+only a dictionary, which in a few bytes gives a million rows the same text, can exceed that."""
 
 
 class Config(StageConfig):
     """How rows become documents."""
 
     fields: Fields = Fields()
-    """Which column is which. A column that is named here and not in a file drops the file as `missing_column`; the
-    defaults may be missing, except that text or html must be there."""
+    """Maps columns. If a file lacks a column that is named here, the file is dropped as `missing_column`. The defaults
+    may be missing, but text or html must be there."""
     keep_meta: bool = True
-    """Keep the columns that are not mapped, as JSON in `meta`. false reads the mapped columns only."""
+    """Keep the columns that are not mapped, as JSON in `meta`. false reads only the mapped columns."""
     max_record_bytes: Bytes = 64 << 20
     """A row with a longer text or markup is dropped as `record_too_large`. Bytes of UTF-8."""
 
 
 def splittable(name: str) -> bool:
-    """Positions are rows, which a range of bytes cannot cut."""
+    """False: positions are rows, which a byte range cannot split."""
     return False
 
 
@@ -67,7 +67,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             table = _open(file)
             columns = _columns(table.schema_arrow, config)
             spelled = _spelled(file, table)
-        except Fault as fault:
+        except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
@@ -87,34 +87,31 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             yield Record(first, drop="corrupt_parquet", detail=lost)
 
 
-def rows(file: IO[bytes], pick: Callable[[list[str]], list[str]]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
-    """Every row as it is with its number, under the same bounds: for who reads other things than documents. `pick` says
-    which of the columns are read. What cannot be read is a fault in its place; `Fault` is raised for a whole file.
-    """
+def rows(file: IO[bytes], pick: Callable[[list[str]], list[str]]) -> Iterator[tuple[int, dict[str, Any] | ReadFault]]:
+    """Every row unchanged with its number, within the same bounds, for callers that do not read documents. `pick`
+    chooses the columns. Yields a fault for rows that cannot be read; raises `ReadFault` for a whole file."""
     watched = _Watched(file)
     table = _open(watched)
     columns, spelled, first = pick(list(table.schema_arrow.names)), _spelled(watched, table), 0
     for group in range(table.num_row_groups):
         count = max(table.metadata.row_group(group).num_rows, 0)
-        for found in _group(table, group, first, count, columns, Config(), watched, spelled[group], _as_it_is):
+        for found in _group(table, group, first, count, columns, Config(), watched, spelled[group], _unchanged):
             if isinstance(found, Record):
-                yield found.position, Fault(found.drop or "corrupt_parquet", found.detail or "")
+                yield found.position, ReadFault(found.drop or "corrupt_parquet", found.detail or "")
             else:
                 yield found
         first += count
     if first < table.metadata.num_rows:
-        told = f"{table.metadata.num_rows} rows in the footer, {first} in its row groups"
-        yield first, Fault("corrupt_parquet", told)
+        detail = f"{table.metadata.num_rows} rows in the footer, {first} in its row groups"
+        yield first, ReadFault("corrupt_parquet", detail)
 
 
-def _as_it_is(position: int, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+def _unchanged(position: int, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return position, row
 
 
 class _Watched:
-    """A file that remembers its own errors: a connection that broke is no damage of the file, and must not be
-    written down as one.
-    """
+    """A file that remembers its own errors: a broken connection is not damage and must not be recorded as such."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -168,22 +165,22 @@ class _Watched:
         self.close()
 
 
-# Everything that damaged bytes made pyarrow raise, its own errors being subclasses of these.
+# All exceptions that damaged bytes caused in pyarrow; its own errors are subclasses of these.
 _DAMAGE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, TypeError, MemoryError, OverflowError)
 
 
-def _fault(file: _Watched, reason: str, error: BaseException, extra: str = "") -> Fault:
+def _fault(file: _Watched, reason: str, error: BaseException, extra: str = "") -> ReadFault:
     if file.error is not None:
         raise file.error
     line = " ".join(str(error).split())[:300] or type(error).__name__
-    return Fault(reason, extra + line)
+    return ReadFault(reason, extra + line)
 
 
 def _open(file: _Watched) -> pq.ParquetFile:
     magic = file.read(4)
     file.seek(0)
     if not magic:
-        raise Fault("empty_file", "0 bytes")
+        raise ReadFault("empty_file", "0 bytes")
     reason = "corrupt_parquet" if magic in (b"PAR1", b"PARE") else "not_parquet"
     if reason == "not_parquet":
         is_plain, chunks = decompressed(file.file)
@@ -201,7 +198,7 @@ def _open(file: _Watched) -> pq.ParquetFile:
     except _DAMAGE as error:
         raise _fault(file, reason, error) from error
     if rows <= 0:
-        raise Fault("empty_file", f"{rows} rows")
+        raise ReadFault("empty_file", f"{rows} rows")
     return table
 
 
@@ -212,7 +209,7 @@ def _columns(schema: pa.Schema, config: Config) -> list[str]:
         nested = {field.name: field.type for field in schema if pa.types.is_struct(field.type)}
         inner = {name: {below.name: "" for below in kind} for name, kind in nested.items()}
         names = field_names({**dict.fromkeys(schema.names, ""), **inner})
-        raise Fault("missing_column", nothing_under(missing, names))
+        raise ReadFault("missing_column", nothing_under(missing, names))
     if config.keep_meta:
         return list(schema.names)
     found = (selected(schema, path) for path in config.fields.paths().values())
@@ -230,14 +227,15 @@ def _group(
     spelled: int,
     build: Callable[[int, dict[str, Any]], Any],
 ) -> Iterator[Any]:
-    """What `build` makes of each row, and a `Record` with the reason in the place of what cannot be read."""
+    """Yields `build` of each row, and a `Record` with the reason for rows that cannot be read."""
     position = first
     if isinstance(file.file, Head):
         file.file.check_rows(table.metadata.row_group(group).total_byte_size)
-    # The footer's size is uncompressed, so it tells how many rows make a batch; a damaged one is a harmless guess.
+    # The footer gives the uncompressed size, so it determines how many rows make a batch. A damaged one is a harmless
+    # guess.
     mean_bytes = max(table.metadata.row_group(group).total_byte_size // max(rows, 1), 1)
     batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // mean_bytes, _SPELLED_BYTES // max(spelled, 1)))
-    room = MOST_ROWS_BYTES + MOST_RATIO * (file.size() // max(table.num_row_groups, 1))
+    left = MOST_ROWS_BYTES + MOST_RATIO * (file.size() // max(table.num_row_groups, 1))
     batches = table.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False)
     while position < first + rows:
         try:
@@ -251,11 +249,11 @@ def _group(
             return
         sizes = _sizes(batch)
         for start, stop in _slices(sizes):
-            room -= int(sizes[start:stop].sum())
-            if room < 0:
+            left -= int(sizes[start:stop].sum())
+            if left < 0:
                 lost = f"row group {group}, {first + rows - position - start} rows from row {position + start} on"
-                told = f"{lost}: more than {MOST_RATIO} bytes of text for each byte in the file"
-                yield Record(position + start, drop="unpacks_too_large", detail=told)
+                detail = f"{lost}: more than {MOST_RATIO} bytes of text for each byte in the file"
+                yield Record(position + start, drop="unpacks_too_large", detail=detail)
                 return
             yield from _batch(batch.slice(start, stop - start), position + start, build, config)
         position += batch.num_rows
@@ -264,7 +262,7 @@ def _group(
 
 
 def _spelled(file: _Watched, table: pq.ParquetFile) -> list[int]:
-    """For each row group the size of its largest dictionary; where that cannot be told, as though it were all."""
+    """The size of the largest dictionary of each row group. If it is unknown, the size of the whole group."""
     groups = table.num_row_groups
     try:
         found = dictionary_bytes(file, file.size())
@@ -278,12 +276,12 @@ def _spelled(file: _Watched, table: pq.ParquetFile) -> list[int]:
 def _sizes(batch: pa.RecordBatch) -> Any:
     try:
         return sum((row_bytes(column) for column in batch.columns), np.zeros(batch.num_rows, np.int64))
-    except _DAMAGE:  # offsets or indices that damage bent; what is wrong shows when the batch is checked
+    except _DAMAGE:  # damaged offsets or indices; the check of the batch reports them
         return np.zeros(batch.num_rows, np.int64)
 
 
 def _slices(sizes: Any) -> Iterator[tuple[int, int]]:
-    """Stretches of rows of about `_BATCH_BYTES`, or of one row that has more."""
+    """Ranges of rows of about `_BATCH_BYTES`, or of one larger row."""
     start, ends = 0, np.cumsum(sizes)
     while start < len(sizes):
         before = int(ends[start - 1]) if start else 0
@@ -295,15 +293,15 @@ def _slices(sizes: Any) -> Iterator[tuple[int, int]]:
 def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> Iterator[Any]:
     names = batch.schema.names
     try:
-        batch.validate(full=True)  # offsets that damage bent must not reach Python
+        batch.validate(full=True)  # damaged offsets must not reach Python
         values = [plain(column).to_pylist() for column in batch.columns]
     except (pa.ArrowException, ValueError, OverflowError) as error:
         if batch.num_rows == 1:
-            # The other values that Arrow holds and Python does not are dates beyond the year 9999.
+            # The other values that Arrow can hold and Python cannot are dates after the year 9999.
             reason = "invalid_utf8" if "utf" in str(error).lower() else "bad_field_type"
             yield Record(position, drop=reason, detail=" ".join(str(error).split())[:300])
             return
-        # Halves, until the bad row stands alone.
+        # Split in halves until the bad row is alone.
         half = batch.num_rows // 2
         yield from _batch(batch.slice(0, half), position, build, config)
         yield from _batch(batch.slice(half), position + half, build, config)
@@ -318,7 +316,7 @@ def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> 
             fault = fault or (place and _decode(*place, config.max_record_bytes))
         if fault is None:
             if lossy and (notes := set(filter(None, (_lost(document[name]) for name in lossy)))):
-                document[MENDED] = sorted(notes)
+                document[REPAIRED] = sorted(notes)
             yield build(position, document)
         else:
             yield Record(position, drop=fault.reason, detail=fault.detail)
@@ -337,23 +335,23 @@ def _lost(value: Any) -> str | None:
     return next(filter(None, within), None)
 
 
-def _decode(container: Any, name: Any, limit_bytes: int) -> Fault | None:
-    """Turns text that came as bytes into a string, in its place."""
+def _decode(container: Any, name: Any, limit_bytes: int) -> ReadFault | None:
+    """Decodes text that came as bytes, in place."""
     value = container[name]
     if isinstance(value, bytes):
         size = len(value)
     elif isinstance(value, str):
-        # A character is at most 4 bytes: most texts need no count.
+        # A character has at most 4 bytes, so most texts need no count.
         size = len(value) if len(value) * 4 <= limit_bytes else len(value.encode())
     else:
         return None
     if size > limit_bytes:
-        return Fault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
+        return ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
     if isinstance(value, bytes):
         try:
             container[name] = value.decode()
         except UnicodeDecodeError as error:
-            return Fault("invalid_utf8", f"byte {error.start}: {error.reason}")
+            return ReadFault("invalid_utf8", f"byte {error.start}: {error.reason}")
     return None
 
 

@@ -1,7 +1,7 @@
-"""Arrow columns as values that mean the same everywhere.
+"""Converts Arrow columns to values that mean the same everywhere.
 
-`to_pylist` gives pandas objects for nanoseconds where pandas is installed and fails where it is not, and looks time
-zones up in the machine's own database. Times become microseconds and zones UTC before that.
+`to_pylist` returns pandas objects for nanoseconds if pandas is installed, fails if it is not, and reads time zones from
+the machine's own database. So times become microseconds and zones UTC first.
 """
 
 import pyarrow as pa
@@ -35,9 +35,8 @@ def _plain_type(given: pa.DataType) -> pa.DataType:
 
 
 def selected(schema: pa.Schema, path: str) -> str | None:
-    """What to ask Parquet for to get a path: the column of that very name, or the one leaf of a struct; a list is read
-    whole. None where the schema has no such place.
-    """
+    """The column to read from Parquet for a path: the column with exactly that name, or one leaf of a struct; a list is
+    read whole. None if the schema has no such path."""
     if path in schema.names:
         return path
     top, *steps = path.split(".")

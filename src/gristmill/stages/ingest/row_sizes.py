@@ -1,6 +1,6 @@
-"""How many bytes the strings of each row of an Arrow column hold once they are spelled out.
+"""Counts the bytes of the strings in each row of an Arrow column, with dictionaries expanded.
 
-A dictionary column holds a text once, however many rows have it: a small file can hold gigabytes of rows.
+A dictionary column holds a text once, no matter how many rows have it: a small file can hold gigabytes of rows.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def row_bytes(column: pa.Array) -> Array:
-    """int64: the bytes of strings in each row, at any depth; numbers and nulls count as none."""
+    """The bytes of strings in each row (int64), at any depth. Numbers and nulls count 0."""
     kind = column.type
     if isinstance(column, pa.ExtensionArray):
         return row_bytes(column.storage)

@@ -1,4 +1,4 @@
-"""What its name and its first bytes say about the format of a file, for readers that were given one of another."""
+"""Guesses the format of a file from its name and its first bytes, for readers that were given another format."""
 
 import codecs
 import csv
@@ -10,7 +10,7 @@ import orjson
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.warc_headers import opens_record
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import decompressed, peek, without_compression_suffix
 
 HEAD_BYTES = 1 << 16
@@ -36,20 +36,20 @@ _SUFFIXES = {
 
 
 def format_by_name(name: str) -> str | None:
-    """The `format` of a recipe that a file is of by its suffix; that of a compression may follow."""
+    """The recipe `format` of a file, by its suffix. A compression suffix may follow it."""
     _, dot, ending = without_compression_suffix(name).lower().rpartition(".")
     return _SUFFIXES.get(dot + ending)
 
 
 def format_of(piece: Piece) -> str | None:
-    """The `format` of a recipe that a file is of by its first bytes, unpacked; None where they tell nothing."""
+    """The recipe `format` of a file, by its first bytes after decompression. None if they do not show it."""
     with piece.open() as file:
         head = peek(decompressed(file)[1], HEAD_BYTES)[0]
     return signature(head) or _looks_like(head.removeprefix(_BOM).lstrip())
 
 
 def signature(head: bytes) -> str | None:
-    """The format of a file that begins as only files of that format do."""
+    """The format of a file whose first bytes only occur in that format."""
     if head.startswith(_PARQUET):
         return "parquet"
     if opens_record(head) is not None:
@@ -58,28 +58,26 @@ def signature(head: bytes) -> str | None:
 
 
 def refuse_packed(head: bytes, plain: bool, reason: str) -> None:
-    """Raise `Fault` for a file that has to be unpacked first; `head` is decompressed, unless it was plain."""
+    """Raises `ReadFault` for a file that must be unpacked first. `head` is decompressed, unless the file was plain."""
     is_tar = head[257:262] == b"ustar" and b"\0" in head[:257]
     if is_tar or head.startswith(_ZIP):
-        raise Fault(reason, f"the file is a {'tar' if is_tar else 'zip'} archive, so {UNREADABLE}")
+        raise ReadFault(reason, f"the file is a {'tar' if is_tar else 'zip'} archive, so {UNREADABLE}")
     if not plain and head.startswith(_PARQUET):
-        raise Fault(reason, f"the file is compressed Parquet, so {UNREADABLE} (`gunzip` for gzip)")
+        raise ReadFault(reason, f"the file is compressed Parquet, so {UNREADABLE} (`gunzip` for gzip)")
 
 
 def refuse(head: bytes, plain: bool, reason: str) -> None:
-    """Raise `Fault` for a file that is of another format beyond doubt, or that has to be converted first."""
+    """Raises `ReadFault` for a file that clearly has another format, or that must be converted first."""
     refuse_packed(head, plain, reason)
     if (charset := wide_charset(head)) is not None:
-        told = f"the file is {charset.upper()} by its first bytes, {head[:8]!r}, and this reader takes UTF-8"
-        raise Fault(reason, f"{told}: `iconv -f {charset} -t utf-8 OLD > NEW` makes it so")
+        fact = f"the file is {charset.upper()} by its first bytes, {head[:8]!r}, and this reader takes UTF-8"
+        raise ReadFault(reason, f"{fact}: `iconv -f {charset} -t utf-8 OLD > NEW` makes it so")
     if (found := signature(head)) is not None:
-        raise Fault(reason, f"the file begins with {head[:16]!r}, as those do that `format: {found}` reads")
+        raise ReadFault(reason, f"the file begins with {head[:16]!r}, as those do that `format: {found}` reads")
 
 
 def wide_charset(head: bytes) -> str | None:
-    """The charset of a text whose every letter has several bytes: by its byte order mark, or by the zeros between the
-    first letters.
-    """
+    """The charset of text with several bytes per letter: by its byte order mark, or by zeros between letters."""
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -105,7 +103,7 @@ def _looks_like(head: bytes) -> str | None:
 
 
 def _is_table(head: bytes) -> bool:
-    """Whether the first lines are names and rows of as many fields; in quotes a field may go over several lines."""
+    """Whether the first lines are names and rows with as many fields. A quoted field may span several lines."""
     if b"\0" in head:
         return False
     text = head.decode(errors="replace")

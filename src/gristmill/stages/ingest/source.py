@@ -11,13 +11,13 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.reading.head import Head
 
 WINDOW_BYTES = 4 << 20
-"""Read ahead of someone who goes through a file: some hundred records of a crawl, one request to an object store."""
+"""Read-ahead for sequential access: about a hundred records of a crawl, one request to an object store."""
 HOP_BYTES = 128 << 10
-"""Read ahead of someone who jumps."""
+"""Read-ahead for random access."""
 
 
-class Source:
-    """The bytes of a file. `read` is cheap for neighbouring offsets: the last stretch stays in memory."""
+class ByteSource:
+    """The bytes of a file. `read` is cheap for neighbouring offsets, since the last range stays in memory."""
 
     def __init__(self, piece: Piece | str) -> None:
         self._file: IO[bytes] = piece.open() if isinstance(piece, Piece) else place_of(piece).open()
@@ -25,12 +25,12 @@ class Source:
         self._file.seek(0, 2)
         self.size: int = self._file.tell()
         self.end = self.size
-        """Where the file ends for whoever reads it now; see `up_to`."""
+        """Where the file ends for the current reader; see `up_to`."""
         self.base = 0
         """Offset in the file of the window's first byte."""
         self.window = b""
 
-    def __enter__(self) -> "Source":
+    def __enter__(self) -> "ByteSource":
         return self
 
     def __exit__(
@@ -40,7 +40,7 @@ class Source:
 
     @contextmanager
     def up_to(self, end: int) -> Iterator[None]:
-        """Read as though the file ended there."""
+        """Reads as if the file ended at `end`."""
         before, self.end = self.end, end
         try:
             yield
@@ -49,7 +49,7 @@ class Source:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Look elsewhere, at all of the file; then reading goes on where it was."""
+        """Reads elsewhere in the whole file, then restores the window."""
         before = self.base, self.window
         try:
             with self.up_to(self.size):
@@ -58,7 +58,7 @@ class Source:
             self.base, self.window = before
 
     def read(self, start: int, length: int) -> bytes:
-        """`length` bytes from `start`; fewer only at the end."""
+        """Returns `length` bytes from `start`; fewer only at the end."""
         length = max(0, min(length, self.end - start))
         first = start - self.base
         if length and (first < 0 or first + length > len(self.window)):
@@ -67,7 +67,7 @@ class Source:
         return self.window[first : first + length] if length else b""
 
     def peek(self, start: int, length: int) -> bytes:
-        """The same for a look far ahead, after which reading goes on where it was: the window stays."""
+        """As `read`, but keeps the window, for a read far ahead."""
         length = max(0, min(length, self.end - start))
         first = start - self.base
         if first >= 0 and first + length <= len(self.window):
@@ -82,7 +82,7 @@ class Source:
 
     def _take(self, wanted: int) -> bytes:
         parts: list[bytes] = []
-        while wanted > 0 and (part := self._file.read(wanted)):  # a raw stream may return less than was asked
+        while wanted > 0 and (part := self._file.read(wanted)):  # a raw stream may return less than requested
             parts.append(part)
             wanted -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -90,7 +90,7 @@ class Source:
     def find(self, needle: bytes, start: int, skip: int, limit: int) -> int:
         """Offset of the first `needle` in [start + skip, start + limit), or -1.
 
-        Copies nothing, and leaves the window where all from `start` up to the needle can be read.
+        Copies nothing, and leaves the window so that everything from `start` to the needle can be read.
         """
         first = start - self.base
         at = self.window.find(needle, first + skip, self.end - self.base) if 0 <= first < len(self.window) else -1
@@ -107,7 +107,7 @@ class Source:
             if first < 0 or (loaded - start < reach and loaded < self.end):
                 self._load(start, reach)
                 first, loaded = 0, start + len(self.window)
-            # In the window itself: a copy of what is left of it, for each of many matches, would be the square of it.
+            # Searches in the window itself: copying the rest of it for each of many matches would be quadratic.
             if found := pattern.search(self.window, first, min(loaded, last) - self.base):
                 at = self.base + found.start()
                 return at if at < stop else None

@@ -1,4 +1,4 @@
-"""Licenses as SPDX names: expressions in file headers, and license texts told by their own phrases."""
+"""Licenses as SPDX names: expressions in file headers, and license texts recognised by their phrases."""
 
 import re
 
@@ -13,7 +13,7 @@ PHRASES: list[tuple[str, list[str], list[str]]] = [
 _SPELLED = {*_TABLES["spelled"].split(), *(name for name, _, _ in PHRASES)}
 
 HEADER_LINES = 60
-"""How far down a file its SPDX line is sought; the tag belongs in the first comment (REUSE 3.0)."""
+"""How many lines of a file are searched for its SPDX tag, which belongs in the first comment (REUSE 3.0)."""
 _HEADER_CHARACTERS = 1 << 14
 
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([^\r\n]*)")
@@ -36,7 +36,7 @@ def header(text: str) -> str | None:
 
 
 def expression(source: str) -> str | None:
-    """The longest SPDX expression at the start of a string, in SPDX's own spelling; None where there is none.
+    """The longest SPDX expression at the start of a string, in SPDX's own spelling, or None.
 
     What follows it is the end of a comment (`*/`, `-->`) or a remark. `Apache-2.0 or mit` is `Apache-2.0 OR MIT`.
     """
@@ -56,9 +56,8 @@ def expression(source: str) -> str | None:
 
 
 def _parse(tokens: list[str], at: int, depth: int) -> tuple[str, int] | None:
-    """`operand (AND|OR operand)*` from token `at`: the text and the token behind it. The input's own order and
-    parentheses stay, so precedence needs no tree.
-    """
+    """Parses `operand (AND|OR operand)*` from token `at`: the text and the next token. It needs no tree, since order
+    and parentheses stay as they are."""
     left = _operand(tokens, at, depth)
     while left is not None and left[1] < len(tokens) and tokens[left[1]].upper() in ("AND", "OR"):
         right = _operand(tokens, left[1] + 1, depth)
@@ -90,9 +89,8 @@ _WORDS = re.compile(r"[a-z0-9]+")
 
 
 def recognise(text: str) -> str | None:
-    """The license that a text is, by phrases that no other license has; the one that comes first, where a file
-    appends others (CPython's LICENSE ends with those of the code it borrowed).
-    """
+    """The license of a text, by phrases that no other license has. If a file appends other licenses (CPython's LICENSE
+    ends with those of borrowed code), the first one."""
     if stated := header(text):
         return stated
     words = f" {' '.join(_WORDS.findall(text.lower()))} "
@@ -115,17 +113,15 @@ _NAMED_LICENSE = re.compile(rf"(?i)(?:licen[sc]e|copying)\d?[-_.]{_FAMILY}{_PROS
 
 
 def is_license_file(name: str) -> bool:
-    """`LICENSE`, `COPYING.LESSER`, `LICENSE-MIT.txt`, `MIT-LICENSE`; not `license.py`, not `license-header.txt`, which
-    would hide the license of the folder above.
-    """
+    """Matches `LICENSE`, `COPYING.LESSER`, `LICENSE-MIT.txt`, `MIT-LICENSE`, but not `license.py` or
+    `license-header.txt`, which would hide the license of the folder above."""
     base = name.rsplit("/", 1)[-1]
     return bool(_ANY_LICENSE.fullmatch(base) or _NAMED_LICENSE.fullmatch(base))
 
 
 def combined(found: dict[str, str]) -> str | None:
     """One expression for the license files of one folder, by file name. COPYING.LESSER adds to COPYING and is the
-    license that counts; `LICENSE-MIT` beside `LICENSE-APACHE` leaves the choice; others all apply.
-    """
+    license that counts; `LICENSE-MIT` and `LICENSE-APACHE` leave the choice; otherwise all licenses apply."""
     names = set(found.values())
     lesser = {name for name in names if name.startswith("LGPL-")}
     if lesser and all(name.startswith(("LGPL-", "GPL-")) for name in names):

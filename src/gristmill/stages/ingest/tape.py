@@ -1,8 +1,8 @@
-"""A stretch of decoded bytes to walk over: a plain file, or a run of compressed frames.
+"""A sequence of decoded bytes: a plain file, or a run of compressed frames.
 
-`at` never looks past the frame that the last record ended in; `must` also opens the frames after it, for archives
-whose frames are cut anywhere (bgzip, pigz) and not between records. A frame that itself begins with a record header
-is never joined to what came before. So whatever damage came before it, an archive is read the same from there on.
+`at` never reads past the frame in which the last record ended. `must` also opens the frames after it, for archives
+whose frames are cut anywhere (bgzip, pigz) instead of between records. A frame that begins with a record header is
+never joined to the frame before it. So an archive reads the same from there on, whatever damage came before.
 """
 
 from collections.abc import Iterator
@@ -10,44 +10,44 @@ from itertools import chain
 from typing import Protocol
 
 from gristmill.stages.ingest.frames import MAGIC, Frame
-from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.warc_headers import holds_arc, opens_record
 
 FORGET_BYTES = 1 << 16
-"""Bytes behind the reader that are kept before they are let go."""
+"""How many bytes before the reader's position are kept before they are freed."""
 
 
 class Tape(Protocol):
     arc: bool
     """Whether the records are ARC records."""
     fault: str | None
-    """What broke the last frame."""
+    """The fault of the last frame."""
     whole: bool
-    """Whether the end of the tape is where the writer ended, as the end of an intact single frame tells."""
+    """Whether the tape ends where its writer ended, which the end of an intact single frame shows."""
     jumps: bool
-    """Whether passing over bytes is free."""
+    """Whether skipping bytes is free."""
 
     @property
     def known(self) -> int:
-        """How far the tape was read; where `at` or `must` gave less than was asked, its end."""
+        """How far the tape was read; if `at` or `must` returned less than requested, its end."""
 
     def at(self, offset: int, length: int) -> bytes:
-        """`length` bytes from `offset`; fewer only at the end."""
+        """Returns `length` bytes from `offset`; fewer only at the end."""
 
-    def all_of_it(self) -> bytes:
-        """The tape from its beginning, where it is one intact frame in one piece, and nothing elsewhere."""
+    def whole_frame(self) -> bytes:
+        """The tape from its beginning if it is one intact frame in one piece, else nothing."""
 
-    def glance(self, offset: int, length: int) -> bytes:
-        """The same, for a look at a place where a header only claims that something is."""
+    def peek(self, offset: int, length: int) -> bytes:
+        """As `at`, to check an offset where a header claims that something is."""
 
     def must(self, offset: int, length: int) -> int:
-        """How many bytes `at` will give, for a stretch that belongs to a record already begun."""
+        """How many bytes `at` will return, for a range that belongs to a record already begun."""
 
     def damage(self) -> str | None:
-        """What is wrong with the frame at hand, before or after the bytes read so far."""
+        """The fault of the current frame, before or after the bytes read so far."""
 
     def forget(self, offset: int) -> None:
-        """No byte before `offset` will be asked for again."""
+        """Promises that no byte before `offset` will be read again."""
 
 
 class PlainTape:
@@ -57,13 +57,13 @@ class PlainTape:
     whole = False
     jumps = True
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.at = source.read
-        self.glance = source.peek
+        self.peek = source.peek
         self.known = source.size
         self.arc = holds_arc(source.read(0, 1 << 20))
 
-    def all_of_it(self) -> bytes:
+    def whole_frame(self) -> bytes:
         return b""
 
     def must(self, offset: int, length: int) -> int:
@@ -77,11 +77,11 @@ class PlainTape:
 
 
 class FrameTape:
-    """The frames from `start` on, decoded as far as asked."""
+    """The frames from `start` on, decoded as far as needed."""
 
     jumps = False
 
-    def __init__(self, source: Source, kind: str, start: int, dictionary: bytes | None) -> None:
+    def __init__(self, source: ByteSource, kind: str, start: int, dictionary: bytes | None) -> None:
         self.source, self.kind, self.start, self.dictionary = source, kind, start, dictionary
         self.fault: str | None = None
         self.whole = True
@@ -91,7 +91,7 @@ class FrameTape:
         self._frame = Frame(source, kind, start, dictionary)
         self._chunks: Iterator[bytes] = self._frame.chunks()
         first = next(self._chunks, b"")
-        # As it comes, because most frames are one chunk that holds one record; a bytearray once it grows or is let go.
+        # Kept as bytes, because most frames are one chunk that holds one record; a bytearray once it grows or shrinks.
         self._data: bytes | bytearray = first
         self._base = 0
         self._unjoined = -1
@@ -103,7 +103,7 @@ class FrameTape:
 
     @property
     def taken(self) -> int:
-        """Bytes of the file from `start` on that are sure to be of these frames."""
+        """Bytes of the file from `start` on that certainly belong to these frames."""
         return self._before + self._frame.taken
 
     @property
@@ -119,9 +119,9 @@ class FrameTape:
         with memoryview(self._data) as view:
             return bytes(view[first : first + length])
 
-    glance = at
+    peek = at
 
-    def all_of_it(self) -> bytes:
+    def whole_frame(self) -> bytes:
         return self._data if self._frame.end is not None and isinstance(self._data, bytes) else b""
 
     def must(self, offset: int, length: int) -> int:
@@ -159,7 +159,7 @@ class FrameTape:
                 break
 
     def _join_next(self) -> bool:
-        """Go on with the next frame, unless a record starts with it, or none follows."""
+        """Continues with the next frame, unless it begins with a record or there is none."""
         end = self._frame.end
         if end is None or end == self._unjoined or not self.source.read(end, 4).startswith(MAGIC[self.kind]):
             return False
@@ -167,7 +167,7 @@ class FrameTape:
         chunks = follower.chunks()
         first = next(chunks, b"")
         if opens_record(first[: 1 << 14]):
-            self._unjoined = end  # any number of records may ask again
+            self._unjoined = end  # any number of records may try again
             return False
         self._before += self._frame.taken
         self._frame, self._chunks, self.whole = follower, chain([first] if first else [], chunks), False

@@ -1,7 +1,7 @@
-"""Reads trees of text: plain text, Markdown, reStructuredText and their kin, one document a file.
+"""Reads trees of text (plain text, Markdown, reStructuredText and similar), one document per file.
 
-YAML front matter of Markdown goes to `meta`; the title is the front matter's, or the first heading. A single compressed
-file (`notes.md.gz`) is unpacked. A record's position is 0.
+YAML front matter of Markdown goes to `meta`. The title is the front matter's, or the first heading. A single compressed
+file (`notes.md.gz`) is decompressed. A record's position is 0.
 """
 
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
 
 POSITIONS = "the whole file"
 
 VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", "_darcs"))
-"""Folders in which version control keeps its own files: never documents."""
+"""Folders in which version control keeps its own files. They are never documents."""
 
 PAGE_SUFFIXES = (".html", ".htm", ".xhtml")
 _TYPES = {
@@ -37,8 +37,8 @@ class TreeConfig(StageConfig):
     """Which files of a tree are documents."""
 
     suffixes: tuple[str, ...]
-    """Endings of the wanted files, with the dot, in any case; a compression's ending may follow. `""` wants files
-    without any ending (README)."""
+    """Suffixes of the files to read, with the dot, in any case. A compression suffix may follow. `""` selects files
+    without a suffix (README)."""
     max_record_bytes: Bytes = 64 << 20
     """A larger file is dropped as `record_too_large`. Bytes, decompressed."""
 
@@ -46,42 +46,40 @@ class TreeConfig(StageConfig):
 class Config(TreeConfig):
     suffixes: tuple[str, ...] = (".txt", ".text", *_TYPE_OF)
     front_matter: Literal["strip", "keep"] = "strip"
-    """Whether YAML front matter stays in the text. It is read for the title either way."""
+    """Whether YAML front matter stays in the text. Its title is read in both cases."""
 
 
 def check(config: Config) -> None:
-    """Raises WrongSetting for the suffixes of pages, whose markup would be taken for text."""
+    """Raises WrongSetting for the suffixes of pages, since their markup would be read as text."""
     if any(suffix.lower() in PAGE_SUFFIXES for suffix in config.suffixes):
         raise WrongSetting(
             "suffixes",
-            f"{', '.join(PAGE_SUFFIXES)} files are pages, and `format: text` would take their markup for text. Read "
-            "them in a source with `format: html`, and the step extract takes the text out.",
+            f"{', '.join(PAGE_SUFFIXES)} files are web pages, and `format: text` would keep their markup as text. Read "
+            "them in a source with `format: html` and add the step extract.",
         )
 
 
 def splittable(name: str) -> bool:
-    """A file is one document."""
+    """False: a file is one document."""
     return False
 
 
 def wanted(name: str, config: TreeConfig) -> bool:
-    """Whether the file of that path below the root is a document; by its name alone."""
+    """Whether the file with this path below the root is a document, decided by its name alone."""
     path = PurePosixPath(without_compression_suffix(name))
     wanted = {suffix.lower() for suffix in config.suffixes}
     return path.suffix.lower() in wanted and skipped_folder(name, config) is None
 
 
 def other_suffix(name: str, config: TreeConfig) -> str | None:
-    """What keeps an unwanted file from being read, if it is the suffix and the recipe does not list those it wants.
-    Hidden files (.DS_Store) are nobody's documents.
-    """
+    """The suffix because of which a file is skipped, unless the recipe lists suffixes. Hidden files do not count."""
     path = PurePosixPath(without_compression_suffix(name))
     hidden = any(part.startswith(".") for part in path.parts) or skipped_folder(name, config) is not None
     return None if hidden or "suffixes" in config.model_fields_set else path.suffix.lower()
 
 
 def skipped_folder(name: str, config: TreeConfig) -> str | None:
-    """The outermost folder of version control on that path."""
+    """The outermost version control folder in the path."""
     return next((folder for folder in PurePosixPath(name).parts[:-1] if folder in VCS_DIRS), None)
 
 
@@ -98,7 +96,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             data = bounded(decompressed(file)[1], config.max_record_bytes)
         text, record.charset = decode(data)
         if not text or text.isspace():
-            raise Fault("empty_file", f"{len(data)} bytes, none of them visible")
+            raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
         meta: dict[Any, Any] = {}
         body = text
         if record.content_type == "text/markdown":
@@ -110,9 +108,9 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             record.title = first_heading(body, record.content_type or "")
         record.meta = dump(meta) if meta else None
         if not body or body.isspace():
-            raise Fault("empty_text", "front matter and no text")
+            raise ReadFault("empty_text", "front matter and no text")
         record.text = body if config.front_matter == "strip" else text
-    except Fault as fault:
+    except ReadFault as fault:
         record.drop, record.detail = fault.reason, fault.detail
     yield record
 

@@ -1,10 +1,10 @@
-"""From one record to the next over a tape, and from damage to the next record that can be read.
+"""Finds one record after the other on a tape, and the next readable record after damage.
 
-What is found depends on the tape alone, never on which of the records the caller wants: so a file that is read in
-pieces gives the records of the file read whole.
+The result depends on the tape alone, never on which records the caller wants. So reading a file in pieces gives the
+same records as reading it whole.
 
-A record's stated length is trusted where a record, or the end, follows it. Otherwise the first record header after
-its own header ends it, if one stands before the stated end; the bytes up to the next header are a gap, if none does.
+A record's stated length is trusted if a record, or the end, follows it. Otherwise the record ends at the next record
+header, if there is one before the stated end. If there is none, the bytes up to the next header are a gap.
 """
 
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ MOST_LINE_ENDS = 1 << 12
 
 
 @dataclass(slots=True)
-class Found:
-    """A record, or a stretch that holds none: then `fields` is empty and `fault` is set."""
+class ArchiveRecord:
+    """A record of an archive, or a range of bytes without one: then `fields` is empty and `fault` is set."""
 
     offset: int
     start: int
@@ -39,15 +39,15 @@ class Found:
     fault: str | None = None
     detail: str | None = None
     note: str | None = None
-    """What was wrong with a record that can be used all the same."""
+    """What was wrong with a record that can still be used."""
 
 
-def walk(tape: Tape, max_record_bytes: int) -> Iterator[Found]:
-    if (only := _only_record(tape.all_of_it(), max_record_bytes)) is not None:
+def walk(tape: Tape, max_record_bytes: int) -> Iterator[ArchiveRecord]:
+    if (only := _only_record(tape.whole_frame(), max_record_bytes)) is not None:
         yield only
         return
     offset = 0
-    told = False
+    is_reported = False
     while data := tape.at(offset, FIRST_READ_BYTES):
         if data[0] in b"\r\n":
             offset += len(data) - len(data.lstrip(b"\r\n"))
@@ -64,17 +64,19 @@ def walk(tape: Tape, max_record_bytes: int) -> Iterator[Found]:
         else:
             found, after = _gap(tape, offset, offset, "unreadable_bytes")
         if found.fault and found.fault == tape.fault:
-            told = True
+            is_reported = True
         yield found
         offset = after
-    if tape.fault and not told:
-        yield Found(offset, offset, offset, fault=tape.fault, detail="no record could be read from the frame's end")
+    if tape.fault and not is_reported:
+        yield ArchiveRecord(
+            offset, offset, offset, fault=tape.fault, detail="no record could be read from the frame's end"
+        )
 
 
-def _only_record(data: bytes, limit: int) -> Found | None:
-    """The record that is all of the tape, as in most archives: what `_warc_record` finds there, without its questions.
+def _only_record(data: bytes, limit: int) -> ArchiveRecord | None:
+    """The record that fills the whole tape, as in most archives: the result of `_warc_record` without its checks.
 
-    None where it is not as simple as that.
+    None if it is not that simple.
     """
     if not (data.startswith(b"WARC/") and data.endswith(b"\r\n\r\n")):
         return None
@@ -86,12 +88,12 @@ def _only_record(data: bytes, limit: int) -> Found | None:
     length = fields.get(b"content-length", b"")
     if not length.isdigit() or len(length) > 15 or int(length) > limit or span[1] + int(length) + 4 != len(data):
         return None
-    return Found(0, span[1], len(data) - 4, fields)
+    return ArchiveRecord(0, span[1], len(data) - 4, fields)
 
 
-def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Found, int]:
-    # No header holds another: one that does lost its end, and looking for the end behind the others, for each of them,
-    # would be work without measure.
+def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[ArchiveRecord, int]:
+    # A header contains no other header. If it seems to, its end is lost, and searching for the end after the other
+    # headers, for each of them, would take unbounded work.
     inner = WARC_HEAD.search(data, 5)
     span = blank_line(data[: inner.start()] if inner else data)
     while span is None and inner is None and len(data) < MAX_HEAD_BYTES:
@@ -112,37 +114,37 @@ def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Foun
     length = fields.get(b"content-length", b"")
     if not length.isdigit() or len(length) > 15:
         return _gap(tape, offset, offset + 5, "bad_warc_header", fields)
-    found, after = _bounded(tape, Found(offset, offset + span[1], 0, fields), int(length), limit)
+    found, after = _bounded(tape, ArchiveRecord(offset, offset + span[1], 0, fields), int(length), limit)
     if not clean and (found.note or found.fault):
         found.fault, found.detail = "bad_warc_header", "a line without a colon, and the length does not fit"
     return found, after
 
 
-def _arc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[Found, int]:
-    # The longest line is long, and most are short: a look as long as the former for each would be most of the work.
+def _arc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[ArchiveRecord, int]:
+    # The longest line is long, but most are short, so the first check is short.
     line = ARC_HEAD.match(data if b"\n" in data else tape.at(offset, ARC_REACH))
     if line is None:
         return _gap(tape, offset, offset, "unreadable_bytes")
     fields = {name.encode(): value for name, value in line.groupdict().items()}
     if not line["length"].isdigit():
         return _gap(tape, offset, offset + line.end() - 1, "bad_arc_header", fields)
-    return _bounded(tape, Found(offset, offset + line.end(), 0, fields), int(line["length"]), limit)
+    return _bounded(tape, ArchiveRecord(offset, offset + line.end(), 0, fields), int(line["length"]), limit)
 
 
-def _bounded(tape: Tape, found: Found, length: int, limit: int) -> tuple[Found, int]:
-    """Fill in where the body ends, and where the next record should start."""
+def _bounded(tape: Tape, found: ArchiveRecord, length: int, limit: int) -> tuple[ArchiveRecord, int]:
+    """Sets where the body ends, and returns where the next record should start."""
     start, stop = found.start, found.start + length
     if tape.jumps:
         complete = tape.must(start, length) == length
     else:
         have = tape.must(start, min(length, limit + 1))
         if have > limit:
-            return _passed_over(tape, found, stop)
+            return _skip_large_body(tape, found, stop)
         complete = have == length
-    after = _landing(tape, stop) if complete else None
+    after = _next_start(tape, stop) if complete else None
     if after is not None:
         found.stop = stop
-        found.fault = tape.fault if after >= tape.known else None  # its own checksum came last
+        found.fault = tape.fault if after >= tape.known else None  # the frame's checksum came last
     elif (inner := find_head(tape, start, stop)) is not None:
         found.stop = _without_end(tape, start, inner)
         found.note = "content_length"
@@ -169,39 +171,38 @@ def _bounded(tape: Tape, found: Found, length: int, limit: int) -> tuple[Found, 
 
 
 def _without_end(tape: Tape, start: int, stop: int) -> int:
-    """`stop` less the two empty lines that end a record."""
+    """`stop` without the two empty lines that end a record."""
     tail = tape.at(max(start, stop - 4), min(4, stop - start))
     return stop - len(tail) + len(tail.rstrip(b"\r\n"))
 
 
 def _cut_head(tape: Tape, data: bytes) -> bool:
-    """Whether these last bytes of a frame may be the start of a header that goes on in the next frame."""
+    """Whether these last bytes of a frame may be the start of a header that continues in the next frame."""
     if tape.arc:
         return len(data) < FIRST_READ_BYTES and b"\n" not in data
     return len(data) < 5 and b"WARC/".startswith(data)
 
 
-def _landing(tape: Tape, offset: int) -> int | None:
-    """Where the next record starts, or the tape ends, with nothing but line ends before it, and no great many of them:
-    any number of records may claim to end before the same run.
-    """
+def _next_start(tape: Tape, offset: int) -> int | None:
+    """Where the next record starts, or the tape ends, with only line ends before it. Their number is limited, since any
+    number of records may claim to end before the same run."""
     last = offset + MOST_LINE_ENDS
-    while data := tape.glance(offset, 256):
+    while data := tape.peek(offset, 256):
         rest = data.lstrip(b"\r\n")
         offset += len(data) - len(rest)
         if offset > last:
             return None
         if rest:
-            rest = tape.glance(offset, FIRST_READ_BYTES if tape.arc else 5)
+            rest = tape.peek(offset, FIRST_READ_BYTES if tape.arc else 5)
             if tape.arc and b"\n" not in rest:
-                rest = tape.glance(offset, ARC_REACH)
+                rest = tape.peek(offset, ARC_REACH)
             good = ARC_HEAD.match(rest) if tape.arc else rest == b"WARC/"
             return offset if good or _cut_head(tape, rest) else None
     return offset
 
 
-def _passed_over(tape: Tape, found: Found, stop: int) -> tuple[Found, int]:
-    """A body too large to hold, in frames that cannot be read twice: it ends at its length or the next header."""
+def _skip_large_body(tape: Tape, found: ArchiveRecord, stop: int) -> tuple[ArchiveRecord, int]:
+    """Skips a body that is too large, in frames that cannot be read twice. It ends at its length or the next header."""
     found.fault = "body_too_large"
     inner = find_head(tape, found.start, stop, forget=True)
     after = inner if inner is not None else min(stop, tape.known)
@@ -214,22 +215,22 @@ def _passed_over(tape: Tape, found: Found, stop: int) -> tuple[Found, int]:
 
 def _gap(
     tape: Tape, offset: int, search: int, reason: str, fields: dict[bytes, bytes] | None = None
-) -> tuple[Found, int]:
+) -> tuple[ArchiveRecord, int]:
     after = find_head(tape, search, None, forget=True)
     if after is None:
         after = tape.known
         reason = tape.fault or reason
     detail = f"{after - offset} bytes"
-    return Found(offset, offset, after, fields or {}, reason, detail), after
+    return ArchiveRecord(offset, offset, after, fields or {}, reason, detail), after
 
 
 def find_head(tape: Tape, start: int, stop: int | None, forget: bool = False) -> int | None:
     """Offset of the first record header in [start, stop), or up to the end."""
     pattern, reaches = (ARC_SEARCH, (WARC_REACH, ARC_REACH)) if tape.arc else (WARC_HEAD, (WARC_REACH,))
-    stretch = FIRST_READ_BYTES // 2
+    range_bytes = FIRST_READ_BYTES // 2
     while stop is None or start < stop:
-        stretch = min(2 * stretch, SEARCH_BYTES)  # the next header may be some bytes away, or a gigabyte
-        length = stretch if stop is None else min(stretch, stop - start)
+        range_bytes = min(2 * range_bytes, SEARCH_BYTES)  # the next header may be some bytes away, or a gigabyte
+        length = range_bytes if stop is None else min(range_bytes, stop - start)
         if stop is not None:
             tape.must(start, length)
         for reach in reaches:

@@ -1,9 +1,9 @@
-"""Read web archives: WARC (0.17 to 1.1), WET and ARC files, plain or compressed with gzip, zstd or lz4.
+"""Reads web archives: WARC (0.17 to 1.1), WET and ARC files, plain or compressed with gzip, zstd or lz4.
 
-What a file is, its first bytes say and not its name. Every record becomes a row, and so does every stretch of bytes
-that holds none. Kept are, as `html` or `text`: HTTP responses with status 200 or 203 and resource records of a type in
-`html_types` or `text_types`, and conversion records (WET). 206 is a fragment and other 2xx carry no page. All else has
-a `drop`:
+The first bytes of a file decide its format, not its name. Every record becomes a row, and so does every range of bytes
+without a record. These are kept, as `html` or `text`: HTTP responses with status 200 or 203, resource records of a type
+in `html_types` or `text_types`, and conversion records (WET). 206 is a fragment, and other 2xx have no page. Everything
+else has a `drop`:
 
     warcinfo_record, request_record, …    the record's type         http_status       the status is the detail
     not_text           the type is the detail                       empty_body
@@ -11,17 +11,17 @@ a `drop`:
     bad_http_header    no HTTP response in a response record        bad_content_encoding
     undecodable_charset                                             bad_warc_header
     truncated_gzip     a frame that ends early (also _zstd, _lz4)   corrupt_gzip      a frame with an error in it
-    truncated_record   the file ends inside the record              unreadable_bytes  no record in there
+    truncated_record   the file ends within the record              unreadable_bytes  bytes without a record
     empty_file, not_an_archive
 
-Records with a fault that a browser would bear are kept, and `meta.salvage` lists the faults: `not_chunked`,
-`missing_last_chunk`, `bad_chunking`, `not_encoded`, `truncated_encoding`, a body that is not as its HTTP header says;
-`content_length`, a record whose true end is not where its header says; `no_http_header`, a page that lost its header.
-A page that the crawler cut (WARC-Truncated) is kept, and `meta.truncated` says why it was cut. Where several records
-share a frame and the frame is damaged, those that are whole and followed by another are kept, though no checksum
-vouches for them any more; what touches the damage is dropped.
+Records with a fault that a browser would tolerate are kept, and `meta.salvage` lists the faults: `not_chunked`,
+`missing_last_chunk`, `bad_chunking`, `not_encoded` and `truncated_encoding` for a body that contradicts its HTTP
+header; `content_length` for a record that does not end where its header says; `no_http_header` for a page that lost its
+header. A page that the crawler cut (WARC-Truncated) is kept, and `meta.truncated` says why it was cut. If several
+records share a damaged frame, the complete records that are followed by another one are kept, although no checksum
+covers them any more; everything that touches the damage is dropped.
 
-Positions are byte offsets in the file. Of several records in one frame, the n-th has the frame's offset plus n, and
+Positions are byte offsets in the file. If a frame holds several records, the n-th has the frame's offset plus n, and
 the key `offset+n`.
 """
 
@@ -32,7 +32,7 @@ from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest import pages
 from gristmill.stages.ingest.frames import MAGIC, cut_short, skippable, zstd_dictionary
 from gristmill.stages.ingest.resync import after_broken, container, next_frame, seam_after, seam_before
-from gristmill.stages.ingest.source import Source
+from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import FrameTape, PlainTape
 from gristmill.stages.ingest.walk import walk
 
@@ -55,12 +55,12 @@ class Config(StageConfig):
 
 
 def splittable(name: str) -> bool:
-    """Any archive can be read from the middle; one whose records share a frame just falls into one piece."""
+    """True: any archive can be read from the middle. An archive whose records share one frame becomes one piece."""
     return True
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    with Source(piece) as source:
+    with ByteSource(piece) as source:
         stop = source.size + 1 if piece.stop is None else piece.stop
         if source.size == 0:
             if piece.start <= 0 < stop:
@@ -75,15 +75,15 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             yield Record(0, drop="empty_file", detail="empty lines and frames, no record")
 
 
-def _read(source: Source, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
+def _read(source: ByteSource, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
     if kind == "plain":
         return _read_plain(source, start, stop, config)
     return _read_frames(source, kind, start, stop, config)
 
 
-def _read_plain(source: Source, start: int, stop: int, config: Config) -> Iterator[Record]:
-    # From the start of the file whatever the piece: hopping over bodies is cheap, and only so is it certain that
-    # a header in the midst of bytes is no archive inside a record.
+def _read_plain(source: ByteSource, start: int, stop: int, config: Config) -> Iterator[Record]:
+    # Always from the start of the file: skipping bodies is cheap, and only from the start is it certain that a header
+    # is not part of an archive inside a record.
     tape = PlainTape(source)
     for found in walk(tape, config.max_record_bytes):
         if found.offset >= stop:
@@ -95,7 +95,7 @@ def _read_plain(source: Source, start: int, stop: int, config: Config) -> Iterat
             yield row
 
 
-def _read_frames(source: Source, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
+def _read_frames(source: ByteSource, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
     dictionary = zstd_dictionary(source) if kind == "zstd" else None
     at = seam_before(source, kind, start, dictionary)
     while at < min(stop, source.size):
@@ -106,7 +106,7 @@ def _read_frames(source: Source, kind: str, start: int, stop: int, config: Confi
 
 
 def _read_to_seam(
-    source: Source, kind: str, at: int, start: int, stop: int, dictionary: bytes | None, config: Config
+    source: ByteSource, kind: str, at: int, start: int, stop: int, dictionary: bytes | None, config: Config
 ) -> Iterator[Record]:
     while at < min(stop, source.end):
         if not source.read(at, 4).startswith(MAGIC[kind]):
@@ -122,7 +122,7 @@ def _read_to_seam(
         position, resumed = at, source.end
         cut: bool | None = None
         for index, found in enumerate(walk(tape, config.max_record_bytes)):
-            # Never into the next frame, were there ever so many records in a few bytes.
+            # Stays within this frame, even with many records in a few bytes.
             position = min(at + min(index, max(tape.taken - 1, 0)), resumed - 1)
             if position >= stop:
                 return

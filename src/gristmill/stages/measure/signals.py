@@ -1,14 +1,14 @@
-"""Everything that cheap filters look at, measured once: characters, words, lines, repetition, C4's rules for lines.
+"""Measures everything that cheap filters need, once: characters, words, lines, repetition, C4's rules for lines.
 
-What Gopher (Rae et al. 2021), C4 (Raffel et al. 2020), FineWeb (Penedo et al. 2024) and BigCode's code filters ask of a
-document are ratios of these counts. Counts are exact and narrow; a ratio stored as float32 would fall on the wrong
-side of its threshold (3 of 10 lines is not above 0.3, float32(0.3) is). docs/signals.md defines each column.
+Gopher (Rae et al. 2021), C4 (Raffel et al. 2020), FineWeb (Penedo et al. 2024) and BigCode's code filters use ratios of
+these counts. Counts are exact and narrow; a ratio stored as float32 would be on the wrong side of its threshold (3 of
+10 lines is not above 0.3, float32(0.3) is). docs/signals.md defines each column.
 
-Stop words are those of the document's language, where a step `language` comes before this one, and Gopher's English
-ones elsewhere. Of a language without a list their number is null: it is not known.
+Stop words are those of the document's language if a step `language` comes before this one, else Gopher's English ones.
+For a language without a list their number is null, since it is unknown.
 
-No verdict is taken here, so that a new threshold re-runs a selection and not the measurement. What an earlier step
-dropped is not measured.
+This step drops nothing, so a new threshold re-runs a selection and not the measurement. Documents that an earlier step
+dropped are not measured.
 """
 
 import io
@@ -40,31 +40,33 @@ SCHEMA = pa.schema(
 
 class Config(StageConfig):
     stop_words: tuple[str, ...] | None = None
-    """Words of which `stop_words` counts how many different ones occur, in any case; each a single token. Null: those
-    of the document's language; a list here holds for every document."""
+    """`stop_words` counts how many different ones of these words occur, in any case; each is a single token. Null: the
+    words of the document's language. A list here applies to every document."""
     stop_words_by_language: dict[LanguageName, tuple[str, ...]] = Field(default={})
     """Other lists for some languages, by label (language.label)."""
     blocked_terms: tuple[str, ...] = ()
     """Words and phrases whose tokens `blocked_tokens` counts, in any case."""
     blocked_list: File | None = None
-    """A UTF-8 file with more of them, one a line."""
+    """A UTF-8 file with more of them, one per line."""
     unicode_version: str = UNICODE_VERSION
-    """Version of the character tables; part of the config because it changes what is counted."""
+    """Version of the character tables; part of the config because it changes the counts."""
 
     @field_validator("unicode_version")
     @classmethod
     def _unicode_version_is_the_running_one(cls, version: str) -> str:
         if version != UNICODE_VERSION:
             raise ValueError(
-                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {version}; the counts "
-                "would differ. Leave unicode_version out"
+                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {version}, so the counts "
+                "would differ. Remove unicode_version"
             )
         return version
 
     @model_validator(mode="after")
     def _words_can_be_found(self) -> Self:
         if self.stop_words is not None and self.stop_words_by_language:
-            raise ValueError("stop_words holds for every language, and stop_words_by_language too. Remove one")
+            raise ValueError(
+                "stop_words applies to every language, so stop_words_by_language has no effect. Remove one of them"
+            )
         for words in (self.stop_words or (), *self.stop_words_by_language.values()):
             if words or self.blocked_terms:
                 _sets(words, self.blocked_terms)
@@ -72,7 +74,7 @@ class Config(StageConfig):
 
 
 def may_read(config: Config) -> tuple[str, ...]:
-    """The language, unless one list holds for all."""
+    """The language, unless one list applies to all."""
     return (LABEL,) if config.stop_words is None else ()
 
 
@@ -88,26 +90,26 @@ def _blocked_terms(config: Config) -> tuple[str, ...]:
         listed = tuple(line.strip() for line in file if line.strip())
     if not listed:
         raise UserError(
-            f"{config.blocked_list}: blocked_list has no term, so nothing would be counted. "
-            "Give one term a line, or leave blocked_list out"
+            f"{config.blocked_list}: blocked_list has no terms, so nothing would be counted. "
+            "Write one term per line, or remove blocked_list"
         )
     return config.blocked_terms + listed
 
 
-class _Rows(NamedTuple):
-    """Documents that are held against one list."""
+class _RowsOfList(NamedTuple):
+    """The documents that use one list."""
 
     listed: tuple[str, ...] | None
     """None: there is no list."""
     anywhere: bool
-    """Whether the words count wherever their letters stand, and not as tokens."""
+    """Whether the words count anywhere in the text instead of as tokens."""
     mask: npt.NDArray[np.bool_] | None
     """None: every row."""
 
 
-def _by_list(batch: pa.RecordBatch, config: Config) -> Iterator[_Rows]:
+def _by_list(batch: pa.RecordBatch, config: Config) -> Iterator[_RowsOfList]:
     if config.stop_words is not None or LABEL not in batch.schema.names:
-        yield _Rows(GOPHER if config.stop_words is None else config.stop_words, False, None)
+        yield _RowsOfList(GOPHER if config.stop_words is None else config.stop_words, False, None)
         return
     own = {label.lower(): words for label, words in config.stop_words_by_language.items()}
     labels, places = rows_by_label(batch.column(LABEL))
@@ -119,11 +121,11 @@ def _by_list(batch: pa.RecordBatch, config: Config) -> Iterator[_Rows]:
     for (words, anywhere), some in groups.items():
         mask = np.isin(places, some)
         if mask.any():
-            yield _Rows(words, anywhere, mask)
+            yield _RowsOfList(words, anywhere, mask)
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """One row of counts a document; a row without text has nulls."""
+    """One row of counts per document; a row without text has nulls."""
     text = batch.column("text")
     ends, characters, valid = views_of(text)
     blocked = _blocked_terms(config)
@@ -137,7 +139,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
             found[0][COUNTS.index("stop_words")][rows] = _occurring(listed or (), text.filter(pa.array(rows)))
         if listed is None:
             unknown |= rows
-        # Rows of other lists are zeros here: the kernel passes over them.
+        # Rows of other lists are zeros here, since the kernel skips them.
         measured = (
             found if measured is None else tuple(whole + part for whole, part in zip(measured, found, strict=True))
         )
@@ -154,7 +156,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def _occurring(words: tuple[str, ...], texts: pa.Array) -> npt.NDArray[np.int64]:
-    """How many of the words stand anywhere in each text."""
+    """How many of the words occur anywhere in each text."""
     found = np.zeros(len(texts), np.int64)
     for word in words:
         found += pc.match_substring(texts, word).to_numpy(zero_copy_only=False)

@@ -1,1 +1,1 @@
-"""Learned quality: models of what good text is, scores of every document, and what is kept by them."""
+"""Learned quality: models of good text, scores of every document, and the selection by these scores."""

@@ -1,12 +1,12 @@
-"""Trains a classifier that tells good text from other text (fastText: Joulin et al. 2016; as a filter: DCLM, Li et al.
-2024; from scores of a judge: FineWeb-Edu, Penedo et al. 2024).
+"""Trains a classifier of good and other text (fastText: Joulin et al. 2016; as a filter: DCLM, Li et al. 2024; from the
+scores of a judge: FineWeb-Edu, Penedo et al. 2024).
 
     quality:
       classifiers:
         edu: {positives: {sources: [reference]}, negatives: {sources: [crawl]}, sample_bytes: 100MB}
 
-The model file is a fastText model that the library loads; behind it lies the report (classifier_report.py). The same
-texts give the same bytes, in whichever order and pieces they come.
+The model file is a fastText model that the library can load, followed by the report (classifier_report.py). The same
+texts give the same bytes, in any order and any number of pieces.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.stages.contract import Fit
+from gristmill.stages.quality.classifier_config import ClassifierFields as ClassifierFields
 from gristmill.stages.quality.classifier_config import Config as Config
-from gristmill.stages.quality.classifier_config import Fields as Fields
 from gristmill.stages.quality.classifier_config import Options
 from gristmill.stages.quality.texts import NEGATIVE, POSITIVE
 from gristmill.stages.shared import public_suffix
@@ -37,7 +37,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
-    # Here, not above: every command looks at this module's config, and only a worker trains.
+    # Imported here, because every command imports this module's config, but only workers train.
     from gristmill.stages.quality.classifier_examples import SCHEMA
     from gristmill.stages.quality.classifier_labels import labelled_files
     from gristmill.stages.quality.classifier_train import train
@@ -59,24 +59,24 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
 
 
 def counts_of(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a report: all of it but the n-grams."""
+    """The numbers of a report: everything but the n-grams."""
     return {name: value for name, value in report.items() if name != "telling"}
 
 
 UNKNOWN = "unknown"
-"""The language of texts of which none was measured."""
+"""The language of texts without a measured language."""
 MOST_APART = 0.3
-"""Share of the texts of one class whose language the other does not have as often."""
+"""The share of one class's texts whose language is less common in the other class."""
 
 
 def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """That the classes are of different languages: then those are what is easiest to learn."""
+    """A warning if the classes have different languages, since a language is the easiest thing to learn."""
     high, low = languages.get(POSITIVE, {}), languages.get(NEGATIVE, {})
     if not high or not low:
         return []
     unmeasured = [name for name, side in (("high", high), ("low", low)) if side.keys() == {UNKNOWN}]
     if len(unmeasured) == 1:
-        fact = f"the languages of the class {unmeasured[0]} were not measured, so it may have learned a language"
+        fact = f"the languages of the class {unmeasured[0]} are unknown, so the classifier may have learned a language"
         return [f"{fact}. Add the step language to the route of its documents"]
     shares = [{name: count / sum(side.values()) for name, count in side.items()} for side in (high, low)]
     apart = sum(abs(shares[0].get(name, 0.0) - shares[1].get(name, 0.0)) for name in {*high, *low}) / 2
@@ -87,60 +87,59 @@ def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
         for side in shares
     ]
     return [
-        f"the classes are of different languages (high: {most[0]}; low: {most[1]}), so it may have learned that. "
-        "Train on one language, or cut by language (per: [language])"
+        f"the classes have different languages (high: {most[0]}; low: {most[1]}), so the classifier may have learned "
+        "the language. Train on one language, or rank within languages (per: [language])"
     ]
 
 
 _SHORTCUTS = {
     "passages": (
         "without passages of five words that many texts of one class share",
-        "it has learned the boilerplate of a source. Take the footer or menu out of the texts",
+        "it has learned the boilerplate of a source. Remove the footer or menu from the texts",
     ),
     "ngrams": (
-        "without its {n} most telling n-grams of each class",
-        "it knows the classes by a few words. Read them in the report, and take out what is no matter of quality",
+        "without the {n} most informative n-grams of each class",
+        "it recognises the classes by a few words. Read them in the report, and remove what is unrelated to quality",
     ),
     "signs": (
-        "without markup and words that hold no letter",
-        "it may have learned how the texts were extracted. Take the markup out of both classes in the same way",
+        "without markup and words that contain no letter",
+        "it may have learned how the texts were extracted. Remove the markup from both classes in the same way",
     ),
-    "length": ("with all texts cut to one length", "it may have learned their length. Choose classes of like lengths"),
+    "length": ("with all texts cut to one length", "it may have learned their length. Use classes of similar length"),
 }
 
 
 def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
-    """Shortcuts, and what could not be judged."""
     from gristmill.stages.quality.classifier_report import MOST_LOST, STRIPPED
 
-    told = []
+    messages = []
     for name, change in found.get("counterfactuals", {}).items():
         lost = change["separation_lost"]
         if lost > MOST_LOST[name]:
             what, meaning = _SHORTCUTS[name]
-            told.append(
+            messages.append(
                 f"{what.format(n=STRIPPED)}, the classifier loses {lost:.0%} of what separates the classes (AUC "
                 f"{change['auc_before']:.3f}, then {change['auc_after']:.3f}): {meaning}"
             )
-    told += _languages_apart(found.get("languages", {}))
+    messages += _languages_apart(found.get("languages", {}))
     held = found.get("texts", {}).get("held_out", {})
     alone = [side for side, counts in held.items() if counts["sites"] == 1 and counts["documents"]]
     if alone and found.get("held_out_by_site"):
-        told.append(
-            f"what is held out of the class {' and '.join(alone)} is of one site, so AUC and recall are rough: "
-            "another seed holds out another. Add texts of other sites"
+        messages.append(
+            f"the held-out texts of the class {' and '.join(alone)} come from one site, so AUC and recall are rough: "
+            "another seed holds out another site. Add texts of other sites"
         )
     if config.held_out_share > 0 and found.get("held_out_by_site") == 0:
-        told.append(
-            "all texts of one side are of one site, so those held out are of the same: what is measured on them "
-            "is too good. Add texts of other sites"
+        messages.append(
+            "all texts of one class come from one site, so the held-out texts do, too, and the measured quality is too "
+            "good. Add texts of other sites"
         )
     if "auc" not in found and found:
-        told.append("no text of both sides is held out, so nothing is known of the classifier. Raise held_out_share")
+        messages.append("the held-out texts lack a class, so the classifier cannot be measured. Raise held_out_share")
     both = found.get("removed", {}).get("on_both_sides", 0)
     if both:
-        told.append(f"{both:,} texts stand on both sides and were left out. Is a source on the wrong one?")
-    return told
+        messages.append(f"{both:,} texts are in both classes and were left out. Is a source in the wrong class?")
+    return messages
 
 
 STAGE = Fit(version=2, config=Config, libraries=LIBRARIES, reads=reads, fit=fit, suffix=SUFFIX, warnings=warnings)

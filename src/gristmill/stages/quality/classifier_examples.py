@@ -1,7 +1,7 @@
-"""From labelled texts to what a classifier learns from, and what it is judged by.
+"""Turns labelled texts into training examples and held-out texts.
 
-Cleaning: texts with too few words go, of exact copies (but for white space) one stays, and texts that stand on both
-sides go altogether. Then whole groups, sites that is, are held out until their share of the bytes of each side is full.
+Cleaning removes texts with too few words, all but one of exact copies (ignoring white space), and texts that are in
+both classes. Then whole groups (sites) are held out until their share of each class's bytes is reached.
 """
 
 from typing import Any, NamedTuple
@@ -19,11 +19,11 @@ Array = np.ndarray[Any, Any]
 SCHEMA = pa.schema(
     [("text", pa.large_string()), ("high", pa.bool_()), ("target", pa.float32()), ("group", pa.uint64())]
 )
-"""A labelled text: whether it is on the side of the positives, how good it is from 0 to 1, and the hash of its site."""
+"""A labelled text: whether it is a positive, its quality from 0 to 1, and the hash of its site."""
 
 
 class Examples(NamedTuple):
-    """Texts in the order of a hash, so that it does not matter in which they came."""
+    """Texts in the order of a hash, so that their original order does not matter."""
 
     data: Array
     starts: Array
@@ -40,7 +40,7 @@ class Examples(NamedTuple):
 
 
 def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
-    """The texts that are left, and how many went for which reason."""
+    """The texts that are left, and the number of removed ones by reason."""
     text = table.column("text").combine_chunks() if table.num_rows else pa.array([], pa.large_string())
     text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
     _, offsets, buffer = text.buffers()
@@ -74,11 +74,11 @@ def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
 
 
 def hold_out(found: Examples, share: float, seed: int) -> tuple[Array, bool]:
-    """Which texts are held out, and whether they are of other groups than the rest.
+    """Which texts are held out, and whether their groups differ from those of the rest.
 
-    Groups come in the order of a hash. One is held out where it fits into what is wanted of every side that it has
-    texts of; where nothing of a side fits, the smallest group that is not all of that side. A side of one group has its
-    texts divided by themselves: better than nothing, and told.
+    Groups come in the order of a hash. A group is held out if it fits into the remaining share of both classes. If no
+    group of a class fits, the smallest one that is not the whole class is held out. If a class has only one group, its
+    texts are split instead, which is better than nothing, and the user is warned.
     """
     groups, of = np.unique(found.groups, return_inverse=True)
     sizes = np.zeros((len(groups), 2), np.int64)

@@ -1,7 +1,7 @@
-"""The file of a trained classifier: a fastText model that the library loads, and behind it the report of its training.
+"""The file of a trained classifier: a fastText model that the library can load, followed by the report of its training.
 
-fastText reads its two matrices and stops, so bytes behind them are of no harm. The report is JSON, then its length
-(eight bytes, little-endian), then a mark of 16 bytes.
+fastText reads its two matrices and stops, so bytes after them do no harm. The report is JSON, then its length (eight
+bytes, little-endian), then a mark of 16 bytes.
 """
 
 import json
@@ -22,9 +22,9 @@ _MARK = b"gristmill report"
 
 
 def model_bytes(words: Vocabulary, shape: Shape, weights: Array, epochs: int, examples: tuple[int, int]) -> bytes:
-    """A supervised model of one dimension: the score of a text is half of the way from `low` to `high`.
+    """A supervised model of one dimension: the score of a text is half the distance from `low` to `high`.
 
-    `examples`: how many were of the high and of the low class.
+    `examples`: the number of examples in the high and in the low class.
     """
     head = struct.pack("<ii", _MAGIC, _VERSION)
     arguments = (
@@ -56,22 +56,22 @@ def model_bytes(words: Vocabulary, shape: Shape, weights: Array, epochs: int, ex
 
 
 def with_report(model: bytes, report: dict[str, Any]) -> bytes:
-    """The model with its report behind it."""
-    told = json.dumps(report, sort_keys=True, ensure_ascii=False).encode()
-    return model + told + struct.pack("<q", len(told)) + _MARK
+    """The model followed by its report."""
+    encoded = json.dumps(report, sort_keys=True, ensure_ascii=False).encode()
+    return model + encoded + struct.pack("<q", len(encoded)) + _MARK
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
-    """The report of the training of a model that a run has made."""
+    """Reads the training report from the model file of a run."""
     data = Path(path).read_bytes()
     tail = 8 + len(_MARK)
     if len(data) < tail or not data.endswith(_MARK):
         raise UserError(
-            f"{path} holds no report of its training: it is no classifier that gristmill trained. Give one."
+            f"{path} has no training report, so gristmill did not train it. Give a classifier that gristmill trained."
         )
     (size,) = struct.unpack("<q", data[-tail : -len(_MARK)])
     try:

@@ -1,6 +1,6 @@
-"""Labelled texts that lie in files: those of a side, and those with scores.
+"""Reads labelled texts from files: the texts of a class, and texts with scores.
 
-A run works with copies of files, whose names say nothing; so what a file is, is seen by its first bytes.
+A run uses copies of files under other names, so the first bytes decide the format of a file.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from gristmill.stages.quality.classifier_config import Config, Labels
 from gristmill.stages.quality.classifier_examples import SCHEMA
 from gristmill.stages.quality.texts import groups_of
 from gristmill.stages.reading.archive import chunks_of
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 
 _HALF = 0.5
 
@@ -46,19 +46,19 @@ def _texts(path: str, fields: Labels, scored: bool) -> Iterator[tuple[str, str |
     found = Found(path, partial(FileIO, path))
     usable = 0
     for number, row in records(found, _format(path), Reading()):
-        if isinstance(row, Fault):
+        if isinstance(row, ReadFault):
             raise UserError(f"{path}: record {number} cannot be read: {row.detail} ({row.reason}). Correct the file.")
         text, url = row.get(fields.text), row.get(fields.url)
         if not isinstance(text, str):
             raise UserError(
-                f"{path}: record {number} has no text in its field {fields.text!r}, so nothing is learned from it. "
-                f"It has: {', '.join(list(row)[:20]) or 'no fields'}."
+                f"{path}: record {number} has no text in the field {fields.text!r}, so it cannot be used for training. "
+                f"Its fields: {', '.join(list(row)[:20]) or 'none'}."
             )
         score = _score(path, number, row, fields) if scored else 0.0
         usable += 1
         yield text, url if isinstance(url, str) and url else None, score
     if not usable:
-        raise UserError(f"{path} holds no record, so nothing can be learned from it. Check the file.")
+        raise UserError(f"{path} has no records, so there is nothing to train on. Check the file.")
 
 
 def _score(path: str, number: int, row: dict[str, Any], fields: Labels) -> float:
@@ -66,21 +66,21 @@ def _score(path: str, number: int, row: dict[str, Any], fields: Labels) -> float
         score = float(row[fields.score]) / fields.best_score
     except (KeyError, TypeError, ValueError):
         raise UserError(
-            f"{path}: record {number} has no number in its field {fields.score!r}. It has: "
-            f"{', '.join(list(row)[:20])}. Name the field of the score beside `file` (score: FIELD), or take the "
-            "record out."
+            f"{path}: record {number} has no number in the field {fields.score!r}. Its fields: "
+            f"{', '.join(list(row)[:20])}. Name the field of the score next to `file` (score: FIELD), or remove the "
+            "record."
         ) from None
     if not 0 <= score <= 1:
         raise UserError(
-            f"{path}: record {number} has the score {row[fields.score]}, and scores go from 0 to {fields.best_score:g}."
-            " Set best_score."
+            f"{path}: record {number} has the score {row[fields.score]}, but scores range from 0 to "
+            f"{fields.best_score:g}. Set best_score."
         )
     return score
 
 
 def _format(path: str) -> Format:
     if os.path.isdir(path):
-        raise UserError(f"{path} is a folder, and texts with labels are files. Name its files.")
+        raise UserError(f"{path} is a folder, but labelled texts must be in files. Name its files.")
     with open(path, "rb") as file:
         start = next(chain(chunks_of(file), (b"",))).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"PAR1"):

@@ -1,4 +1,4 @@
-"""A classifier whose texts are all in files: it reads no document of the run (classifier.py)."""
+"""A classifier whose texts are all in files: it reads no documents of the run (classifier.py)."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from gristmill.stages.quality.classifier import counts_of
 
 
 class Config(classifier.Config):
-    """The same."""
+    """The same settings."""
 
 
 def make(config: Config, path: Path) -> dict[str, Any]:

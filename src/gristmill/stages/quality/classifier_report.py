@@ -1,15 +1,15 @@
-"""What is said of a trained classifier, by texts of sites that it never saw.
+"""Measures a trained classifier on texts of sites that were held out.
 
-AUC (ties count half), precision and recall, calibration, the most telling n-grams of each class, and counterfactuals:
-the held-out texts are changed in a way that a judgement of quality would survive, and scored again. Where most of the
-separation (the difference between the mean scores of the classes) is gone then, the classifier has learned a shortcut.
+The report has AUC (ties count half), precision and recall, calibration, the most informative n-grams of each class, and
+counterfactuals: the held-out texts are changed in a way that does not change their quality, and scored again. If most
+of the separation (the difference between the classes' mean scores) disappears, the classifier has learned a shortcut.
 
-    passages without stretches of five words that many texts of one class share and few of the other: a footer, a menu
-    ngrams   without the most telling n-grams: a few words carry the classes
-    signs    without markup and words that hold no letter: the classes differ by how they were extracted
+    passages without runs of five words that many texts of one class share and few of the other: a footer, a menu
+    ngrams   without the most informative n-grams: a few words define the classes
+    signs    without markup and words that contain no letter: the classes differ by how they were extracted
     length   all cut to the same number of words: the classes differ by length
 
-Sums are exact (`math.fsum`) and what is stored is rounded, so that a report is the same on every CPU.
+Sums are exact (`math.fsum`) and stored values are rounded, so a report is the same on every CPU.
 """
 
 import math
@@ -29,22 +29,22 @@ Array = np.ndarray[Any, Any]
 THRESHOLDS = (0.1, 0.25, 0.5, 0.75, 0.9)
 BINS = 10
 STRIPPED = 50
-"""n-grams of each class that are taken out: a footer of 15 words has 31 words and pairs of words."""
+"""n-grams of each class that are removed: a footer of 15 words has 31 words and pairs of words."""
 SHOWN = 20
 SHORTEST_CUT = 20
-"""Words: below, a text says too little of itself for its score to be compared."""
+"""Words. The scores of shorter texts are not comparable."""
 MOST_LOST = {"passages": 0.08, "ngrams": 0.6, "signs": 0.5, "length": 0.3}
-"""Share of the separation that may be lost; measured on real classes and seeded shortcuts (docs/quality.md)."""
+"""Share of the separation that may be lost; measured on real classes and planted shortcuts (docs/quality.md)."""
 PASSAGE_WORDS = 5
 PASSAGE_SHARE = 0.2
-"""Of the texts of a class that share a passage. Prose of many sites has none."""
+"""Share of a class's texts that have a passage. Prose from many sites has no such passage."""
 PASSAGE_TIMES = 4
-"""How much more frequent it is there than in the other class."""
+"""How much more frequent it is than in the other class."""
 _PASSAGE_TEXTS = 1_000
-"""Texts of each class that are looked through for passages."""
+"""Texts of each class that are searched for passages."""
 _PASSAGE_ROWS = 1 << 23
 _NAMED_EXAMPLES = 4_000
-"""Training examples in which the words of hashed n-grams are looked for."""
+"""Training examples that are searched for the words of hashed n-grams."""
 _MARKUP = re.compile(
     rb"<[^<>]{1,400}>|\{\{[^{}]{0,400}\}\}|&[A-Za-z0-9#]{1,10};|https?://\S{1,400}|\\[A-Za-z]{1,40}|\[\[?|\]\]?|[`*#|_=~{}<>\\]"
 )
@@ -52,7 +52,7 @@ _NO_LETTERS = re.compile(rb"(?<![^\s\x00])[\x21-\x40\x5b-\x60\x7b-\x7e]+(?![^\s\
 
 
 class Judge:
-    """A trained classifier, as the report asks it."""
+    """A trained classifier, for the report."""
 
     def __init__(self, words: Vocabulary, shape: Shape, weights: Array) -> None:
         self.words, self.shape, self.weights = words, shape, weights
@@ -66,8 +66,8 @@ class Judge:
 
 
 def judged(judge: Judge, training: Rows, texts: Any, high: Array, known: Examples, held: Examples) -> dict[str, Any]:
-    """The report. `training` are the rows of the examples, `texts` (bytes, starts, ends) what they were made of,
-    `known` the documents that those were cut from."""
+    """The report. `training` are the rows of the examples, `texts` (bytes, starts, ends) their texts, and `known` the
+    documents that they were cut from."""
     telling = _telling(judge, training, high)
     report: dict[str, Any] = {"telling": _named(judge, telling, texts)}
     if held.high.all() or not held.high.any():
@@ -82,9 +82,9 @@ def judged(judge: Judge, training: Rows, texts: Any, high: Array, known: Example
 
 
 def area(scores: Array, high: Array) -> float:
-    """The chance that a positive scores above a negative, ties counted half (AUC)."""
+    """The probability that a positive scores above a negative, with ties counted half (AUC)."""
     _, of, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    twice_rank = 2 * np.cumsum(counts) - counts + 1  # twice the mean rank, a whole number
+    twice_rank = 2 * np.cumsum(counts) - counts + 1  # twice the mean rank, an integer
     positives, negatives = int(high.sum()), int((~high).sum())
     wins = int(twice_rank[of][high].sum()) - positives * (positives + 1)
     return wins / (2 * positives * negatives)
@@ -106,9 +106,9 @@ def _measures(scores: Array, held: Examples) -> dict[str, Any]:
         inside = place == one
         n = int(inside.sum())
         if n:
-            said, is_so = math.fsum(chances[inside].tolist()) / n, math.fsum(held.targets[inside].tolist()) / n
-            error += n * abs(said - is_so) / len(high)
-            bins[str(one)] = {"documents": n, "said": _rounded(said), "is_so": _rounded(is_so)}
+            predicted, actual = math.fsum(chances[inside].tolist()) / n, math.fsum(held.targets[inside].tolist()) / n
+            error += n * abs(predicted - actual) / len(high)
+            bins[str(one)] = {"documents": n, "said": _rounded(predicted), "is_so": _rounded(actual)}
     brier = math.fsum(((chances - held.targets) ** 2).tolist()) / len(high)
     return {
         "auc": _rounded(area(scores, high)),
@@ -124,7 +124,7 @@ def _separation(scores: Array, high: Array) -> float:
 
 
 def _telling(judge: Judge, training: Rows, high: Array) -> dict[str, Array]:
-    """The rows of each class that say most: weight times the difference between the shares of texts that have them."""
+    """The most informative rows of each class: weight times the difference between the shares of texts with them."""
     found = texts_with(training.rows, training.firsts, high.astype(np.int8), len(judge.weights))
     shares = found / np.maximum([[int((~high).sum())], [int(high.sum())]], 1)
     value = judge.weights.astype(np.float64) * (shares[1] - shares[0])
@@ -147,15 +147,15 @@ def _shared(known: Examples) -> Array:
 
 
 def _named(judge: Judge, telling: dict[str, Array], texts: tuple[Array, Array, Array]) -> dict[str, Any]:
-    """The words of those n-grams; of several that share a row, the most frequent in some examples."""
+    """The words of these n-grams; if several share a row, the most frequent one in some examples."""
     data, starts, ends = texts
     rows = judge.rows(data, starts[:_NAMED_EXAMPLES], ends[:_NAMED_EXAMPLES], with_spans=True)
     wanted = np.flatnonzero(np.isin(rows.rows, np.concatenate([mine[:SHOWN] for mine in telling.values()])))
-    seen: dict[int, Counter[str]] = {}
+    spellings: dict[int, Counter[str]] = {}
     for at in wanted.tolist():
         text = data[rows.begins[at] : rows.ends[at]].tobytes().decode("utf-8", "replace")
-        seen.setdefault(int(rows.rows[at]), Counter())[" ".join(text.split()) or "(end)"] += 1
-    names = {row: min(found, key=lambda one: (-found[one], one)) for row, found in seen.items()}
+        spellings.setdefault(int(rows.rows[at]), Counter())[" ".join(text.split()) or "(end)"] += 1
+    names = {row: min(found, key=lambda one: (-found[one], one)) for row, found in spellings.items()}
     return {
         side: [
             {"ngram": names[row], "weight": _rounded(float(judge.weights[row]))}
@@ -169,7 +169,7 @@ def _named(judge: Judge, telling: dict[str, Array], texts: tuple[Array, Array, A
 def _counterfactuals(
     judge: Judge, telling: dict[str, Array], shared: Array, held: Examples, scores: Array
 ) -> dict[str, Any]:
-    """What becomes of AUC and separation."""
+    """How AUC and separation change."""
     before = _separation(scores, held.high)
     found = {}
     for name, changed in _changed(judge, telling, shared, held):
@@ -186,7 +186,7 @@ def _counterfactuals(
 def _changed(
     judge: Judge, telling: dict[str, Array], shared: Array, held: Examples
 ) -> Iterator[tuple[str, tuple[Array, Array, Array]]]:
-    """The held-out texts in each of the other forms. What is taken out becomes spaces, so nothing moves."""
+    """The held-out texts with each change. Removed text becomes spaces, so that offsets stay valid."""
     data, starts, ends = held[:3]
     found, _, begins, stops = passages(data, starts, ends, PASSAGE_WORDS, _PASSAGE_ROWS)
     blank = data.copy()

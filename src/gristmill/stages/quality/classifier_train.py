@@ -1,4 +1,4 @@
-"""Trains a classifier on labelled texts, and judges it by those of other sites."""
+"""Trains a classifier on labelled texts and measures it on texts of other sites."""
 
 from typing import Any, NamedTuple
 
@@ -16,16 +16,16 @@ from gristmill.stages.quality.classifier_report import Judge, judged
 Array = np.ndarray[Any, Any]
 
 
-class Trained(NamedTuple):
-    """A classifier."""
+class TrainedClassifier(NamedTuple):
+    """A trained classifier."""
 
     model: bytes
-    """Its file, with the report behind it."""
+    """The model file, including the report."""
     report: dict[str, Any]
 
 
-def train(examples: pa.Table, options: Options) -> Trained:
-    """`examples` has the columns of classifier_examples.SCHEMA, in any order of rows."""
+def train(examples: pa.Table, options: Options) -> TrainedClassifier:
+    """Trains on `examples`, which has the columns of classifier_examples.SCHEMA, in any order of rows."""
     found, removed = clean(examples, options.min_words)
     held, apart = hold_out(found, options.held_out_share, options.seed)
     training, test = found.take(~held), found.take(held)
@@ -58,11 +58,11 @@ def train(examples: pa.Table, options: Options) -> Trained:
     }
     counts = int(high.sum()), int((~high).sum())
     model = model_bytes(words, shape, weights, options.epochs, counts)
-    return Trained(with_report(model, report), report)
+    return TrainedClassifier(with_report(model, report), report)
 
 
 def _weights(high: Array) -> Array:
-    """Both sides count the same, and examples 1 on average."""
+    """Weights that make both classes count the same, with a mean of 1."""
     sides = np.array([int((~high).sum()), int(high.sum())], np.float64)
     weights: Array = (len(high) / 2 / sides)[high.astype(int)]
     return weights
@@ -86,11 +86,11 @@ def _refuse_a_missing_side(training: Examples, removed: dict[str, int]) -> None:
             best = float(training.targets.max()) if name == "positives" and len(training.targets) else 1.0
             if best < 0.5:
                 raise UserError(
-                    f"no text has half of the best score, so there are no positives and no classifier: the best has "
-                    f"{best:.0%} of it. Set best_score of the labels, which is 5 where nothing is said."
+                    f"no text has half of the best score, so there are no positives and no classifier: the best text "
+                    f"has {best:.0%} of it. Set best_score in the labels (default 5)."
                 )
             gone = ", ".join(f"{count:,} {reason}" for reason, count in removed.items() if count) or "none"
             raise UserError(
-                f"no text of the {name} is left to train on (removed in cleaning: {gone}), so there is no classifier. "
-                f"Name more under {name}, or lower min_words."
+                f"no {name} are left to train on (removed in cleaning: {gone}), so there is no classifier. "
+                f"Add texts under {name}, or lower min_words."
             )

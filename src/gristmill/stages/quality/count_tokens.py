@@ -1,7 +1,7 @@
-"""How many tokens a text has, by a tokenizer that exists: what `keep_quality` with `by: tokens` counts.
+"""Counts the tokens of each text with an existing tokenizer, for `keep_quality` with `by: tokens`.
 
-The tokens themselves are not kept: the text may still be cut, and the tokenizer of the corpus may be trained on what is
-left of it.
+The tokens themselves are not stored: later steps may still cut the text, and the corpus tokenizer may be trained on the
+result.
 """
 
 from typing import Any

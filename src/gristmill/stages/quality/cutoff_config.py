@@ -1,4 +1,4 @@
-"""What a recipe may say about cutoffs."""
+"""The settings of quality cutoffs in a recipe."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -18,27 +18,27 @@ Percentile = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
 class Ensemble(StageConfig):
-    """Several scores made one; a document without one of them has none."""
+    """Combines several scores; a document that lacks one of them has no score."""
 
     max: Several | None = None
-    """The highest of these scores. They should be on one scale, such as probabilities."""
+    """The highest of these scores. They should have the same scale, such as probabilities."""
     mean: Several | None = None
     """Their mean."""
     rank_mean: Several | None = None
-    """The mean of the ranks that each of them gives within the group: scales do not matter (Nemotron-CC ranks its
-    classifiers before it joins them)."""
+    """The mean of each score's ranks within the group, so their scales do not matter (Nemotron-CC ranks its classifiers
+    before it combines them)."""
 
     @model_validator(mode="after")
     def _one(self) -> "Ensemble":
         if [self.max, self.mean, self.rank_mean].count(None) != 2:
             raise ValueError(
-                "scores are joined in one way. Write one of max, mean and rank_mean, with two scores or more"
+                "scores are combined in one way. Write one of max, mean and rank_mean, with two or more scores"
             )
         parse_value(self.expression())
         return self
 
     def expression(self) -> str:
-        """Of the highest or the mean."""
+        """The expression for the highest score or the mean."""
         if self.max is not None:
             return f"max({', '.join(self.max)})"
         scores = self.mean or self.rank_mean or ()
@@ -46,7 +46,7 @@ class Ensemble(StageConfig):
 
 
 class Cutoff(StageConfig):
-    """What decides for some documents in place of the step's own cutoffs."""
+    """Cutoffs for some documents, which override those of the step."""
 
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = None
     """The lowest score that is kept; null: any."""
@@ -63,14 +63,14 @@ class Cutoff(StageConfig):
 
     @property
     def dropped_share(self) -> float | None:
-        """The share of the group below the cutoff. In decimals: 1 - 0.57 is more than 0.43 in binary."""
+        """The share of the group below the cutoff. Computed in decimals, since 1 - 0.57 is more than 0.43 in binary."""
         if self.keep_best is None:
             return self.keep_percentile
         return float(1 - Decimal(repr(self.keep_best)))
 
     @property
     def stated(self) -> dict[str, float | None]:
-        """The cutoffs that are written out, null ones too."""
+        """The cutoffs that the recipe sets, including null ones."""
         found = {"min_score": self.min_score} if "min_score" in self.model_fields_set else {}
         if self.model_fields_set & {"keep_best", "keep_percentile"}:
             found["dropped_share"] = self.dropped_share
@@ -79,35 +79,35 @@ class Cutoff(StageConfig):
 
 class Config(Cutoff):
     score: Score | Ensemble
-    """What documents are judged by: a number over columns of earlier steps, such as `quality.edu` or
-    `-perplexity.clean` (the highest is the best), or several joined."""
+    """What documents are ranked by: a number over columns of earlier steps, such as `quality.edu` or
+    `-perplexity.clean` (the highest is the best), or a combination of several."""
     per: tuple[GroupedBy, ...] = ()
-    """What documents are ranked within: any of language, source, domain (that of the source), snapshot. Empty: one
-    cutoff for all, which takes most from what the score knows least."""
+    """The groups that documents are ranked within: any of language, source, domain (of the source), snapshot. Empty:
+    one cutoff for all documents, which removes most where the score is least reliable."""
     by: Weight = "documents"
-    """What a share is counted in; tokens needs the step count_tokens."""
+    """The unit of a share; tokens requires the step count_tokens."""
     floors: dict[GroupedBy, Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]] = Field(default={})
-    """The share of every language, domain, ... that stays whatever the cutoffs say, its best, 0 to 1; at least a
-    document of each."""
+    """The share of every language, domain, ... that is always kept, best first, 0 to 1; at least one document of each.
+    """
     by_language: ByLanguage[Cutoff] = Field(default={})
-    """Cutoffs of single languages."""
+    """Cutoffs for single languages."""
     by_domain: ByName[Cutoff] = Field(default={})
-    """Cutoffs of single domains; they go before those of languages."""
+    """Cutoffs for single domains; they override those of languages."""
     by_source: BySource[Cutoff] = Field(default={})
-    """Cutoffs of single sources; they go before all others."""
+    """Cutoffs for single sources; they override all others."""
     buckets: Annotated[int, AsCount, Field(ge=2, le=1000)] | None = None
-    """Writes `bucket`: in which of so many equal shares of its group a document is, 0 being the lowest."""
+    """Writes `bucket`: the number of a document's bucket if its group is split into this many equal ones, from 0 on."""
     unscored: Literal["keep", "drop"] = "keep"
-    """What becomes of a document without a score; drop gives the reason unscored."""
+    """What happens to a document without a score; drop gives the reason unscored."""
     source_domains: dict[str, str] = Field(default={})
-    """Domain of each source; the recipe's loader fills it."""
+    """Domain of each source; set by the recipe's loader."""
     seed: int = 0
     """Another seed puts equal scores in another order."""
 
     @model_validator(mode="before")
     @classmethod
     def _domains_where_used(cls, values: Any) -> Any:
-        """Another source's domain is no reason to run a step again that does not go by domains."""
+        """Drops the domains if the step does not use them, so that another source's domain does not run it again."""
         if not isinstance(values, Mapping) or "source_domains" not in values:
             return values
         named = [values.get(name) for name in ("per", "floors")]
@@ -117,14 +117,16 @@ class Config(Cutoff):
     @model_validator(mode="after")
     def _once(self) -> "Config":
         if len(set(self.per)) < len(self.per):
-            raise ValueError("per names something twice. Remove one")
+            raise ValueError("per has a name twice. Remove one")
         if self.floors and not self.drops:
-            raise ValueError("floors keep what a cutoff would drop, and there is no cutoff. Set keep_best or min_score")
+            raise ValueError(
+                "floors keep documents that a cutoff would drop, but there is no cutoff. Set keep_best or min_score"
+            )
         return self
 
     @property
     def exceptions(self) -> dict[str, Mapping[str, Cutoff]]:
-        """By what they go, in the order in which later ones win."""
+        """The overriding cutoffs, by language, domain and source; later ones win."""
         found: dict[str, Mapping[str, Cutoff]] = {
             "language": self.by_language,
             "domain": self.by_domain,
@@ -143,10 +145,10 @@ class Config(Cutoff):
 
     @property
     def drops(self) -> bool:
-        """Whether there is any cutoff; without one the step writes ranks for tiers and weights."""
+        """Whether there is any cutoff; without one the step only writes ranks, for tiers and weights."""
         return bool(self.dropped_shares) or any(one.min_score is not None for one in self.cutoffs)
 
     @property
     def is_ranked(self) -> bool:
-        """A plain threshold needs no ranks, and then has none to show."""
+        """Whether the step needs ranks; a plain threshold does not."""
         return bool(self.dropped_shares or self.per or self.buckets) or not self.drops

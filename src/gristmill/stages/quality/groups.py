@@ -1,4 +1,4 @@
-"""What documents are compared within: their language, source, domain, snapshot, or several of these together."""
+"""The groups that documents are ranked within: their language, source, domain, snapshot, or several of these."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,20 +13,20 @@ from gristmill.stages.shared.tally import NOTHING
 Array = np.ndarray[Any, Any]
 GroupedBy = Literal["language", "source", "domain", "snapshot"]
 COLUMNS: dict[str, str] = {"language": LABEL, "source": "source", "domain": "source", "snapshot": "snapshot"}
-"""Where each is read; a domain is that of the document's source."""
+"""The column of each; a domain is that of the document's source."""
 Group = tuple[str, ...]
-"""One value for each of `per`."""
+"""One value for each entry of `per`."""
 ALL = "all documents"
-"""The group where there is one."""
+"""The name of the only group."""
 
 
 def columns_of(per: Sequence[str]) -> list[str]:
-    """The columns that tell a document's group."""
+    """The columns that determine a document's group."""
     return list(dict.fromkeys(COLUMNS[one] for one in per))
 
 
 def values_of(batch: pa.RecordBatch, by: str, domains: Mapping[str, str]) -> tuple[list[str], Array]:
-    """The different languages, sources, ... of a batch, and for each row the place of its own."""
+    """The distinct languages, sources, ... of a batch and, for each row, the index of its own."""
     encoded = batch.column(COLUMNS[by])
     encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
     names = [*encoded.dictionary.to_pylist(), NOTHING]
@@ -37,7 +37,7 @@ def values_of(batch: pa.RecordBatch, by: str, domains: Mapping[str, str]) -> tup
 
 
 def groups_of(batch: pa.RecordBatch, per: Sequence[str], domains: Mapping[str, str]) -> tuple[list[Group], Array]:
-    """The groups in a batch, and for each row the place of its own."""
+    """The groups in a batch and, for each row, the index of its own."""
     known: list[Group] = [()]
     place = np.zeros(batch.num_rows, np.int64)
     for by in per:
@@ -48,10 +48,10 @@ def groups_of(batch: pa.RecordBatch, per: Sequence[str], domains: Mapping[str, s
 
 
 def name_of(group: Group) -> str:
-    """A group as people are told it: `en`, or `en, crawl` for two of `per`."""
+    """The name of a group in messages: `en`, or `en, crawl` for two entries of `per`."""
     return ", ".join(group) or ALL
 
 
 def hash_of(group: Group) -> int:
-    """64 bits that stand for a group."""
+    """A 64-bit hash of a group."""
     return int.from_bytes(hashlib.blake2b("\0".join(group).encode(), digest_size=8).digest(), "little")

@@ -1,12 +1,12 @@
-"""Verdicts by quality: from which score on, or which share of each group, the best first.
+"""Keeps documents by quality: above a score, or the best share of each group.
 
     - keep_quality: {score: quality.edu, keep_best: 0.1, per: [language]}          the best tenth of every language
     - keep_quality: {score: quality.edu, min_score: 0.5}                           a threshold, the same for all
-    - keep_quality: {score: {rank_mean: [quality.edu, quality.dclm]}, buckets: 20} no verdict: for tiers and weights
+    - keep_quality: {score: {rank_mean: [quality.edu, quality.dclm]}, buckets: 20} drops nothing: for tiers and weights
 
-A score is a number over columns of earlier steps. `rank` is the share of its group that lies below a document, exactly,
-and `bucket` the same in whole numbers. The stage reads scores and ranks and no text, so that
-another cutoff scores and ranks nothing again. docs/cutoffs.md: how to choose one.
+A score is a number over columns of earlier steps. `rank` is the exact share of its group below a document, and `bucket`
+the same as an integer. The step reads scores and ranks but no text, so another cutoff scores and ranks nothing again.
+docs/cutoffs.md explains how to choose one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from gristmill.stages.quality.quality_ranks import WEIGHTS, scores_of, weights_o
 from gristmill.stages.shared.expressions import parse_value
 from gristmill.stages.shared.rule import Exceptions, thresholds
 from gristmill.stages.shared.vectors import Vector
-from gristmill.stages.shared.verdicts import Failing, first_of, tell
+from gristmill.stages.shared.verdicts import Failing, describe, first_of
 
 Array = np.ndarray[Any, Any]
 
@@ -42,12 +42,12 @@ def _part(number: int) -> str:
 
 
 def _floor(by: GroupedBy, config: Config) -> str:
-    """The layer with the ranks within a language, a domain, ... that a floor is about."""
+    """The layer with the ranks within the language, domain, ... of a floor."""
     return _RANKS if config.is_ranked and config.per == (by,) else f"quality_{by}_ranks"
 
 
 def _score(config: Config) -> str:
-    """What documents are judged by, as one expression."""
+    """The score that documents are ranked by, as one expression."""
     if isinstance(config.score, str):
         return config.score
     if config.score.rank_mean is None:
@@ -57,7 +57,7 @@ def _score(config: Config) -> str:
 
 
 def prerequisites(config: Config) -> Iterator[Prerequisite]:
-    """A ranking for each score of a mean of ranks, one by the score itself, and one for each floor."""
+    """One ranking for each score of a mean of ranks, one for the score itself, and one for each floor."""
 
     def ranks(name: str, score: str, per: Sequence[Any]) -> Prerequisite:
         domains = config.source_domains if "domain" in per else {}
@@ -96,24 +96,24 @@ def schema(config: Config) -> pa.Schema:
 
 
 def check(config: Config) -> None:
-    """Domains are those of the sources."""
+    """Checks that the domains exist."""
     known = sorted(set(config.source_domains.values()))
     for field, wanted in (("per", "domain" in config.per), ("floors", "domain" in config.floors)):
         if wanted and not known:
             raise WrongSetting(
                 field,
-                "it goes by domain, and no source has one: all documents would be one group. Add domain: to sources.",
+                "it groups by domain, but no source has one, so all documents form one group. Add domain: to sources.",
             )
     for name in config.by_domain:
         if name not in known:
             raise WrongSetting(
                 f"by_domain.{name}",
-                f"it is the domain of no source, so it would never hold. Domains: {', '.join(known) or 'none'}.",
+                f"it is not the domain of any source, so it has no effect. Domains: {', '.join(known) or 'none'}.",
             )
 
 
 def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
-    """Languages, domains and sources with a cutoff of their own in place of the one at `path`."""
+    """Languages, domains and sources whose own cutoff overrides the one at `path`."""
     return {
         name: OtherSetting(f"by_{by}.{name}.{path}")
         for by, named in config.exceptions.items()
@@ -123,12 +123,12 @@ def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
 
 
 class _Ranks(NamedTuple):
-    """Where documents stand; of no account for those without a score."""
+    """The ranks of documents; meaningless for those without a score."""
 
     rank: Array
-    """The share of its group that lies below each."""
+    """The share of its group below each document."""
     through: Array
-    """The share up to and with it."""
+    """The share up to and including it."""
     above: Array
     """The share above it."""
     below: Array
@@ -146,7 +146,7 @@ def _ranks(batch: pa.RecordBatch, layer: str, config: Config) -> _Ranks:
 
 
 class _Judged(NamedTuple):
-    """What the stage says of a batch, before it is put into words."""
+    """The verdicts on a batch, before they become columns."""
 
     score: Array
     scored: Array
@@ -154,10 +154,10 @@ class _Judged(NamedTuple):
     min_score: Any
     dropped_share: Any
     floors: Mapping[GroupedBy, Array]
-    """For each floor the documents that it keeps."""
+    """For each floor, the documents that it keeps."""
 
     def fails(self) -> tuple[Array, Array]:
-        """By score, and by rank; whether or not a floor keeps them."""
+        """Documents below the cutoff by score, and by rank, whether or not a floor keeps them."""
         by_score = self.scored & (self.score < self.min_score)
         if self.ranks is None:
             return by_score, np.zeros(len(by_score), np.bool_)
@@ -207,7 +207,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     reasons = pa.array([one.reason for one in failings], pa.string())
     columns = {
         "drop": reasons.take(pa.array(first, mask=first < 0)),
-        "detail": tell(failings, first),
+        "detail": describe(failings, first),
         "score": pa.array(judged.score, mask=~judged.scored),
     }
     if judged.ranks is not None:
@@ -220,9 +220,10 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents and bytes by verdict, of each group, language and source; the scores at the cutoffs; what floors kept.
+    """Documents and bytes by verdict for each group, language and source; the scores at the cutoffs; what floors kept.
 
-    The score at a cutoff is that of the best document below it: of a group there is one, so that sums are its score.
+    The score at a cutoff is the score of the best document below it. A group has one such document, so sums are its
+    score.
     """
     judged = _judge(batch, config)
     verdict = pc.if_else(pa.array(judged.scored), answers["drop"].fill_null("kept"), UNSCORED)

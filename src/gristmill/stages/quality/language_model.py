@@ -1,9 +1,9 @@
 """Trains language models of word n-grams, one for each language, on a sample of the corpus and on files.
 
-Interpolated modified Kneser-Ney of order up to 5 (ngram_train.py); words as in kernels/ngram/cut.py. Of every 20 texts
-one, by a hash of the text, is held out: a third of these each has a perplexity in the band `head`, `middle` and `tail`
-(CCNet, Wenzek et al. 2020). Counts are sums, so the file is the same whoever read the texts in whichever pieces. What
-sorting takes is bounded by `memory`, and what is more goes to a folder beside the model while it is made.
+Interpolated modified Kneser-Ney of order up to 5 (ngram_train.py); words as in kernels/ngram/cut.py. One text of 20, by
+a hash of the text, is held out: the bands `head`, `middle` and `tail` are the terciles of the held-out perplexities
+(CCNet, Wenzek et al. 2020). Counts are sums, so the file does not depend on the order or the pieces of the texts.
+`memory` bounds the sorting; the rest goes to a folder next to the model during training.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ from gristmill.stages.contract import AsCount, Bytes, File, Fit, LanguageName, S
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.quality import ngram_file
 from gristmill.stages.quality.ngram_file import ALL
-from gristmill.stages.quality.ngram_train import Estimate, Settings, Texts, estimate
+from gristmill.stages.quality.ngram_train import Estimate, NgramSettings, Texts, estimate
 from gristmill.stages.quality.texts import TEXT
 from gristmill.stages.reading.archive import chunks_of
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.json_value import BOM, parsed
 
 LIBRARIES = ("unicode",)
@@ -36,51 +36,53 @@ SUFFIX = "ngrams"
 COLUMNS = ("sampled", "side", "target", "group", "language")
 
 HELD_OUT = 20
-"""One text of so many is held out."""
+"""One text of this many is held out."""
 LEAST_HELD_OUT = 30
-"""Texts, of fewer of which bands would be made of chance."""
+"""Texts. With fewer, the bands would be random."""
 _CHUNK_BYTES = 1 << 23
 _MOST_RECORD = 64 << 20
 
 Array = np.ndarray[Any, Any]
 Banded = tuple[Estimate, tuple[float, float] | None]
-"""A model, and the bounds of its bands."""
+"""A model and the bounds of its bands."""
 Least = Annotated[int, AsCount, Field(ge=1, le=10**9)]
 
 
-class Fields(StageConfig):
-    """What a recipe says of a language model."""
+class LanguageModelFields(StageConfig):
+    """The settings of a language model in a recipe."""
 
     sources: tuple[SourceName, ...] = ()
     """Sources whose documents it learns from."""
     files: tuple[File, ...] = ()
-    """Files that it learns from besides: JSON Lines with `text` (and `language`), or plain text, a line each."""
+    """Additional files that it learns from: JSON Lines with `text` (and `language`), or plain text, one text per line.
+    """
     sample_bytes: Annotated[Bytes, Field(ge=1)] = 100_000_000
-    """Bytes of text that are taken of the sources; files are taken whole."""
+    """Bytes of text that are sampled from the sources; files are used whole."""
     order: Annotated[int, Field(ge=1, le=HIGHEST_ORDER)] = HIGHEST_ORDER
     """Words of the longest n-grams."""
     prune: Annotated[tuple[Least, ...], Field(min_length=1, max_length=HIGHEST_ORDER)] = (1, 1, 2)
-    """Times that a word, then an n-gram of 2 words, of 3, ... must be seen to be kept; the last holds for longer."""
+    """How often a word, an n-gram of 2 words, of 3, ... must occur to be kept; the last number is also for longer ones.
+    """
     vocab: Annotated[int, AsCount, Field(ge=1, le=MOST_WORDS)] = 1_000_000
     """Words of each language, the most frequent ones; others are unknown."""
     memory: Annotated[Bytes, Field(ge=1 << 24)] = 1_000_000_000
-    """Bytes that sorting takes; what is more is sorted on the disk."""
+    """Bytes of memory for sorting; the rest is sorted on disk."""
     languages: tuple[LanguageName, ...] | None = None
-    """Languages that get a model; null: all that have enough documents."""
+    """Languages that get a model; null: all with enough documents."""
     min_documents: Annotated[int, AsCount, Field(ge=1)] = 100
-    """Documents of a language without which it gets no model."""
+    """The fewest documents for which a language gets a model."""
 
     @field_validator("prune")
     @classmethod
     def _rises(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if any(one > two for one, two in pairwise(value)):
-            raise ValueError("an n-gram is seen no more often than its words, so no number is below the one before it")
+            raise ValueError("an n-gram does not occur more often than its words, so the numbers must not decrease")
         return value
 
 
-class Config(Fields):
+class Config(LanguageModelFields):
     name: str
-    """Of the model; the recipe's loader fills it."""
+    """The name of the model; set by the recipe's loader."""
 
 
 def sides(config: Config) -> dict[str, tuple[str, ...]]:
@@ -93,7 +95,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 class _Spilled:
-    """Texts of a language on the disk."""
+    """Texts of one language on disk."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -143,11 +145,11 @@ def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: 
         most = max(left_out.items(), key=lambda one: one[1], default=("", 0))
         raise UserError(
             f"language model {config.name}: no language has {counted(config.min_documents, 'document')} to learn from"
-            + (f" (the most has {most[0]}, {most[1]:,})" if most[1] else "")
-            + ", so there is no model. Lower min_documents, or name sources or files with more text."
+            + (f" ({most[0]} has the most: {most[1]:,})" if most[1] else "")
+            + ", so there is no model. Lower min_documents, or add sources or files with more text."
         )
     least = (*config.prune, *[config.prune[-1]] * HIGHEST_ORDER)[: config.order]
-    settings = Settings(config.order, least, config.vocab, config.memory)
+    settings = NgramSettings(config.order, least, config.vocab, config.memory)
     models: dict[str, Banded] = {}
     about = {}
     for language, (train, held) in enough.items():
@@ -158,7 +160,7 @@ def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: 
     return {"languages": about, "left_out": left_out}
 
 
-def _trained(texts: Texts, held: _Spilled, settings: Settings, folder: Path) -> tuple[Banded, dict[str, Any]]:
+def _trained(texts: Texts, held: _Spilled, settings: NgramSettings, folder: Path) -> tuple[Banded, dict[str, Any]]:
     found = estimate(texts, settings, folder)
     ngram_file.write(folder / "alone", {ALL: (found, None)})
     model = ngram_file.load(folder / "alone").languages[ALL]
@@ -184,7 +186,7 @@ def _perplexities(model: ngram_file.Language, data: Array, offsets: Array) -> Ar
 
 
 def _texts(batches: Iterable[pa.RecordBatch], config: Config) -> Iterator[tuple[str, bytes]]:
-    """Language and text of every document and every record of the files."""
+    """Language and text of every document and of every record in the files."""
     for batch in batches:
         text, language = batch.column(0), batch.column(len(COLUMNS) - 1)
         for own, name in zip(text.drop_null(), language.filter(text.is_valid()), strict=True):
@@ -194,12 +196,12 @@ def _texts(batches: Iterable[pa.RecordBatch], config: Config) -> Iterator[tuple[
 
 
 def _records(location: str) -> Iterator[tuple[str, bytes]]:
-    """JSON Lines where the first line that is not empty begins with a brace, else lines of text."""
+    """Reads JSON Lines if the first line that is not empty begins with a brace, else lines of text."""
     is_json: bool | None = None
     try:
         with place_of(location).open() as file:
             for number, (_, line) in enumerate(lines(chunks_of(file), 0, _MOST_RECORD), 1):
-                if isinstance(line, Fault):
+                if isinstance(line, ReadFault):
                     raise line
                 line = line.removeprefix(BOM) if number == 1 else line
                 if not line.strip():
@@ -211,37 +213,36 @@ def _records(location: str) -> Iterator[tuple[str, bytes]]:
                     continue
                 record = parsed(line, first=False)
                 if not isinstance(record.get("text"), str):
-                    raise Fault("missing_text", f"record {number:,} has no `text`")
+                    raise ReadFault("missing_text", f"record {number:,} has no `text`")
                 language = record.get("language")
                 yield (language.lower() if isinstance(language, str) and language else ALL), record["text"].encode()
-    except (Fault, OSError, UnicodeError) as error:
-        told = f"{error.detail} ({error.reason})" if isinstance(error, Fault) else str(error)
+    except (ReadFault, OSError, UnicodeError) as error:
+        fact = f"{error.detail} ({error.reason})" if isinstance(error, ReadFault) else str(error)
         raise UserError(
-            f"{location}: {told}; the language model cannot learn from it. Give JSON Lines with `text`, or lines of "
-            "text, in UTF-8."
+            f"{location}: {fact}, so the language model cannot be trained on it. Give JSON Lines with `text`, or lines "
+            "of text, in UTF-8."
         ) from None
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Languages that got no model, and bands that could not be set."""
-    told = []
+    messages = []
     left_out = found.get("left_out", {})
     if left_out:
         names = ", ".join(f"{name} ({many:,})" for name, many in sorted(left_out.items(), key=lambda one: -one[1])[:10])
-        told.append(
-            f"languages with fewer than {counted(config.min_documents, 'document')} got no model: {names}. Texts in "
-            "them are not scored"
+        messages.append(
+            f"languages with fewer than {counted(config.min_documents, 'document')} got no model: {names}. Their texts "
+            "are not scored"
         )
     missing = sorted({name.lower() for name in config.languages or ()} - {*found.get("languages", {}), *left_out})
     if missing:
-        told.append(f"there is no document in {', '.join(missing)}, so there is no model for it")
+        messages.append(f"there are no documents in {', '.join(missing)}, so there is no model for it")
     rough = sorted(name for name, one in found.get("languages", {}).items() if one["held_out"] < LEAST_HELD_OUT)
     if rough:
-        told.append(
-            f"too few texts are held out of {', '.join(rough)} to set the bounds of head, middle and tail, which need "
-            f"{LEAST_HELD_OUT}: there is no band. Take more text"
+        messages.append(
+            f"too few texts of {', '.join(rough)} are held out for the bands head, middle and tail, which need "
+            f"{LEAST_HELD_OUT}, so texts get no band. Train on more text"
         )
-    return told
+    return messages
 
 
 def explain(config: Config) -> Sequence[str]:

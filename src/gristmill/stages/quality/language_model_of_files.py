@@ -1,4 +1,4 @@
-"""A language model whose texts are all in files: it reads no document of the run (language_model.py)."""
+"""A language model whose texts are all in files: it reads no documents of the run (language_model.py)."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from gristmill.stages.quality import language_model
 
 
 class Config(language_model.Config):
-    """The same."""
+    """The same settings."""
 
 
 def make(config: Config, path: Path) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""ARPA files, in which KenLM, SRILM and others keep language models of n-grams, read and written.
+"""Reads and writes ARPA files, the format of KenLM, SRILM and others for language models of n-grams.
 
     \\data\\
     ngram 1=3
     ngram 2=1
     \\1-grams:
-    -1.2  the  -0.3          logarithm to the base 10, n-gram, backoff
+    -1.2  the  -0.3          base 10 logarithm, n-gram, backoff
     ...
     \\end\\
 
-What is written are the numbers that we score with, so that whoever reads the file gives the same scores. What is read
-is kept in the same steps of 1/4096. Its words are taken as they stand there, and texts are cut as ours are
-(kernels/ngram/cut.py): a word with a capital letter or a sign in it is never met.
+The numbers that are written are those that we score with, so every reader of the file gets the same scores. Numbers
+that are read are rounded to the same steps of 1/4096. Words are kept as they are in the file, but texts are cut as
+usual (kernels/ngram/cut.py), so a word with a capital letter or a sign never matches.
 """
 
 import os
@@ -29,9 +29,9 @@ from gristmill.kernels.ngram.arpa import FINE, NO_NUMBER, NO_WORD, TOO_LARGE, TO
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
 from gristmill.kernels.ngram.tables import Tables, hash_ngrams, packed, unpacked, values_of
 from gristmill.kernels.ngram.vocabulary import hash_strings
-from gristmill.stages.quality.ngram_file import Language, Model, special_hashes
+from gristmill.stages.quality.ngram_file import Language, NgramModel, special_hashes
 from gristmill.stages.quality.ngram_train import write_slots
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import MAGIC_BYTES, compression
 
 Array = np.ndarray[Any, Any]
@@ -41,18 +41,18 @@ _CHUNK = 1 << 22
 _MOST_LINE = 1 << 16
 _ROWS = 1 << 16
 _WRONG = {
-    NO_NUMBER: "a number should stand first, and behind the words another or nothing",
+    NO_NUMBER: "a line must have a number, words, and at most one more number",
     NO_WORD: "it has fewer words than its section says",
     TOO_MANY: "it has more words than its section says",
-    TOO_LARGE: "a logarithm of a probability above 0, or a backoff out of all range",
+    TOO_LARGE: "the logarithm of a probability is above 0, or a backoff is out of range",
 }
 
 
-def write_arpa(model: Model, name: str, path: str | os.PathLike[str]) -> None:
-    """All n-grams of the model of a language."""
+def write_arpa(model: NgramModel, name: str, path: str | os.PathLike[str]) -> None:
+    """Writes all n-grams of a language's model."""
     language = model.language(name)
     if len(language.grams) != language.order - 1:
-        raise UserError(f"{model.path} came from an ARPA file and holds no n-grams to write. Copy that file.")
+        raise UserError(f"{model.path} was made from an ARPA file and has no n-grams to write. Copy the ARPA file.")
     words = [word.decode("utf-8", "replace") for word in _split(language.words.tobytes(), language.offsets)]
     hashes = np.concatenate([np.zeros(1, np.uint64), hash_strings(language.words, language.offsets)])
     with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -72,16 +72,16 @@ def _split(data: bytes, offsets: Array) -> Iterator[bytes]:
 
 
 def _numbers(language: Language, order: int, places: Array, path: str) -> Array:
-    """The words of n-grams of an order, by their places in its list."""
+    """The words of n-grams of an order, by their indices in its list."""
     found = np.empty((len(places), order), np.int64)
     for length in range(order, 1, -1):
         pairs = language.grams[length - 2][places]
         places, found[:, order - length] = pairs[:, 0].astype(np.int64), pairs[:, 1]
         if len(places) and (places.max() >= language.ngrams[length - 2] or pairs[:, 1].max() > language.ngrams[0]):
-            raise UserError(f"{path} is damaged: an n-gram names one that is not there. Train it again.")
+            raise UserError(f"{path} is damaged: an n-gram refers to one that does not exist. Train it again.")
     found[:, -1] = places + 1
     if (found < 1).any():
-        raise UserError(f"{path} is damaged: an n-gram names word 0. Train it again.")
+        raise UserError(f"{path} is damaged: an n-gram refers to word 0. Train it again.")
     return found
 
 
@@ -89,20 +89,22 @@ def _lines(language: Language, order: int, ids: Array, hashes: Array, words: lis
     values = values_of(hash_ngrams(ids, hashes), order, language.tables)
     probabilities, backoffs = unpacked(values)
     for row, probability, backoff in zip(ids.tolist(), probabilities.tolist(), backoffs.tolist(), strict=True):
-        behind = f"\t{backoff!r}" if order < language.order else ""
-        yield f"{probability!r}\t{' '.join([words[one - 1] for one in row])}{behind}\n"
+        suffix = f"\t{backoff!r}" if order < language.order else ""
+        yield f"{probability!r}\t{' '.join([words[one - 1] for one in row])}{suffix}\n"
 
 
 def read_arpa(path: str | os.PathLike[str]) -> Language:
-    """The model of an ARPA file, plain or compressed; kept for the process as long as the file stays the same."""
+    """The model of an ARPA file, plain or compressed; cached for the process as long as the file does not change."""
     path = os.fspath(path)
     try:
         status = os.stat(path)
         return _read(path, status.st_size, status.st_mtime_ns)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; no text can be scored. Check the path.") from error
-    except Fault as fault:
-        raise UserError(f"{path}: {fault.detail} ({fault.reason}); no text can be scored. Give a whole file.") from None
+        raise UserError(f"{path}: {error.strerror or error}, so no text can be scored. Check the path.") from error
+    except ReadFault as fault:
+        raise UserError(
+            f"{path}: {fault.detail} ({fault.reason}), so no text can be scored. Give an intact file."
+        ) from None
 
 
 @lru_cache(maxsize=4)
@@ -112,7 +114,7 @@ def _read(path: str, _size: int, _mtime_ns: int) -> Language:
 
 
 class _Reader:
-    """Reads an ARPA file from front to back and names the line that makes no sense."""
+    """Reads an ARPA file from start to end and names the line with a fault."""
 
     def __init__(self, path: str, file: IO[bytes]) -> None:
         self._path, self._chunks = path, _opened(file)
@@ -121,8 +123,8 @@ class _Reader:
 
     def _fail(self, fact: str) -> UserError:
         return UserError(
-            f"{self._path}:{max(self._line, 1)}: {fact}; the language model cannot be read, so no text can be scored. "
-            "Give a whole ARPA file."
+            f"{self._path}:{max(self._line, 1)}: {fact}. The language model cannot be read, so no text can be scored. "
+            "Give an intact ARPA file."
         )
 
     def read(self) -> Language:
@@ -135,10 +137,10 @@ class _Reader:
                 continue
             found = re.fullmatch(rb"ngram\s+(\d{1,2})\s*=\s*(\d{1,12})", line)
             if found is None or int(found[1]) != len(counts) + 1:
-                raise self._fail(f"`ngram {len(counts) + 1}=` and a number should stand here")
+                raise self._fail(f"expected `ngram {len(counts) + 1}=` and a number")
             counts.append(int(found[2]))
         if not 1 <= len(counts) <= MOST_ORDER:
-            raise self._fail(f"it has n-grams up to order {len(counts)}, and 1 to {MOST_ORDER} can be read")
+            raise self._fail(f"it has n-grams up to order {len(counts)}, but only 1 to {MOST_ORDER} are supported")
         slots, shape, words = BytesIO(), [], b""
         offsets = np.zeros(1, np.int64)
         first = 0
@@ -150,7 +152,7 @@ class _Reader:
             ordered = rows[sort_order(rows[:, 0], rows[:, 1])]
             twice = ordered[1:, 0] == ordered[:-1, 0]
             if twice.any():
-                raise self._fail(f"an n-gram of order {order} stands there twice")
+                raise self._fail(f"an n-gram of order {order} appears twice")
             places, size, walk = write_slots([ordered] if len(ordered) else [], count, slots)
             shape.append([first, places, walk])
             first += size
@@ -164,13 +166,13 @@ class _Reader:
         known = {word.lower() if word.startswith(b"<") else word for word in words}
         missing = [name for name in ("<unk>", "<s>", "</s>") if name.encode() not in known]
         if missing:
-            raise self._fail(f"{', '.join(missing)} is no word of it, and a text is scored with it")
+            raise self._fail(f"the word {', '.join(missing)} is missing, and scoring needs it")
 
     def _section(self, order: int, count: int) -> tuple[Array, list[bytes]]:
         """Rows for `write_slots`, and the words of order 1."""
         if self._skip_empty() != f"\\{order}-grams:".encode():
-            raise self._fail(f"\\{order}-grams: should stand here")
-        made: list[Array] = []
+            raise self._fail(f"expected \\{order}-grams:")
+        blocks: list[Array] = []
         words: list[bytes] = []
         done = 0
         special = special_hashes()
@@ -186,15 +188,15 @@ class _Reader:
                 block = np.empty((read, 3), np.uint64)
                 block[:, 0], block[:, 1] = spaces[0][:read], np.arange(done, done + read, dtype=np.uint64)
                 block[:, 2] = packed(spaces[1][:read, 0], spaces[1][:read, 1])
-                made.append(block)
+                blocks.append(block)
                 done += read
                 if order == 1:
                     words += [self._data[begin:end] for begin, end in spaces[2][:read].tolist()]
             elif b"\n" in self._data[self._at :] or not self._more():
                 break
         if done != count:
-            raise self._fail(f"{count:,} n-grams of order {order} are announced, and {done:,} are there")
-        return np.concatenate([np.empty((0, 3), np.uint64), *made]), words
+            raise self._fail(f"the header announces {count:,} n-grams of order {order}, but there are {done:,}")
+        return np.concatenate([np.empty((0, 3), np.uint64), *blocks]), words
 
     def _skip_empty(self) -> bytes:
         while not (line := self._next()):
@@ -203,7 +205,7 @@ class _Reader:
         return line
 
     def _next(self) -> bytes:
-        """The next line, without white space around it."""
+        """The next line, without surrounding white space."""
         while (end := self._data.find(b"\n", self._at)) < 0 and self._more():
             pass
         if end < 0 and self._at >= len(self._data):
@@ -229,7 +231,7 @@ class _Reader:
 
 _MOST_EMPTY = 10_000
 _MOST_UNPACKED = 50
-"""Bytes for each packed one: ARPA files pack to a fifth."""
+"""Bytes for each packed one; ARPA files compress to a fifth."""
 
 
 def _opened(file: IO[bytes]) -> Iterator[bytes]:
@@ -242,7 +244,7 @@ def _opened(file: IO[bytes]) -> Iterator[bytes]:
         for chunk in chunks_of(file):
             most -= len(chunk)
             if most < 0:
-                raise Fault("unpacks_to_too_much", f"it unpacks to more than {_MOST_UNPACKED} times its size")
+                raise ReadFault("unpacks_to_too_much", f"it unpacks to more than {_MOST_UNPACKED} times its size")
             yield chunk
         return
     while chunk := file.read(_CHUNK):
@@ -250,7 +252,7 @@ def _opened(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def normal_form(texts: list[str]) -> list[str]:
-    """Texts as the words that a model sees: spaces between words, lines for sentences."""
+    """Texts as the words that a model sees: spaces between words, one line per sentence."""
     data = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, data)], dtype=np.int64)
     spaces = np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)

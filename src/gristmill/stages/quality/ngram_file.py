@@ -4,11 +4,11 @@
     8 bytes     the size of the header
     32 bytes    the sha256 of the header
     header      JSON: by language its orders, the shape of its tables, the bounds of its bands, and its sections
-    sections    each from a multiple of 64 bytes on, with its sha256 in the header
+    sections    each aligned to 64 bytes, with its sha256 in the header
 
 Sections of a language: `slots`, the tables that texts are scored with (kernels/ngram/tables.py); `words` and `offsets`,
-the vocabulary; `grams2` and so on, from which n-grams can be written out again: pairs of the place of the n-gram
-without its first word, in the list of those that are one shorter, and that word. All is checked before it is believed.
+the vocabulary; `grams2` and so on, from which n-grams can be written: pairs of the n-gram without its first word, as an
+index into the list of n-grams that are one word shorter, and that word. Everything is checked before it is used.
 """
 
 import hashlib
@@ -35,24 +35,24 @@ Array = np.ndarray[Any, Any]
 
 MAGIC = b"GMNGRAM1"
 ALL = "all"
-"""The language of texts that have none."""
+"""The language of texts without one."""
 _ALIGNED = 64
 _MOST_HEADER = 1 << 24
 _MOST_LANGUAGES = 10_000
 
 
 class Language(NamedTuple):
-    """The model of a language."""
+    """The model of one language."""
 
     ngrams: tuple[int, ...]
-    """By order: how many it has."""
+    """The number of n-grams of each order."""
     tables: Tables
     words: Array
-    """uint8: the words by number, from <unk> on, one after the other."""
+    """uint8: the concatenated words by number, from <unk> on."""
     offsets: Array
-    """int64: where each begins, and the end."""
+    """int64: where each word begins, and the end."""
     grams: tuple[Array, ...]
-    """From order 2 on: uint32, [n-grams, 2]. Empty: it came from an ARPA file."""
+    """From order 2 on: uint32, [n-grams, 2]. Empty for a model from an ARPA file."""
     bands: tuple[float, float] | None
     """Perplexities up to the first are `head`, up to the second `middle`."""
 
@@ -61,7 +61,7 @@ class Language(NamedTuple):
         return len(self.ngrams)
 
 
-class Model(NamedTuple):
+class NgramModel(NamedTuple):
     path: str
     languages: dict[str, Language]
 
@@ -74,13 +74,13 @@ class Model(NamedTuple):
 
 
 def special_hashes() -> Array:
-    """Of <unk>, <s> and </s>, as the tables have them."""
+    """The hashes of <unk>, <s> and </s>, as in the tables."""
     data = "".join(SPECIAL).encode()
     return hash_strings(np.frombuffer(data, np.uint8), np.cumsum([0, *map(len, SPECIAL)]))
 
 
 def score_texts(language: Language, text: pa.Array) -> Array:
-    """What `kernels.ngram.score` finds of each text, in a row each; zeros for a null."""
+    """The result of `kernels.ngram.score` for each text, one row each; zeros for a null."""
     text = text.cast(pa.large_string())
     if len(text) == 0:
         return np.zeros((0, 3), np.int64)
@@ -94,12 +94,12 @@ def score_texts(language: Language, text: pa.Array) -> Array:
 
 
 def perplexities_of(language: Language, text: pa.Array) -> Array:
-    """Of each text, float64; NaN where it has no word."""
+    """The perplexity of each text, float64; NaN if it has no word."""
     return perplexities(score_texts(language, text))
 
 
 def write(path: Path, models: Mapping[str, tuple[Estimate, tuple[float, float] | None]]) -> None:
-    """One file of the models of languages, whose parts lie in scratch files."""
+    """Writes one file with the models of several languages, whose parts are in scratch files."""
     header: dict[str, Any] = {"languages": {}}
     sources: list[tuple[Path | bytes, dict[str, Any]]] = []
     at = 0
@@ -119,10 +119,10 @@ def write(path: Path, models: Mapping[str, tuple[Estimate, tuple[float, float] |
             "bands": bands,
             "sections": sections,
         }
-    told = orjson.dumps(header)
-    begin = -(-(48 + len(told)) // _ALIGNED) * _ALIGNED
+    encoded = orjson.dumps(header)
+    begin = -(-(48 + len(encoded)) // _ALIGNED) * _ALIGNED
     with open(path, "wb") as file:
-        file.write(MAGIC + len(told).to_bytes(8, "little") + hashlib.sha256(told).digest() + told)
+        file.write(MAGIC + len(encoded).to_bytes(8, "little") + hashlib.sha256(encoded).digest() + encoded)
         for source, section in sources:
             file.write(bytes(begin + section["at"] - file.tell()))
             for chunk in _chunks(source):
@@ -146,43 +146,43 @@ def _hash_of(source: Path | bytes) -> str:
     return found.hexdigest()
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """The models in a local file, kept for the process as long as the file stays the same."""
+def load(path: str | os.PathLike[str]) -> NgramModel:
+    """The models in a local file, cached for the process as long as the file does not change."""
     path = os.fspath(path)
     try:
         status = os.stat(path)
         return _load(path, status.st_size, status.st_mtime_ns)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; no text can be scored. Check the path.") from error
+        raise UserError(f"{path}: {error.strerror or error}, so no text can be scored. Check the path.") from error
 
 
 @lru_cache(maxsize=8)
-def _load(path: str, size: int, _mtime_ns: int) -> Model:
+def _load(path: str, size: int, _mtime_ns: int) -> NgramModel:
     if size < 48:
-        raise _wrong(path, f"it has {size} bytes, and is no file of language models")
+        raise _wrong(path, f"it has {size} bytes and is not a file of language models")
     data: Array = np.memmap(path, np.uint8, "r").view(np.ndarray)
     if data[:8].tobytes() != MAGIC:
-        raise _wrong(path, "it is no file of language models")
+        raise _wrong(path, "it is not a file of language models")
     length = int.from_bytes(data[8:16].tobytes(), "little")
     if not 0 < length <= min(_MOST_HEADER, size - 48):
-        raise _wrong(path, f"its header should have {length:,} bytes")
-    told = data[48 : 48 + length].tobytes()
-    if hashlib.sha256(told).digest() != data[16:48].tobytes():
+        raise _wrong(path, f"its header cannot have {length:,} bytes")
+    encoded = data[48 : 48 + length].tobytes()
+    if hashlib.sha256(encoded).digest() != data[16:48].tobytes():
         raise _wrong(path, "its header is damaged")
     begin = -(-(48 + length) // _ALIGNED) * _ALIGNED
     try:
-        entries = orjson.loads(told)["languages"]
+        entries = orjson.loads(encoded)["languages"]
         if not isinstance(entries, dict) or not 0 < len(entries) <= _MOST_LANGUAGES:
             raise ValueError("languages")
         _refuse_overlaps(entries)
         found = {name: _language(data[begin:], entry) for name, entry in entries.items()}
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise _wrong(path, f"its parts do not fit together ({error})") from None
-    return Model(path, found)
+    return NgramModel(path, found)
 
 
 def _refuse_overlaps(entries: Mapping[str, Any]) -> None:
-    """Raises ValueError where sections share bytes: each is hashed, and that shall take no longer than the file is."""
+    """Raises ValueError if sections share bytes: hashing them must not take longer than reading the file once."""
     spans = [
         (_count(about["at"]), _count(about["at"]) + _count(about["bytes"]))
         for entry in entries.values()
@@ -194,7 +194,7 @@ def _refuse_overlaps(entries: Mapping[str, Any]) -> None:
 
 
 def _wrong(path: str, fact: str) -> UserError:
-    return UserError(f"{path}: {fact}, so no text can be scored with it. Train it again, or give a whole file.")
+    return UserError(f"{path}: {fact}, so no text can be scored with it. Train it again, or give an intact file.")
 
 
 def _language(data: Array, entry: Any) -> Language:
@@ -217,7 +217,7 @@ def _language(data: Array, entry: Any) -> Language:
 
 
 def check_shape(shape: Array, orders: int, slots: int) -> None:
-    """Raises ValueError for tables in which a look-up could leave the slots, or would not end."""
+    """Raises ValueError for tables in which a look-up could leave the slots or never end."""
     if shape.shape != (orders, 3):
         raise ValueError("the shape of tables")
     first = 0
@@ -240,14 +240,14 @@ def _bands(given: Any) -> tuple[float, float] | None:
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 40:
-        raise ValueError(f"{str(value)[:40]} is no count")
+        raise ValueError(f"{str(value)[:40]} is not a count")
     return value
 
 
 def _section(data: Array, name: str, about: Mapping[str, Any]) -> Array:
     at, size = _count(about["at"]), _count(about["bytes"])
     if at % _ALIGNED or at + size > len(data):
-        raise ValueError(f"the section {str(name)[:40]} lies outside of the file")
+        raise ValueError(f"the section {str(name)[:40]} is outside the file")
     found = data[at : at + size]
     if hashlib.sha256(found.data).hexdigest() != about["sha256"]:
         raise ValueError(f"the section {str(name)[:40]} is damaged")

@@ -1,6 +1,6 @@
-"""Sorting more rows than memory holds: sorted runs in files, merged block by block.
+"""Sorts more rows than memory holds: sorted runs in files, merged block by block.
 
-A row is some numbers (uint64); the first two are its key. Nothing depends on the order in which rows come.
+A row is some numbers (uint64); the first two are its key. The result does not depend on the order of the input.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from gristmill.kernels.ngram.counts import combine, rows_up_to
 Array = np.ndarray[Any, Any]
 
 _RUNS = 64
-"""Files that are merged at once; more are merged to one first."""
+"""Files that are merged at once; if there are more, they are first merged into one."""
 _LEAST_ROWS = 1 << 12
 
 
 class RowFile:
-    """Rows in a file: written once, read from its start as often as one likes."""
+    """Rows in a file, which is written once and read any number of times."""
 
     def __init__(self, path: Path, width: int) -> None:
         self.path, self.width, self.rows = path, width, 0
@@ -47,18 +47,17 @@ class RowFile:
 
 
 class Sorter:
-    """Takes rows in any order and gives them out sorted; `sums`: rows of one key become one, with the sum of the third
-    numbers. Else no two rows have the same key.
-    """
+    """Takes rows in any order and yields them sorted. With `sums`, rows with the same key become one, with the sum of
+    the third numbers; otherwise keys are unique."""
 
     def __init__(self, path: Path, width: int, memory: int, sums: bool = False) -> None:
         self._path, self._width, self._sums = path, width, sums
-        # A row, its sorted copy, and the keys and places of sorting, each with a spare.
+        # A row, its sorted copy, and the keys and indices of the sort, each with a spare.
         self._most = max(memory // (16 * width + 40), _LEAST_ROWS)
         self._held: list[Array] = []
         self._held_rows = 0
         self._runs: list[RowFile] = []
-        self._made = 0
+        self._run_count = 0
 
     def add(self, rows: Array) -> None:
         for begin in range(0, len(rows), self._most):
@@ -69,7 +68,7 @@ class Sorter:
             self._held_rows += len(some)
 
     def sorted(self) -> Iterator[Array]:
-        """Blocks of rows in the order of their keys; afterwards nothing is left."""
+        """Blocks of rows in the order of their keys. The sorter is empty afterwards."""
         if not self._runs:
             held = self._take()
             if len(held):
@@ -101,8 +100,8 @@ class Sorter:
             self._runs = [together]
 
     def _new_run(self) -> RowFile:
-        self._made += 1
-        return RowFile(self._path.with_name(f"{self._path.name}.{self._made}"), self._width)
+        self._run_count += 1
+        return RowFile(self._path.with_name(f"{self._path.name}.{self._run_count}"), self._width)
 
     def _drop_runs(self) -> None:
         for run in self._runs:
@@ -110,7 +109,7 @@ class Sorter:
         self._runs = []
 
     def _merged(self) -> Iterator[Array]:
-        """Up to the least of the last keys that were read, all runs are at hand: these are sorted and given out."""
+        """All rows up to the smallest of the last keys that were read are in memory: these are sorted and yielded."""
         each = max(self._most // (2 * len(self._runs)), 64)
         readers = [run.blocks(each) for run in self._runs]
         heads = [next(reader, None) for reader in readers]

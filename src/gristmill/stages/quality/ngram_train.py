@@ -2,14 +2,14 @@
 
     words    every word, counted by its hash                              the vocabulary
     n-grams  of the highest order, sorted by the last word first           counts of all orders, discounts
-    context  each order, sorted by what comes before the last word         own probabilities, and what is left over
-    suffix   sorted back                                                   probabilities, shorter n-grams added
-    table    sorted by hash                                                slots to look up
+    context  each order, sorted by the words before the last one           own probabilities, and the remaining mass
+    suffix   sorted back                                                   probabilities, interpolated with shorter ones
+    table    sorted by hash                                                slots for look-ups
 
-Each line is a pass over sorted rows, and what does not fit into memory is sorted in files (ngram_runs.py), after
-Heafield et al. 2013. A word that is not in the vocabulary is <unk>. n-grams with it are counted, and left out like
-those that are pruned: what they have goes to shorter ones, and in the end to all words alike. So <unk> is as likely as
-one word that was hardly seen, and a text of unknown words is no likely one.
+Each line is a pass over sorted rows. What does not fit into memory is sorted in files (ngram_runs.py), after Heafield
+et al. 2013. A word that is not in the vocabulary is <unk>. n-grams with it are counted and then removed like pruned
+ones: their mass goes to shorter n-grams, and in the end to all words equally. So <unk> is as likely as a word that was
+hardly seen, and a text of unknown words is unlikely.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,22 +26,22 @@ from gristmill.stages.quality.ngram_runs import RowFile, Sorter
 
 Array = np.ndarray[Any, Any]
 Texts = Callable[[], Iterable[tuple[Array, Array]]]
-"""Gives the texts as often as asked: bytes and offsets, some texts at a time."""
+"""Returns the texts, any number of times: bytes and offsets, some texts at a time."""
 
 SPECIAL = ("<unk>", "<s>", "</s>")
 LOAD = 2
-"""Places of a table, by n-grams: fewer make look-ups longer, more make the file larger."""
+"""Table places per n-gram: fewer make look-ups longer, more make the file larger."""
 _BLOCK_ROWS = 1 << 16
 
 
-class Settings(NamedTuple):
+class NgramSettings(NamedTuple):
     order: int
     least: tuple[int, ...]
-    """By order: times that an n-gram (of order 1: a word) must be seen to be kept; from order to order no less."""
+    """By order: how often an n-gram (for order 1: a word) must occur to be kept; must not decrease."""
     vocab: int
-    """Words, the most frequent ones."""
+    """The most words; the most frequent ones are kept."""
     memory: int
-    """Bytes that sorting may take."""
+    """Bytes of memory for sorting."""
 
 
 class Estimate(NamedTuple):
@@ -55,17 +55,17 @@ class Estimate(NamedTuple):
     slots: Path
     """uint64."""
     grams: list[Path]
-    """From order 2 on: uint32 pairs, the place of the n-gram without its first word in the list before, that word."""
+    """From order 2 on: uint32 pairs of the n-gram without its first word (index in the list before), and that word."""
     words: bytes
     offsets: Array
-    """int64: of words by number, from <unk> on."""
+    """int64: offsets of the words by number, from <unk> on."""
     discounts: list[list[float]]
     tokens: int
     distinct_words: int
 
 
-def estimate(texts: Texts, settings: Settings, folder: Path) -> Estimate:
-    """A model of texts that hold at least one word."""
+def estimate(texts: Texts, settings: NgramSettings, folder: Path) -> Estimate:
+    """Estimates a model from texts with at least one word."""
     hashes, tokens, distinct = _frequent(texts, settings, folder)
     known = vocabulary_of(hashes)
     files, found = _adjusted(texts, known, settings, folder)
@@ -95,10 +95,9 @@ def _spaces() -> tuple[Array, Array]:
     return np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)
 
 
-def _frequent(texts: Texts, settings: Settings, folder: Path) -> tuple[Array, int, int]:
-    """The hashes of the words of the vocabulary, the most frequent first; of equals the lesser hash. How many words
-    there are, and different ones.
-    """
+def _frequent(texts: Texts, settings: NgramSettings, folder: Path) -> tuple[Array, int, int]:
+    """The hashes of the vocabulary's words, the most frequent first, ties by the smaller hash; the number of words and
+    of distinct words."""
     sorter = Sorter(folder / "words", 3, settings.memory // 2, sums=True)
     tables, spaces = cut_tables(), _spaces()
     tokens = distinct = 0
@@ -117,7 +116,7 @@ def _frequent(texts: Texts, settings: Settings, folder: Path) -> tuple[Array, in
     return best[np.lexsort((best[:, 0], ~best[:, 1]))][:, 0].copy(), tokens, distinct
 
 
-def _adjusted(texts: Texts, known: Vocabulary, settings: Settings, folder: Path) -> tuple[list[Any], Array]:
+def _adjusted(texts: Texts, known: Vocabulary, settings: NgramSettings, folder: Path) -> tuple[list[Any], Array]:
     """Unigrams with their counts, a sorter by context for every longer order, and counts of counts."""
     order = settings.order
     sorter = Sorter(folder / "ngrams", 3, settings.memory // 2, sums=True)
@@ -149,9 +148,9 @@ def _adjusted(texts: Texts, known: Vocabulary, settings: Settings, folder: Path)
 
 
 def _probabilities(
-    files: list[Any], discounts: list[Array], words: int, settings: Settings, folder: Path
+    files: list[Any], discounts: list[Array], words: int, settings: NgramSettings, folder: Path
 ) -> tuple[list[RowFile], list[RowFile]]:
-    """By order: n-grams with their probability and the place of the shorter one; n-grams with their backoff."""
+    """By order: n-grams with their probability and the index of the shorter one; n-grams with their backoff."""
     first = RowFile(folder / "probability1", 4)
     first.write(_unigrams(files[0], discounts[0], words))
     probabilities, backoffs = [first], []
@@ -203,7 +202,7 @@ def _whole(blocks: Iterator[Array]) -> Iterator[Array]:
 
 
 def _interpolated(blocks: Iterator[Array], order: int, shorter: RowFile) -> Iterator[Array]:
-    """The shorter n-gram of every row is in the file, in the same order."""
+    """Interpolates rows with their shorter n-grams, which are in the file in the same order."""
     lower = shorter.blocks(_BLOCK_ROWS)
     below, place, first = np.empty((0, 4), np.uint64), 0, 0
     for block in blocks:
@@ -220,7 +219,7 @@ def _interpolated(blocks: Iterator[Array], order: int, shorter: RowFile) -> Iter
 
 
 def _tables(
-    probabilities: list[RowFile], backoffs: list[RowFile], hashes: Array, settings: Settings, folder: Path
+    probabilities: list[RowFile], backoffs: list[RowFile], hashes: Array, settings: NgramSettings, folder: Path
 ) -> tuple[list[list[int]], Path]:
     """The slots of all orders, in one file, and the shape of each."""
     path, shape, first = folder / "slots", [], 0
@@ -230,11 +229,11 @@ def _tables(
             done = 0
             for block, shares in _with_backoffs(rows, back):
                 hashed = hash_ngrams(_numbers(block, order), hashes)
-                made = np.empty((len(block), 3), np.uint64)
-                made[:, 0], made[:, 1] = hashed, np.arange(done, done + len(block), dtype=np.uint64)
-                made[:, 2] = packed(log10(block.view(np.float64)[:, 2]), log10(shares))
+                hashed_rows = np.empty((len(block), 3), np.uint64)
+                hashed_rows[:, 0], hashed_rows[:, 1] = hashed, np.arange(done, done + len(block), dtype=np.uint64)
+                hashed_rows[:, 2] = packed(log10(block.view(np.float64)[:, 2]), log10(shares))
                 done += len(block)
-                sorter.add(made)
+                sorter.add(hashed_rows)
             places, size, walk = write_slots(sorter.sorted(), rows.rows, file)
             shape.append([first, places, walk])
             first += size
@@ -242,7 +241,7 @@ def _tables(
 
 
 def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[int, int, int]:
-    """Lays rows, sorted by hash, out into slots: places, slots that were written, how far a look-up goes."""
+    """Writes rows, sorted by hash, into slots: the number of places and of slots, and the length of a look-up."""
     places = max(ngrams * LOAD, 8)
     free = written = walk = 0
     for block in blocks:
@@ -260,7 +259,7 @@ def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[
 
 
 def _with_backoffs(rows: RowFile, back: RowFile) -> Iterator[tuple[Array, Array]]:
-    """Rows with the share that each leaves to shorter n-grams; 1 where nothing longer is kept."""
+    """Rows with the share that each leaves to shorter n-grams; 1 if no longer one is kept."""
     lower = back.blocks(_BLOCK_ROWS)
     below, place = np.empty((0, 3), np.uint64), 0
     for block in rows.blocks(_BLOCK_ROWS):
@@ -296,7 +295,7 @@ def _grams(rows: RowFile, order: int, folder: Path) -> Path:
 
 
 def _spelled(known: Vocabulary) -> tuple[bytes, Array]:
-    """All words by number, from <unk> on, one after the other, and their offsets."""
+    """The concatenated words by number, from <unk> on, and their offsets."""
     words = [word.encode() for word in SPECIAL]
     words += [
         known.arena[begin:end].tobytes()

@@ -1,15 +1,15 @@
-"""Perplexity of documents by language models of word n-grams (CCNet, Wenzek et al. 2020), two columns a model.
+"""Perplexity of documents by language models of word n-grams (CCNet, Wenzek et al. 2020), two columns per model.
 
     - perplexity:
         models:
-          clean: {trained: clean}                  # of the recipe's field `quality`
-          wiki: {file: wiki.en.arpa, language: en} # of others
+          clean: {trained: clean}                  # a model from the recipe's field `quality`
+          wiki: {file: wiki.en.arpa, language: en} # a model from elsewhere
           news: news.ngrams                        # a file that was trained before
 
-`clean` is 10 ** -(sum of the logarithms of the probabilities / number of words and ends of lines): how many words the
-model wavers between. It is null where the language of a text has no model, or the text no word. `clean_band` is `head`,
-`middle` or `tail`, by the terciles of texts that were held out when the model was trained, or null. Low is like
-the text that the model learned from, and nothing else: docs/perplexity.md. The stage writes no verdict.
+`clean` is 10 ** -(sum of the base 10 logarithms of the probabilities / number of words and line ends): between how many
+words the model hesitates. It is null if there is no model for the language of a text, or if the text has no word.
+`clean_band` is `head`, `middle` or `tail`, by the terciles of the texts that were held out in training, or null. Low
+means similar to the training text, and nothing else: docs/perplexity.md. The step drops nothing.
 """
 
 import os
@@ -28,14 +28,14 @@ from gristmill.stages.quality import ngram_arpa, ngram_file
 from gristmill.stages.quality.ngram_file import ALL, MAGIC, Language
 from gristmill.stages.quality.quality import ModelName, step_of
 
-"""The field of `quality` whose models it takes."""
+"""The field of `quality` whose models it uses."""
 BANDS = ("head", "middle", "tail")
 
 Array = np.ndarray[Any, Any]
 
 
-class ModelFile(StageConfig):
-    """A model of the recipe, or one that exists."""
+class LanguageModelFile(StageConfig):
+    """A model of the recipe, or an existing file."""
 
     trained: str | None = None
     """Its name under quality.language_models."""
@@ -45,26 +45,26 @@ class ModelFile(StageConfig):
     """Only documents in this language are scored; an ARPA file without it scores all."""
 
     @model_validator(mode="after")
-    def _one(self) -> "ModelFile":
+    def _one(self) -> "LanguageModelFile":
         if (self.trained is None) == (self.file is None):
-            raise ValueError("a model is either trained (its name under quality.language_models) or a file. Write one")
+            raise ValueError("a model is either trained (its name under quality.language_models) or a file. Set one")
         return self
 
 
 class Config(StageConfig):
-    models: Annotated[dict[ModelName, File | ModelFile], Field(min_length=1, max_length=32)]
+    models: Annotated[dict[ModelName, File | LanguageModelFile], Field(min_length=1, max_length=32)]
     """Models by the name of their column: the path of a file, or `file` and `language`, or `trained`; 32 at most."""
 
     @model_validator(mode="after")
     def _columns_differ(self) -> "Config":
         for name in self.models:
             if f"{name}_band" in self.models:
-                raise ValueError(f"{name}_band is the column of the band of {name}. Give that model another name")
+                raise ValueError(f"{name}_band is already the column of {name}'s band. Rename one of the models")
         return self
 
 
-def _model(given: str | ModelFile) -> ModelFile:
-    return ModelFile(file=given) if isinstance(given, str) else given
+def _model(given: str | LanguageModelFile) -> LanguageModelFile:
+    return LanguageModelFile(file=given) if isinstance(given, str) else given
 
 
 def uses(config: Config) -> tuple[str, ...]:
@@ -79,14 +79,14 @@ def schema(config: Config) -> pa.Schema:
 
 
 def check(config: Config) -> None:
-    """Files are models, and have the language."""
+    """Checks that the files are models and have the language."""
     for name, given in config.models.items():
         model = _model(given)
         if model.file is not None:
             _languages(model.file, model, f"models.{name}")
 
 
-def _languages(path: str, model: ModelFile, field: str) -> dict[str, Language]:
+def _languages(path: str, model: LanguageModelFile, field: str) -> dict[str, Language]:
     """The models of a file by the languages whose texts they score."""
     wanted = model.language.lower() if model.language else None
     if not _is_ours(path):
@@ -103,7 +103,7 @@ def _languages(path: str, model: ModelFile, field: str) -> dict[str, Language]:
 
 
 def _is_ours(path: str) -> bool:
-    """Whether a file is one of ours; one that is not there is told by who opens it."""
+    """Whether a file is one of ours. A missing file is reported when it is opened."""
     if not os.path.isfile(path):
         return True
     with open(path, "rb") as file:
@@ -123,7 +123,7 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path] | No
 
 
 def _scored(text: pa.Array, labels: pa.Array, models: Mapping[str, Language]) -> list[pa.Array]:
-    """Perplexities and bands. A model for `all` scores texts whose language is not known; all texts, if it is alone."""
+    """Perplexities and bands. A model for `all` scores texts of unknown language; if it is the only one, all texts."""
     found = np.full(len(text), np.nan)
     band = np.full(len(text), -1, np.int8)
     names = labels.fill_null(ALL).to_pylist()
@@ -143,7 +143,7 @@ def _scored(text: pa.Array, labels: pa.Array, models: Mapping[str, Language]) ->
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents that each model scored, by band, and those that it did not, by language."""
+    """The number of documents that each model scored, by band, and of those that it did not, by language."""
     scored, unscored, bands = {}, {}, {}
     labels = batch.column(LABEL) if LABEL in batch.schema.names else pa.nulls(batch.num_rows, pa.string())
     for name in config.models:
@@ -151,34 +151,32 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
         scored[name] = len(answers) - answers[name].null_count
         lost = labels.filter(missing).fill_null(ALL).value_counts().to_pylist()
         unscored[name] = {one["values"]: one["counts"] for one in lost}
-        seen = answers[f"{name}_band"].drop_null().value_counts().to_pylist()
-        bands[name] = {one["values"]: one["counts"] for one in seen}
+        banded = answers[f"{name}_band"].drop_null().value_counts().to_pylist()
+        bands[name] = {one["values"]: one["counts"] for one in banded}
     return {"scored": scored, "unscored": unscored, "bands": bands}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """Models that said nothing, and languages that they say nothing of."""
-    told = []
+    messages = []
     for name in config.models:
         lost = found.get("unscored", {}).get(name, {})
         if not lost:
             continue
         most = ", ".join(f"{one} ({many:,})" for one, many in sorted(lost.items(), key=lambda pair: -pair[1])[:8])
         if not found.get("scored", {}).get(name):
-            told.append(f"{name} scored no document: it has no model for their languages, or they have no word: {most}")
+            messages.append(f"{name} scored no documents: no model for their languages, or no words: {most}")
         elif set(lost) - {ALL}:
-            told.append(f"{name} has no model for some languages, or texts have no word, and did not score: {most}")
-    return told
+            messages.append(f"{name} did not score some documents (no model for their language, or no words): {most}")
+    return messages
 
 
 def explain(config: Config) -> Sequence[str]:
-    """Where each model comes from."""
-    told = []
+    messages = []
     for name, given in config.models.items():
         model = _model(given)
         source = f"trained on this corpus: quality.language_models.{model.trained}" if model.trained else model.file
-        told.append(f"{name}: {source}" + (f", language {model.language}" if model.language else ""))
-    return told
+        messages.append(f"{name}: {source}" + (f", language {model.language}" if model.language else ""))
+    return messages
 
 
 STAGE = Map(

@@ -1,17 +1,17 @@
-"""Where each document stands among those of its group, by a score: exactly, whatever the parts are.
+"""Ranks each document within its group by a score: exactly, no matter how the corpus is split into parts.
 
-Documents are put in the order of their scores, equal ones in that of a hash of seed and doc_id. `below` is how much of
-the group lies below a document, in documents, bytes or tokens, and `total` what there is: `below / total >= 0.9` is the
-best tenth, to one document. A document without a score (null, or not a number) has no place.
+Documents are ordered by score, and equal scores by a hash of seed and doc_id. `below` is how much of the group is below
+a document, in documents, bytes or tokens, and `total` the size of the group: `below / total >= 0.9` is the best tenth,
+to one document. A document without a score (null, or not a number) has no rank.
 
-    emit     a record for each document: its group, score and weight; group and range of scores are the key
-    place    what of its range lies below each document, and, once for a range, what lies in it
-    reduce   all ranges of a group together: what of the group lies below
+    emit     a record for each document with its group, score and weight; the key is the group and a range of scores
+    place    how much of its range is below each document and, once for each range, the size of the range
+    reduce   all ranges of a group together: how much of the group is below each document
 
-A range is sorted in one place, so no more than a range is in memory, and a group may be of any size. Scores of
-classifiers crowd at 0 and at 1. So a range is a part of a power of two of the score up to a half and of 1 - score from
-there on (exact in doubles: Sterbenz), and is as fine at both ends. Documents that all have a round score (0, 1, 0.75,
-5) are cut by their hash into 256 ranges. What is not cut are very many equal scores that are not round: 72 bytes each.
+A range is sorted at once, so only one range is in memory, and a group may have any size. Scores of classifiers cluster
+at 0 and at 1. So a range is a part of a power of two of the score up to a half and of 1 - score from there on (exact in
+doubles: Sterbenz), and is as fine at both ends. Documents with a round score (0, 1, 0.75, 5) are split by their hash
+into 256 ranges. Very many equal scores that are not round are not split: they take 72 bytes each.
 """
 
 from typing import Annotated, Any, Literal
@@ -25,7 +25,7 @@ from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.quality.groups import GroupedBy, columns_of, groups_of, hash_of
 from gristmill.stages.shared.expressions import parse_value
-from gristmill.stages.shared.vectors import Columns
+from gristmill.stages.shared.vectors import ColumnVectors
 
 Array = np.ndarray[Any, Any]
 
@@ -38,11 +38,11 @@ RECORD_SCHEMA = pa.schema(
         ("weight", pa.int64()),
     ]
 )
-"""`tie` orders documents of one score and hash."""
+"""`tie` orders documents with the same score and hash."""
 
 Weight = Literal["documents", "bytes", "tokens"]
 WEIGHTS: dict[Weight, str | None] = {"documents": None, "bytes": "text_bytes", "tokens": "count_tokens.tokens"}
-"""What documents are counted by, and the column of it."""
+"""What documents are counted by, and its column."""
 _ONE, _HALF = (np.float64(value).view(np.uint64) for value in (1.0, 0.5))
 _SIGN = np.uint64(1 << 63)
 
@@ -58,13 +58,13 @@ Score = Annotated[str, AfterValidator(_parsed)]
 
 class Config(StageConfig):
     score: Score
-    """What documents are ordered by, the best being the highest."""
+    """What documents are ordered by; the highest is the best."""
     per: tuple[GroupedBy, ...] = ()
-    """What documents are ranked within; empty: all together."""
+    """The groups that documents are ranked within; empty: all together."""
     by: Weight = "documents"
-    """What is counted."""
+    """The unit of `below` and `total`."""
     source_domains: dict[str, str] = Field(default={})
-    """Domain of each source, where it is ranked by domain."""
+    """Domain of each source, if documents are ranked by domain."""
     seed: int = 0
     """Another seed puts equal scores in another order."""
 
@@ -76,7 +76,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The documents that have a score, each to the range of it."""
+    """Sends the documents that have a score to the range of their score."""
     score, scored = scores_of(batch, config.score)
     groups, of = groups_of(batch, config.per, config.source_domains)
     group = np.array([hash_of(one) for one in groups], np.uint64)[of]
@@ -96,16 +96,16 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def scores_of(batch: pa.RecordBatch, text: str) -> tuple[Array, Array]:
-    """The scores of documents, and which of them have one."""
+    """The scores of documents, and which documents have one."""
     with np.errstate(all="ignore"):
-        found = parse_value(text).run(Columns(batch))
-    score = np.broadcast_to(np.asarray(found.data, np.float64), batch.num_rows) + 0.0  # a copy, and -0 is 0
-    scored = np.isfinite(score)  # what is divided by nothing says nothing
+        found = parse_value(text).run(ColumnVectors(batch))
+    score = np.broadcast_to(np.asarray(found.data, np.float64), batch.num_rows) + 0.0  # a copy, and -0 becomes 0
+    scored = np.isfinite(score)  # a division by zero gives no score
     return score, scored if found.valid is None else scored & found.valid
 
 
 def weights_of(batch: pa.RecordBatch, by: Weight) -> Array:
-    """What each document counts."""
+    """The weight of each document."""
     name = WEIGHTS[by]
     if name is None:
         return np.ones(batch.num_rows, np.int64)
@@ -113,7 +113,7 @@ def weights_of(batch: pa.RecordBatch, by: Weight) -> Array:
 
 
 def _ranges(score: Array, hashes: Array) -> Array:
-    """The number of the range that a document falls into; it rises with the score, and for one score with the hash."""
+    """The number of a document's range; it rises with the score, and for equal scores with the hash."""
     bits = score.view(np.uint64)
     to_half = np.where(score < 0, np.uint64(0) - bits, bits | _SIGN)
     with np.errstate(over="ignore"):
@@ -121,14 +121,14 @@ def _ranges(score: Array, hashes: Array) -> Array:
     is_above, is_high = score > 1, (score >= 0.5) & (score <= 1)
     place = np.where(is_above, bits - _ONE, np.where(is_high, to_one, to_half))
     region = is_high.astype(np.uint64) + is_above.astype(np.uint64) * np.uint64(2)
-    # 16 bits: sign, exponent and 4 bits of the fraction; then the hash of round numbers, or 8 bits more.
+    # 16 bits: sign, exponent and 4 bits of the fraction; then the hash for round numbers, or 8 more bits.
     is_round = place << np.uint64(16) == 0
     more = np.where(is_round, hashes >> np.uint64(56), (place >> np.uint64(40)) & np.uint64(255) | np.uint64(256))
     return np.asarray((region << np.uint64(25)) | (place >> np.uint64(48) << np.uint64(9)) | more)
 
 
 def place(records: pa.Table, config: Config) -> pa.Table:
-    """What of its range lies below each document. The first document of a range carries what lies in all of it."""
+    """How much of its range is below each document. The first document of a range carries the size of the range."""
     group, score, hashes, tie, weight = (records.column(name).to_numpy() for name in RECORD_SCHEMA.names)
     ranges = _ranges(score, hashes)
     order = np.lexsort((tie, hashes, score, ranges, group))
@@ -147,15 +147,15 @@ def place(records: pa.Table, config: Config) -> pa.Table:
 
 
 def weights_of_ranges(records: pa.Table, config: Config) -> pa.Table:
-    """What lies in each range: all that documents of other ranges must know."""
+    """The size of each range: all that documents of other ranges need to know."""
     return records.select(["range", "in_range"]).filter(records.column("in_range").to_numpy() > 0)
 
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
-    """What of their groups lies below documents."""
+    """How much of its group is below each document."""
     group, ranges, in_range = (records.column(name).to_numpy() for name in ("key", "range", "in_range"))
     own = len(group)
-    if others is not None:  # of one group that is given in pieces
+    if others is not None:  # one group, given in pieces
         group = np.concatenate((group, np.full(len(others), group[0])))
         ranges = np.concatenate((ranges, others.column("range").to_numpy()))
         in_range = np.concatenate((in_range, others.column("in_range").to_numpy()))
@@ -175,7 +175,7 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 
 def _segments(*columns: Array) -> tuple[Array, Array]:
-    """Of sorted columns: where each run of equal values begins, and the number of the run that each row is in."""
+    """For sorted columns: where each run of equal values begins, and the number of the run of each row."""
     is_first = np.ones(len(columns[0]), np.bool_)
     is_first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return np.flatnonzero(is_first), np.cumsum(is_first) - 1

@@ -1,7 +1,7 @@
-"""Chooses the documents that a quality model is trained on: so many bytes of each side, in the order of a hash.
+"""Samples the documents that a quality model is trained on: a number of bytes for each side, in the order of a hash.
 
-The same exchange as that of the tokenizer's sample (tokenizer_sample.py), by side of a classifier in the place of
-domains. What is held out is chosen later, by site: pages of one site are too much alike to judge each other.
+The same exchange as for the tokenizer's sample (tokenizer_sample.py), with the sides of a classifier instead of
+domains. Texts are held out later, by site, since pages of one site are too similar to test each other.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
 
 class Config(StageConfig):
     sample_bytes: Annotated[Bytes, Field(ge=1)]
-    """Bytes of text of each side."""
+    """Bytes of text for each side."""
     sides: dict[str, str]
-    """The side of each source that has one; the recipe's loader fills it."""
+    """The side of each source that has one; set by the recipe's loader."""
     seed: int = 0
-    """Another seed takes other documents."""
+    """Another seed samples other documents."""
 
 
 @lru_cache(maxsize=64)
@@ -53,18 +53,17 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> tuple[p
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Sides of which there is nothing, or much less than asked for."""
-    told = []
+    messages = []
     for side in sorted(set(config.sides.values())):
         sources = ", ".join(name for name, other in config.sides.items() if other == side)
         counts = found.get("domains", {}).get(side)
         taken = counts[TRAIN]["bytes"] if counts else 0
         if counts is None:
-            told.append(f"no text of {sources} is left to learn from ({side})")
+            messages.append(f"there is no text of {sources} to train on ({side})")
         elif not taken:
             budget = counted(config.sample_bytes, "byte")
-            told.append(f"no document of {sources} fits into {budget} ({side}). Raise sample_bytes")
-    return told
+            messages.append(f"every document of {sources} is larger than {budget} ({side}). Raise sample_bytes")
+    return messages
 
 
 def explain(config: Config) -> Sequence[str]:

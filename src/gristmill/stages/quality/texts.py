@@ -1,6 +1,7 @@
-"""The documents of a quality model's sample, as a layer of their own, with what its training needs to know of each.
+"""Writes the documents of a quality model's sample as a separate layer, with what training needs to know about each.
 
-A sample of some hundred megabytes is spread over a corpus of terabytes: this takes it out part by part, on all workers.
+A sample of some hundred megabytes is spread over a corpus of terabytes; this step extracts it part by part, on all
+workers.
 """
 
 import hashlib
@@ -26,17 +27,17 @@ SCHEMA = pa.schema(
         ("language", pa.string()),
     ]
 )
-"""The text; its side; 1 for a positive, 0 for a negative, null for a text of neither; a hash of the registered domain
-of its URL, or of its doc_id; its language. Nulls for a document that is not in the sample."""
+"""The text; its side; 1 for a positive, 0 for a negative, null for neither; a hash of the registered domain of its URL,
+or of its doc_id; its language. Nulls for a document that is not in the sample."""
 
 POSITIVE, NEGATIVE, TEXT = "positive", "negative", "text"
-"""Sides: the classes of a classifier, and what a language model learns."""
+"""Sides: the classes of a classifier, and the text of a language model."""
 _TARGETS = {POSITIVE: 1.0, NEGATIVE: 0.0}
 
 
 class Config(StageConfig):
     name: str
-    """Of the model; this and the rest is filled by the recipe's loader."""
+    """The name of the model. The recipe's loader sets all fields."""
     sides: dict[str, str]
     """The side of each source that has one."""
 
@@ -61,7 +62,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def groups_of(url: pa.Array, doc_id: pa.Array) -> pa.Array:
-    """What is held out together."""
+    """The group of each text; groups are held out as a whole."""
     domains = registered_domains(hosts_of(url)).dictionary_encode()
     named = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in domains.dictionary.to_pylist()]
     hashes = pa.array(np.frombuffer(b"".join(named), "<u8").astype(np.uint64))

@@ -1,4 +1,4 @@
-"""Archives and compressed files of an eval suite, unpacked in memory, to no more than their size allows."""
+"""Unpacks the archives and compressed files of an eval suite in memory, within a limit that depends on their size."""
 
 import lzma
 import os
@@ -9,20 +9,20 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
 
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import decompressed, without_compression_suffix
 
 MOST_HELD_BYTES = 2 << 30
-"""Of the members of an archive that are wanted, together."""
+"""The most bytes for all selected members of an archive together."""
 FREE_UNPACKED_BYTES = 64 << 20
 MOST_RATIO = 200
-"""A compressed file may hold 64 MiB, and beyond that 200 bytes for each of its own."""
+"""A compressed file may unpack to 64 MiB, plus 200 bytes for each of its own bytes."""
 MOST_NAME_BYTES = 1 << 20
-"""Of a name in an archive."""
+"""The longest name in an archive."""
 ARCHIVES = (".zip", ".tar", ".tgz")
 Wanted = Callable[[str], bool]
 _DAMAGE = (OSError, EOFError, ValueError, OverflowError, LookupError)
-"""What damaged bytes made these libraries raise beside errors of their own."""
+"""Exceptions that damaged bytes cause, besides the libraries' own errors."""
 
 
 def is_archive(name: str) -> bool:
@@ -30,13 +30,13 @@ def is_archive(name: str) -> bool:
 
 
 def unpacked(name: str, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
-    """Names of the files in an archive, with the content of those that are wanted."""
+    """The names of the files in an archive, with the content of those that are selected."""
     if name.lower().endswith(".zip"):
         yield from _unzipped(file, wanted)
     elif is_archive(name):
         yield from _untarred(file, wanted)
     else:
-        raise Fault("no_archive", "`inside` is for .zip and .tar, .tar.gz and the like")
+        raise ReadFault("no_archive", "`inside` is for .zip and .tar, .tar.gz and the like")
 
 
 def _unzipped(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
@@ -50,15 +50,15 @@ def _unzipped(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | No
                 with archive.open(info) as member:
                     data = member.read(limit + 1)
                 yield info.filename, _within(data, limit, info.filename)
-                limit -= len(data)  # of all members: they may share their bytes
+                limit -= len(data)  # for all members together, since they may share their bytes
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, *_DAMAGE) as error:
-        raise Fault("corrupt_zip", str(error) or type(error).__name__) from None
-    except (RuntimeError, NotImplementedError) as error:  # a password; a method that Python does not know
-        raise Fault("unreadable_zip", str(error)) from None
+        raise ReadFault("corrupt_zip", str(error) or type(error).__name__) from None
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a method that Python does not support
+        raise ReadFault("unreadable_zip", str(error)) from None
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose name is not as long as a file: tarfile holds names in memory."""
+    """A member with a name of limited length, since tarfile holds names in memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
         if self.type in _NAMES and self.size > MOST_NAME_BYTES:
@@ -71,8 +71,8 @@ _NAMES |= {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
 
 
 def _untarred(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
-    limit = min(_limit(file), MOST_HELD_BYTES)  # a sparse member may say that it is larger than the archive
-    stream = _Stream(chunks_of(file))
+    limit = min(_limit(file), MOST_HELD_BYTES)  # a sparse member may claim to be larger than the archive
+    stream = _ChunkReader(chunks_of(file))
     try:
         with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", bufsize=1 << 16, tarinfo=_Member) as archive:
             for info in archive:
@@ -83,18 +83,18 @@ def _untarred(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | No
                 yield name, data
                 archive.members = []  # type: ignore[attr-defined]  # it would keep every one that went by
     except (tarfile.TarError, *_DAMAGE) as error:
-        raise Fault("corrupt_tar", str(error) or type(error).__name__) from None
+        raise ReadFault("corrupt_tar", str(error) or type(error).__name__) from None
     stream.end()
 
 
-class _Stream:
-    """Chunks as a file that is read from front to back."""
+class _ChunkReader:
+    """Chunks as a file that is read from start to end."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._chunk, self._at = b"", 0
         self._last = b""
-        """The end of what was read."""
+        """The last bytes that were read."""
 
     def read(self, size: int) -> bytes:
         taken: list[bytes] = []
@@ -112,11 +112,11 @@ class _Stream:
         return data
 
     def end(self) -> None:
-        """Read what is left; raises Fault where it is not the end of an archive, but only of the file."""
+        """Reads the rest. Raises ReadFault if the file ends before the archive does."""
         while self.read(1 << 20):
             pass
         if self._last.strip(b"\0") or len(self._last) < tarfile.BLOCKSIZE:
-            raise Fault("truncated_tar", "the file ends before the archive does")
+            raise ReadFault("truncated_tar", "the file ends before the archive does")
 
 
 def _limit(file: IO[bytes]) -> int:
@@ -128,16 +128,16 @@ def _limit(file: IO[bytes]) -> int:
 
 def _within(data: bytes, limit: int, name: str) -> bytes:
     if len(data) > limit:
-        raise Fault("unpacks_too_large", f"{name} unpacks to more than {limit:,} bytes, as no benchmark does")
+        raise ReadFault("unpacks_too_large", f"{name} unpacks to more than {limit:,} bytes, as no benchmark does")
     return data
 
 
 def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
-    """A file's content, decompressed, no more of it than its size allows."""
+    """A file's decompressed content, within the limit for its size."""
     limit = _limit(file)
     is_plain, chunks = decompressed(file)
     for chunk in chunks:
         limit -= len(chunk)
         if limit < 0 and not is_plain:
-            raise Fault("unpacks_too_large", "it unpacks to far more than its size allows, as no benchmark does")
+            raise ReadFault("unpacks_too_large", "it unpacks to far more than its size allows, as no benchmark does")
         yield chunk

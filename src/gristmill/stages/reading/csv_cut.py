@@ -1,49 +1,48 @@
-"""Cuts a stream of CSV into rows, in bounded memory and in work that grows with the stream.
+"""Cuts a stream of CSV into rows, in bounded memory and linear time.
 
-Every byte is looked at once, except where a record turns out not to fit: then its first line is given up and the rest
-is read again, as long as all that was read again stays below twice what was read. Beyond that (a file that is nothing
-but faults) all its lines are given up at once.
+Every byte is read once, unless a record does not fit: then its first line is dropped and the rest is read again, as
+long as the bytes that are read again stay below twice the bytes that were read. Beyond that (a file full of faults) all
+lines of the record are dropped at once.
 """
 
 import re
 from collections.abc import Callable, Iterator
 
 from gristmill.counted import counted
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 
 FREE_BYTES = 1 << 20
-"""What may be read again at the start of a file, however little was read."""
+"""How much may be read again at the start of a file, no matter how little was read."""
 
 _IN_QUOTES = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
 _RESUMED = ("wrong_field_count", "unclosed_quote")
 
 
-class Mended(list[str]):
-    """A row of which a field goes on behind its closing quote."""
+class Repaired(list[str]):
+    """A row with a field that continues after its closing quote."""
 
     lines_below: int = 0
-    """How far below the quote that it closes that one stands: rows may be joined, where one was never closed."""
+    """How many lines below its opening quote the closing quote is. If a quote was never closed, rows may be joined."""
 
 
 def cut(
     chunks: Iterator[bytes], delimiter: str, quotes: bool, width: int | None, limit_bytes: int
-) -> Iterator[tuple[int, list[str] | Fault]]:
-    """The rows with their positions; `width` fields each, or as many as the first has. What does not fit is a fault in
-    its place, with its line, and so is damage to the stream, at the position of the record that it cut off.
-    """
+) -> Iterator[tuple[int, list[str] | ReadFault]]:
+    """The rows with their positions; `width` fields each, or as many as the first has. Yields a fault, with its line,
+    for a row that does not fit, and for damage to the stream, at the position of the record that it cut off."""
     scan, split = _Scan(delimiter, quotes), _splitter(delimiter, quotes)
     chunk, at, position, read_again, line = b"", 0, 0, 0, 1
     while True:
         try:
             data, size, chunk, at = _record(chunks, chunk, at, scan, limit_bytes)
-        except Fault as fault:
+        except ReadFault as fault:
             yield position, fault
             return
         if not size:
             return
         row = scan.fault(size, limit_bytes) or split(data, width)
         end = size
-        if isinstance(row, Fault) and row.reason in _RESUMED and 0 < (first := data.find(b"\n") + 1) < size:
+        if isinstance(row, ReadFault) and row.reason in _RESUMED and 0 < (first := data.find(b"\n") + 1) < size:
             end = first if read_again <= FREE_BYTES + 2 * position else data.rfind(b"\n") + 1
             back = size - end
             read_again += back
@@ -54,23 +53,22 @@ def cut(
         elif isinstance(row, list) and width is None and row:
             width = len(row)
         if row:
-            yield position, _at(row, line, data) if isinstance(row, Fault) else row
+            yield position, _at(row, line, data) if isinstance(row, ReadFault) else row
         position += end
         line += 1 if scan.too_long else data.count(b"\n", 0, end)
 
 
-def _at(fault: Fault, line: int, data: bytes) -> Fault:
-    """The fault with the lines of its record: one that goes over many may have a quote that was never closed."""
+def _at(fault: ReadFault, line: int, data: bytes) -> ReadFault:
+    """Adds the lines of the record to the fault: a record of many lines may have a quote that was never closed."""
     last = line + data.count(b"\n") - data.endswith(b"\n")
-    return Fault(fault.reason, f"line {line}{f' to {last}' if last > line else ''}: {fault.detail}")
+    return ReadFault(fault.reason, f"line {line}{f' to {last}' if last > line else ''}: {fault.detail}")
 
 
 def _record(
     chunks: Iterator[bytes], chunk: bytes, at: int, scan: "_Scan", limit_bytes: int
 ) -> tuple[bytes, int, bytes, int]:
-    """The next record with its line's end, its size, and where reading goes on. No size: the stream has ended. One that
-    is too long comes without its bytes if it is one line, and up to the limit if a quote runs on over many.
-    """
+    """The next record with its line end, its size, and where reading continues. Size 0: the stream has ended. A record
+    that is too long comes without its bytes if it is one line, and up to the limit if a quote spans many lines."""
     scan.begin()
     held: list[bytes] = []
     size = 0
@@ -97,7 +95,7 @@ def _record(
 
 
 class _Scan:
-    """Where in a record the stream is."""
+    """The state of the stream within a record."""
 
     def __init__(self, delimiter: str, quotes: bool) -> None:
         self._quotes = quotes
@@ -107,31 +105,29 @@ class _Scan:
 
     def begin(self) -> None:
         self.too_long = False
-        """A line over the limit: only its end is looked for."""
+        """A line over the limit: only its end is searched for."""
         self.ran_on = False
-        """Over the limit in quotes that go over several lines."""
+        """Over the limit within quotes that span several lines."""
         self._at_start = self._quotes
         """Whether a field begins here, so that a quote would open it."""
         self._in_quotes = False
         self._after_quote = False
-        """Whether the last byte was a quote inside of quotes: the next one tells whether it closes them."""
+        """Whether the last byte was a quote within quotes. The next byte decides whether it closes them."""
 
-    def fault(self, size: int, limit_bytes: int) -> Fault | None:
-        """What is wrong with a record of that size that was scanned to its end, or as far as it may go."""
+    def fault(self, size: int, limit_bytes: int) -> ReadFault | None:
+        """The fault of a record of this size that was scanned to its end, or to the limit."""
         if self.too_long:
-            return Fault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
+            return ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
         if self.ran_on:
-            return Fault(
+            return ReadFault(
                 "unclosed_quote", f"a quote of this record is not closed within max_record_bytes = {limit_bytes}"
             )
         if self._in_quotes and not self._after_quote:
-            return Fault("unclosed_quote", "a quote of this record is not closed by the end of the file")
+            return ReadFault("unclosed_quote", "a quote of this record is not closed by the end of the file")
         return None
 
     def end_in(self, chunk: bytes, at: int, edge: int) -> int | None:
-        """Where before the edge, behind its line's end, the record ends; None where it goes on. No byte is looked at
-        twice.
-        """
+        """Where the record ends before `edge`, after its line end; None if it continues. Reads no byte twice."""
         if self.too_long:
             return chunk.find(b"\n", at, edge) + 1 or None
         if self._after_quote:
@@ -159,37 +155,37 @@ class _Scan:
             self._in_quotes = True
 
 
-def _splitter(delimiter: str, quotes: bool) -> Callable[[bytes, int | None], list[str] | Fault]:
+def _splitter(delimiter: str, quotes: bool) -> Callable[[bytes, int | None], list[str] | ReadFault]:
     mark = re.escape(delimiter)
     field = re.compile(rf'(?:"([^"]*+(?:""[^"]*+)*+)"?([^{mark}]*+)|([^{mark}]*+))({mark}|\Z)')
 
-    def split(data: bytes, width: int | None) -> list[str] | Fault:
-        """The fields of a record; none of a blank line."""
+    def split(data: bytes, width: int | None) -> list[str] | ReadFault:
+        """The fields of a record; empty for a blank line."""
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            return Fault("invalid_utf8", f"byte {error.start} of the record: {error.reason}")
+            return ReadFault("invalid_utf8", f"byte {error.start} of the record: {error.reason}")
         text = text.removesuffix("\n").removesuffix("\r")
         if not text or (text.isspace() and delimiter not in text):
             return []
         if not quotes or '"' not in text:
             row = text.split(delimiter)
         else:
-            row, mended = [], Mended()
-            is_mended = False
+            row, repaired = [], Repaired()
+            is_repaired = False
             for found in field.finditer(text):
-                inner, behind, bare, end = found.groups()
-                row.append(bare if inner is None else inner.replace('""', '"') + behind)
-                if behind:
-                    is_mended = True
-                    mended.lines_below = max(mended.lines_below, inner.count("\n"))
+                inner, after, bare, end = found.groups()
+                row.append(bare if inner is None else inner.replace('""', '"') + after)
+                if after:
+                    is_repaired = True
+                    repaired.lines_below = max(repaired.lines_below, inner.count("\n"))
                 if not end:
                     break
-            if is_mended:
-                mended.extend(row)
-                row = mended
+            if is_repaired:
+                repaired.extend(row)
+                row = repaired
         if width is not None and len(row) != width:
-            return Fault("wrong_field_count", f"{counted(len(row), 'field')}, and the header has {width:,}")
+            return ReadFault("wrong_field_count", f"{counted(len(row), 'field')}, and the header has {width:,}")
         return row
 
     return split

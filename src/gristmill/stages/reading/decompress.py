@@ -1,8 +1,8 @@
-"""gzip, Zstandard, bzip2 and xz, in bounded memory, keeping every byte before a damaged spot.
+"""Decompresses gzip, Zstandard, bzip2 and xz in bounded memory and keeps every byte before damage.
 
-The usual wrappers lose what a call had decoded when it runs into the damage, or end quietly at a cut (the stream
-reader of python-zstandard does). Here each generator yields all that can be decoded and then raises `Fault`. Members
-and frames that follow each other are one stream. Work per step is bounded, so a bomb unpacks in steps, too.
+The usual wrappers lose what a call had decoded before it met the damage, or end silently at a cut (python-zstandard's
+stream reader does). Here each generator yields everything that can be decoded and then raises `ReadFault`. Consecutive
+members and frames are one stream. Work per step is bounded, so even a decompression bomb unpacks in steps.
 """
 
 import bz2
@@ -18,7 +18,7 @@ CHUNK_BYTES = 1 << 20
 """The most that one step yields, compressed or not."""
 
 
-class Fault(Exception):
+class ReadFault(Exception):
     """Damage in an input: a reason for `drop` and a line for `detail`."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -27,17 +27,17 @@ class Fault(Exception):
         self.detail = detail
 
 
-_NO_MEMORY = re.compile(r"not enough memory|^Error -4 |allocation_failed")  # as zstd, zlib and lz4 say it
+_NO_MEMORY = re.compile(r"not enough memory|^Error -4 |allocation_failed")  # the messages of zstd, zlib and lz4
 
 
 def raise_for_memory(error: Exception) -> None:
-    """MemoryError where a decoder failed for want of memory: that is no damage, and must not become a row."""
+    """Raises MemoryError if a decoder ran out of memory: that is not damage and must not become a row."""
     if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
         raise MemoryError(f"no memory to decompress a file ({error})") from error
 
 
 def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
-    """All members; zero padding behind a member is legal (tape blocks), other bytes there are damage."""
+    """All members. Zero padding after a member is legal (tape blocks); other bytes there are damage."""
     member = 0
     data, at = file.read(1 << 16), 0
     while data:
@@ -48,10 +48,10 @@ def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
                 continue
             at = padding.start()
             if data[at] != 0x1F:
-                raise Fault("corrupt_gzip", f"bytes that are not gzip follow member {member}")
+                raise ReadFault("corrupt_gzip", f"bytes that are not gzip follow member {member}")
         member += 1
         inflate = zlib.decompressobj(wbits=31)
-        # A call copies what it leaves: a member may be 20 bytes long, so it gets little at first, and then ever more.
+        # A call copies what it does not consume, and a member may have 20 bytes, so the first steps are small.
         step = 1 << 9
         while not inflate.eof:
             if at == len(data):
@@ -61,8 +61,8 @@ def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
                     yield rest
                 if inflate.eof:
                     break
-                raise Fault("truncated_gzip", f"the file ends inside member {member}")
-            # The copy costs 1% and is what lets a fault give back the output that its call had made.
+                raise ReadFault("truncated_gzip", f"the file ends inside member {member}")
+            # The copy costs 1% and lets a fault return the output that its call had produced.
             before = inflate.copy()
             given = data[at : at + step]
             try:
@@ -70,7 +70,7 @@ def read_gzip(file: IO[bytes]) -> Iterator[bytes]:
             except zlib.error as error:
                 raise_for_memory(error)
                 yield from _inflate_bytewise(before, given)
-                raise Fault("corrupt_gzip", f"member {member}: {error}") from error
+                raise ReadFault("corrupt_gzip", f"member {member}: {error}") from error
             if chunk:
                 yield chunk
             # At the end of a member, zlib may name the bytes after it twice: unused, and not consumed.
@@ -97,20 +97,19 @@ def _inflate_bytewise(inflate: _Inflate, data: bytes) -> Iterator[bytes]:
 
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_SKIPPABLE = 0x184D2A50
-# Dumps packed with `zstd --long=31` are common; the window is only as large as the file asks for.
+# Dumps packed with `zstd --long=31` are common; the window is only as large as the file requires.
 _ZSTD_WINDOW_BYTES = 1 << 31
 
 
 def read_zstd(file: IO[bytes]) -> Iterator[bytes]:
-    """All frames, fed block by block (RFC 8878, 3.1.1): a block is at most 128 KiB decoded, which bounds each step, and
-    a fault costs only the block that it lies in.
-    """
+    """All frames, fed block by block (RFC 8878, 3.1.1). A block decodes to at most 128 KiB, which bounds each step, and
+    a fault only costs its own block."""
     frame = 0
 
     def take(size: int) -> bytes:
         data = file.read(size)
         if len(data) < size:
-            raise Fault("truncated_zstd", f"the file ends inside frame {frame}")
+            raise ReadFault("truncated_zstd", f"the file ends inside frame {frame}")
         return data
 
     def feed(data: bytes) -> bytes:
@@ -118,7 +117,7 @@ def read_zstd(file: IO[bytes]) -> Iterator[bytes]:
             chunk: bytes = decoder.decompress(data)
         except ZstdError as error:
             raise_for_memory(error)
-            raise Fault("corrupt_zstd", f"frame {frame}: {error}") from error
+            raise ReadFault("corrupt_zstd", f"frame {frame}: {error}") from error
         return chunk
 
     while start := file.read(4):
@@ -130,7 +129,7 @@ def read_zstd(file: IO[bytes]) -> Iterator[bytes]:
                 left -= len(take(min(left, CHUNK_BYTES)))
             continue
         if magic != _ZSTD_MAGIC:
-            raise Fault("corrupt_zstd", f"bytes that are not a frame follow frame {frame - 1}")
+            raise ReadFault("corrupt_zstd", f"bytes that are not a frame follow frame {frame - 1}")
         decoder = ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES).decompressobj()
         flags = take(1)
         single_segment = flags[0] >> 5 & 1
@@ -148,7 +147,7 @@ def read_zstd(file: IO[bytes]) -> Iterator[bytes]:
         if flags[0] & 4:
             feed(take(4))
         if not decoder.eof:
-            raise Fault("corrupt_zstd", f"frame {frame} does not end with its last block")
+            raise ReadFault("corrupt_zstd", f"frame {frame} does not end with its last block")
 
 
 class _Decoder(Protocol):
@@ -161,7 +160,7 @@ class _Decoder(Protocol):
     def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
 
 
-# xz -9 needs 65 MiB; a damaged header may ask for 4 GiB.
+# xz -9 needs 65 MiB; a damaged header may request 4 GiB.
 _XZ_MEMORY_BYTES = 1 << 29
 
 
@@ -171,12 +170,12 @@ def read_bzip2(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_xz(file: IO[bytes]) -> Iterator[bytes]:
-    """All streams of an xz file, with the zero padding that may stand between them."""
+    """All streams of an xz file, with optional zero padding between them."""
     return _read_streams(file, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY_BYTES), "xz")
 
 
 def _read_streams(file: IO[bytes], new: Callable[[], _Decoder], kind: str) -> Iterator[bytes]:
-    # 256 bytes a call: a decoder gives no output from the call that fails, so little is lost; the price is 2%.
+    # 256 bytes per call: a decoder returns no output from the call that fails, so little is lost. This costs 2%.
     step = 256
     stream = 0
     data = file.read(step)
@@ -185,11 +184,11 @@ def _read_streams(file: IO[bytes], new: Callable[[], _Decoder], kind: str) -> It
         decoder = new()
         while not decoder.eof:
             if not data and decoder.needs_input and not (data := file.read(step)):
-                raise Fault(f"truncated_{kind}", f"the file ends inside stream {stream}")
+                raise ReadFault(f"truncated_{kind}", f"the file ends inside stream {stream}")
             try:
                 chunk = decoder.decompress(data, CHUNK_BYTES)
             except (OSError, lzma.LZMAError) as error:
-                raise Fault(f"corrupt_{kind}", f"stream {stream}: {error}") from error
+                raise ReadFault(f"corrupt_{kind}", f"stream {stream}: {error}") from error
             data = b""
             if chunk:
                 yield chunk

@@ -1,7 +1,7 @@
-"""Which field of a row is which column of a document; shared by the readers of JSONL and Parquet.
+"""Maps the fields of a row to the columns of a document, for the readers of JSONL and Parquet.
 
-A mapping that cannot use a value (a list where a license is wanted, a date that nobody can read) leaves it in `meta`
-under its own name: the row lives, and nothing is lost. Only the text and the markup decide about the row.
+If a value cannot be used (a list instead of a license, an unreadable date), it stays in `meta` under its own name: the
+row is kept, and nothing is lost. Only the text and the markup decide whether a row is dropped.
 """
 
 import json
@@ -15,28 +15,27 @@ from pydantic import model_validator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.reading.json_repair import MENDED
+from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.timestamps import microseconds
 
 
 class Fields(StageConfig):
-    """Paths into a row. `meta.url` is the key `meta.url` where the row has one, else `url` inside `meta`; a number
-    steps into a list (`messages.0.content`). null maps nothing.
-    """
+    """Paths into a row. `meta.url` is the key `meta.url` if the row has one, else `url` within `meta`; a number selects
+    an element of a list (`messages.0.content`). null maps nothing."""
 
     text: str | None = "text"
-    """Plain text. A row needs text or html: neither there is `missing_text`, both empty is `empty_text`."""
+    """Plain text. A row needs text or html: without both it is `missing_text`; if both are empty, `empty_text`."""
     html: str | None = "html"
     """Markup for an extractor."""
     url: str | None = "url"
     """Where the document was published."""
     key: str | None = None
-    """A name of the row inside its file: string or integer. It is in the locator, and stays in `meta` under its own
-    name. null: the row's position is its name."""
+    """The name of the row within its file: string or integer. It is in the locator, and stays in `meta` under its own
+    name. null: the row's position."""
     timestamp: str | None = "timestamp"
-    """A date: ISO 8601, a mail date, or a number since 1970 in seconds, milliseconds, microseconds, nanoseconds."""
+    """A date: ISO 8601, a mail date, or a number since 1970 in seconds, milliseconds, microseconds or nanoseconds."""
     license: str | None = "license"
-    """An SPDX expression, or whatever the input calls its license."""
+    """An SPDX expression, or the input's own name of a license."""
     title: str | None = "title"
     """The document's title."""
     language: str | None = "language"
@@ -45,9 +44,9 @@ class Fields(StageConfig):
     @model_validator(mode="after")
     def _some_text(self) -> Self:
         if self.text is None and self.html is None:
-            raise ValueError("fields.text and fields.html are both null, so no row has text; name one of them")
+            raise ValueError("fields.text and fields.html are both null, so no row would have text; set one of them")
         if "" in dict(self).values():
-            raise ValueError("a field is mapped to an empty path; write the name of a field, or null for none")
+            raise ValueError("a field is mapped to an empty path; write the name of a field, or null")
         return self
 
     def paths(self) -> dict[str, str]:
@@ -76,7 +75,7 @@ _BIT = {column: 1 << number for number, column in enumerate(Fields.model_fields)
 
 
 def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], Record]:
-    """A function from a position and a row to a record. It takes what it maps out of the row, but for the key."""
+    """A function from a position and a row to a record. It removes the mapped fields from the row, except the key."""
     paths = fields.paths()
     text_path = paths.pop("text", None)
     html_path = paths.pop("html", None)
@@ -103,7 +102,7 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
                 value = convert(place[0][place[1]])
                 if value is not None:
                     setattr(found, column, value)
-                    if column != "key":  # the locator holds it together with the file's name; here it can be queried
+                    if column != "key":  # the locator has it together with the file's name; in meta it can be queried
                         spent.append(place)
         found.fields = has
         if keep_meta:
@@ -111,18 +110,18 @@ def mapper(fields: Fields, keep_meta: bool) -> Callable[[int, dict[str, Any]], R
                 if isinstance(container, dict):
                     container.pop(name, None)
                 else:
-                    container[name] = None  # the neighbours keep their numbers
+                    container[name] = None  # keeps the neighbours' numbers
             if row:
                 found.meta = dump(row)
-        elif MENDED in row:
-            found.meta = dump({MENDED: row[MENDED]})
+        elif REPAIRED in row:
+            found.meta = dump({REPAIRED: row[REPAIRED]})
         return found
 
     return record
 
 
 def locate(row: Any, path: str | None) -> tuple[Any, Any] | None:
-    """The container and the name or number at which a path ends, or None where the row has no such place."""
+    """The container and the name or number at which a path ends, or None if the row has no such path."""
     if path is None:
         return None
     if path in row:
@@ -145,7 +144,7 @@ def locate(row: Any, path: str | None) -> tuple[Any, Any] | None:
 def _body(
     record: Record, text: tuple[Any, Any] | None, html: tuple[Any, Any] | None, spent: list[tuple[Any, Any]]
 ) -> None:
-    """Text and markup, or the reason why there is neither. A mapped null counts as missing."""
+    """Sets text and markup, or the reason why there is neither. A mapped null counts as missing."""
     fault = None
     for column, place in (("text", text), ("html", html)):
         value = place[0][place[1]] if place else None
@@ -175,9 +174,7 @@ _HAS = "; there are "
 
 
 def missing_paths(fields: Fields, is_there: Callable[[str], bool]) -> list[str]:
-    """Of a file whose columns are known: the paths that it should have and has not. Those that nobody asked for by name
-    may be missing, but text or html must be there.
-    """
+    """The paths that a file with known columns lacks. Default paths may be missing, but text or html must be there."""
     paths, usual = fields.paths(), Fields().paths()
     bodies = [paths[column] for column in ("text", "html") if column in paths]
     if not any(map(is_there, bodies)):
@@ -186,7 +183,7 @@ def missing_paths(fields: Fields, is_there: Callable[[str], bool]) -> list[str]:
 
 
 def field_names(row: Mapping[str, Any]) -> list[str]:
-    """What a row has that a path could name: its fields with a value, and those one level down."""
+    """The fields of a row that a path could name: those with a value, and those one level down."""
     found: list[str] = []
     for name, value in row.items():
         if len(found) >= MOST_NAMES:
@@ -199,34 +196,34 @@ def field_names(row: Mapping[str, Any]) -> list[str]:
 
 
 def count_fields(config: StageConfig, found: Mapping[int | None, int], metas: pa.Array) -> dict[str, dict[str, Any]]:
-    """How many records have each column, by `Record.fields` -> records, and names of fields that no column took."""
+    """How many records have each column, from {`Record.fields`: records}, and the names of unmapped fields."""
     if not isinstance(getattr(config, "fields", None), Fields):
         return {}
     mapped = {bits: records for bits, records in found.items() if bits is not None}
     has = {column: sum(count for bits, count in mapped.items() if bits & bit) for column, bit in _BIT.items()}
     rows = (orjson.loads(meta) for meta in metas[:MOST_NAMES].to_pylist() if meta)
-    names = dict.fromkeys(name[:MOST_NAME_CHARACTERS] for row in rows for name in field_names(row) if name != MENDED)
+    names = dict.fromkeys(name[:MOST_NAME_CHARACTERS] for row in rows for name in field_names(row) if name != REPAIRED)
     there = {"names": json.dumps(list(names)[:MOST_NAMES])} if names else {}
     return {"fields": {"rows": sum(found.values()), "mapped": sum(mapped.values()), **has, **there}}
 
 
 def nothing_under(paths: Sequence[str], names: Sequence[str], nulls: Sequence[str] = ()) -> str:
-    """The detail of a record or file that has none of what it was asked for; of some it may have a null."""
+    """The detail of a record or file that lacks all of the paths; some may be null."""
     absent = [path for path in paths if path not in nulls]
-    told = [f"{' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'} null"] if nulls else []
-    told += [f"nothing under {' or '.join(absent)}"] if absent else []
-    return f"{', '.join(told)}{_there(names)}"
+    facts = [f"{' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'} null"] if nulls else []
+    facts += [f"nothing under {' or '.join(absent)}"] if absent else []
+    return f"{', '.join(facts)}{_there(names)}"
 
 
 def _there(names: Sequence[str]) -> str:
-    """What is there in place of what was asked for."""
+    """The fields that are there instead."""
     some = [name[:MOST_NAME_CHARACTERS] for name in names[:MOST_NAMES]]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"{_HAS}{json.dumps(some, ensure_ascii=False)}{more}" if names else f"{_HAS}no fields with a value"
 
 
 def _strings_below(row: dict[str, Any], path: str | None) -> list[str]:
-    """Paths of the strings one level below one, which may be an object, a list, or a list of objects."""
+    """Paths of the strings one level below a path, which may be an object, a list, or a list of objects."""
     place = locate(row, path)
     value = place[0][place[1]] if place else None
     if isinstance(value, list) and value:
@@ -238,7 +235,7 @@ def _strings_below(row: dict[str, Any], path: str | None) -> list[str]:
 
 
 def names_there(detail: str) -> list[str]:
-    """The names that a detail says are there."""
+    """The field names that a detail lists."""
     listed = detail.partition(_HAS)[2]
     end = listed.rfind("]") + 1
     try:
@@ -254,7 +251,7 @@ def _kind(value: Any) -> str:
 
 
 def dump(row: dict[Any, Any]) -> str:
-    """A row as JSON. What JSON has no word for is written as text; nesting beyond 254 levels is not (orjson)."""
+    """A row as JSON. Values without a JSON type are written as text; more than 254 nested levels are not (orjson)."""
     try:
         return orjson.dumps(row, default=_spell, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""The beginning of a file for a preview: readers open it as any other file, and it ends the reading at a bound."""
+"""The beginning of a file for a preview. Readers open it like any other file; it stops the reading at a bound."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from typing import IO, Any
 from gristmill.checked import PlaceFile
 
 MOST_BYTES = 1 << 20
-"""Of a stream, unpacked: a small file may unpack to a huge one."""
+"""The most that is unpacked of a stream, since a small file may unpack to a huge one."""
 MOST_ROWS_BYTES = 64 << 20
-"""Of a table, unpacked: its rows come in batches of up to 16 MB, or of one row that has more."""
+"""The most that is unpacked of a table. Its rows come in batches of up to 16 MB, or of one larger row."""
 MOST_RATIO = 64
-"""Times the size of its file that a table may unpack to beyond that; text packs to a tenth at best."""
+"""A table may also unpack to this many times the size of its file; text compresses to a tenth at best."""
 MOST_READ_BYTES = 4 << 20
-"""As they are in the files. More, as Parquet has its schema at the end, and a buffer for each column."""
+"""The most bytes that are read. More than MOST_BYTES: Parquet has its schema at the end and a buffer per column."""
 
 
 class Spent(BaseException):
-    """A preview has read as much as it may. Not an Exception: no reader may take it for damage."""
+    """A preview has used its budget. Not an Exception, so that no reader takes it for damage."""
 
 
 @dataclass
@@ -49,23 +49,23 @@ class Head(PlaceFile):
         self._file.seek(self._at)
         begun = self._at
         while self._at - begun < wanted and (part := self._file.read(wanted - self._at + begun)):
-            target[self._at - begun : self._at - begun + len(part)] = part  # an object store may return less than asked
+            target[self._at - begun : self._at - begun + len(part)] = part  # an object store may return less
             self._at += len(part)
         return self._at - begun
 
     def bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """What the file unpacks to."""
+        """The decompressed content of the file."""
         for chunk in chunks:
             self._budget.spend(unpacked_bytes=len(chunk))
             yield chunk
 
     def check_rows(self, declared: int) -> None:
-        """Leaves rows for the run that would unpack to many times the file: a page is unpacked as a whole."""
+        """Leaves rows that would unpack to many times the file for the run, since a page is unpacked as a whole."""
         if declared > MOST_ROWS_BYTES + MOST_RATIO * self._size:
             self.unpacked_rows(declared)
 
     def unpacked_rows(self, size: int) -> None:
-        """A batch of rows was used; ends the reading where the budget has no room for another."""
+        """Counts a batch of rows and stops the reading if the budget does not allow another one."""
         self._budget.spend(unpacked_bytes=size * MOST_BYTES // MOST_ROWS_BYTES)
         self._budget.spend()
 

@@ -1,8 +1,8 @@
-"""Two faults in JSON that cost a record elsewhere and need not: halves of surrogate pairs, and NaN.
+"""Repairs two faults in JSON that would otherwise cost a record: lone surrogates and NaN.
 
-JavaScript cuts strings between the halves of a pair and Python writes NaN; both then pass their own parsers. A lone
-half becomes U+FFFD, NaN and Infinity become null. `_mended` in the row, and so in the document's `meta`, says what was
-put right while it was read, here and in other readers; such documents are counted, and a run tells of them.
+JavaScript cuts strings between the halves of a surrogate pair, and Python writes NaN; both pass their own parsers. A
+lone surrogate becomes U+FFFD; NaN and Infinity become null. `_mended` in the row, and so in the document's `meta`,
+lists the repairs that this and other readers made. Such documents are counted, and the run reports them.
 """
 
 import re
@@ -10,17 +10,17 @@ from typing import Any
 
 import orjson
 
-# Escapes are taken one by one from the left, so that `\\ud800` (a backslash, then letters) is left alone.
+# Escapes are matched one by one from the left, so that `\\ud800` (a backslash, then letters) is left alone.
 _HIGH, _LOW = rb"u[dD][89abAB][0-9a-fA-F]{2}", rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE = re.compile(rb"\\(?:%b\\%b|(%b|%b)|.)" % (_HIGH, _LOW, _HIGH, _LOW), re.DOTALL)
-# The closing quote may be missing: else a line of `\"\"\"…` is searched again from each of them.
+# The closing quote may be missing; otherwise a line of `\"\"\"…` would be searched again from each quote.
 _OUTSIDE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 
-MENDED = "_mended"
+REPAIRED = "_mended"
 
 
-def mended(line: bytes) -> Any:
-    """The parsed line if mending makes it JSON, else None."""
+def repaired(line: bytes) -> Any:
+    """The parsed line if a repair makes it valid JSON, else None."""
     notes = []
     if b"\\ud" in line or b"\\uD" in line:
         fixed = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], line)
@@ -39,5 +39,5 @@ def mended(line: bytes) -> Any:
     except orjson.JSONDecodeError:
         return None
     if type(row) is dict:
-        row[MENDED] = notes
+        row[REPAIRED] = notes
     return row

@@ -1,4 +1,4 @@
-"""Plain texts that are mostly markup: pages that were read as text."""
+"""Counts plain texts that are mostly markup: pages that were read as text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from gristmill.counted import counted, percent
 
 _END_TAG = r"</[a-zA-Z][a-zA-Z0-9]*\s*>"
 _BYTES_PER_END_TAG = 150
-"""Text with more end tags than that is markup: 87% of 3,353 pages, 2% of 10,036 plain texts."""
+"""Text with more end tags than this is markup: 87% of 3,353 pages, 2% of 10,036 plain texts."""
 _MARKUP_SHARE = 0.1
-"""Of the plain texts, above which a run warns; documentation of HTML has 5%."""
+"""The share of plain texts above which a run warns; documentation of HTML has 5%."""
 
 
 def count_markup(batch: pa.RecordBatch) -> dict[str, int]:
-    """Plain texts, and those of them that are markup."""
+    """Counts plain texts, and plain texts that are markup."""
     texts = batch.column("text").filter(batch.column("html").is_null()).drop_null()
     end_tags = pc.count_substring_regex(texts, _END_TAG)
     is_markup = pc.greater(pc.multiply(end_tags, _BYTES_PER_END_TAG), pc.binary_length(texts))
@@ -26,6 +26,6 @@ def count_markup(batch: pa.RecordBatch) -> dict[str, int]:
 def markup_warnings(found: Mapping[str, Any], one: str, many: str, why: str) -> list[str]:
     """A warning if many of the counted texts are markup."""
     texts, markup = found.get("plain_texts", 0), found.get("markup_texts", 0)
-    fact = f"{markup:,} of {counted(texts, one, many)} ({percent(markup, texts, 0)}) are mostly markup, and stay so"
+    fact = f"{markup:,} of {counted(texts, one, many)} ({percent(markup, texts, 0)}) are mostly markup, which is kept"
     fix = "Read the field as markup with `fields: {html: NAME, text: null}`, or files with `format: html`"
     return [f"{fact}: {why} {fix}"] if markup > _MARKUP_SHARE * texts else []

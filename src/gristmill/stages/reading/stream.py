@@ -1,13 +1,13 @@
-"""Reading input files decompressed.
+"""Reads input files decompressed.
 
-The first bytes decide the compression, not the name: a crawl mirror that unpacks a `.gz` in transit and a `.jsonl` that
-was gzipped by hand are both read right. Everything before a damaged spot is handed out before the fault is raised.
+The first bytes decide the compression, not the name: a `.gz` that a mirror decompressed in transit and a `.jsonl` that
+was gzipped by hand are both read correctly. Everything before damage is yielded before the fault is raised.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from gristmill.stages.reading.decompress import CHUNK_BYTES, Fault, read_bzip2, read_gzip, read_xz, read_zstd
+from gristmill.stages.reading.decompress import CHUNK_BYTES, ReadFault, read_bzip2, read_gzip, read_xz, read_zstd
 from gristmill.stages.reading.head import Head
 
 COMPRESSED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
@@ -21,12 +21,12 @@ MAGIC_BYTES = 10
 
 
 def compression(magic: bytes) -> str | None:
-    """Which compression the first `MAGIC_BYTES` bytes of a file stand for; None for plain."""
+    """The compression of a file by its first `MAGIC_BYTES` bytes; None for a plain file."""
     if magic.startswith(_GZIP):
         return "gzip"
     if magic.startswith(_ZSTD) or (magic[1:4] == _ZSTD_SKIPPABLE and 0x50 <= magic[0] <= 0x5F):
         return "zstd"
-    # `BZh9` alone may open a plain text; with the block's magic behind it, it is bzip2.
+    # `BZh9` alone may begin a plain text; followed by the block's magic, it is bzip2.
     if magic[:3] == b"BZh" and magic[4:10] in _BZIP2:
         return "bzip2"
     if magic.startswith(_XZ):
@@ -35,43 +35,42 @@ def compression(magic: bytes) -> str | None:
 
 
 def plain_chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """The rest of the file as it is."""
+    """The rest of the file, unchanged."""
     while chunk := file.read(CHUNK_BYTES):
         yield chunk
 
 
 def decompressed(file: IO[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Whether the file is plain, and its content from the start; iterating may raise `Fault`."""
+    """Whether the file is plain, and its content from the start; iterating may raise `ReadFault`."""
     kind = compression(file.read(MAGIC_BYTES))
     file.seek(0)
     readers = {None: plain_chunks, "gzip": read_gzip, "zstd": read_zstd, "bzip2": read_bzip2, "xz": read_xz}
-    chunks = _let_go(readers[kind](file))
+    chunks = _without_references(readers[kind](file))
     return kind is None, file.bounded(chunks) if isinstance(file, Head) else chunks
 
 
-def _let_go(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The stream, whose fault holds nothing of what it came through: a decoder may have a window of 2 GiB, and who
-    keeps the fault would keep that until the garbage is collected.
-    """
+def _without_references(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The stream, with faults that hold no references: a decoder may have a window of 2 GiB, and a stored fault would
+    keep it in memory until the garbage is collected."""
     try:
         yield from chunks
-    except Fault as fault:
+    except ReadFault as fault:
         fault.__context__ = None
         raise fault.with_traceback(None) from None
 
 
 def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterator[bytes]]:
-    """The first bytes of a stream, whether it broke off in them, and the stream from its start, fault included."""
+    """The first bytes of a stream, whether it broke off within them, and the stream from its start, with its fault."""
     taken: list[bytes] = []
     head = b""
-    fault: Fault | None = None
+    fault: ReadFault | None = None
     try:
         while len(head) < size_bytes:
             taken.append(next(chunks))
             head += taken[-1][: size_bytes - len(head)]
     except StopIteration:
         pass
-    except Fault as met:
+    except ReadFault as met:
         fault = met
 
     def again() -> Iterator[bytes]:
@@ -84,19 +83,19 @@ def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterato
 
 
 def bounded(chunks: Iterable[bytes], limit_bytes: int) -> bytes:
-    """The whole content, or `Fault` `record_too_large` once it passes the limit."""
+    """The whole content, or `ReadFault` `record_too_large` once it passes the limit."""
     taken: list[bytes] = []
     size = 0
     for chunk in chunks:
         taken.append(chunk)
         size += len(chunk)
         if size > limit_bytes:
-            raise Fault("record_too_large", f"more than max_record_bytes = {limit_bytes}")
+            raise ReadFault("record_too_large", f"more than max_record_bytes = {limit_bytes}")
     return b"".join(taken)
 
 
 def without_compression_suffix(name: str) -> str:
-    """`notes.md.gz` as `notes.md`."""
+    """Removes the suffix of a compression: `notes.md.gz` is `notes.md`."""
     lowered = name.lower()
     for suffix in COMPRESSED_SUFFIXES:
         if lowered.endswith(suffix):

@@ -1,9 +1,8 @@
-"""Dates as inputs write them, as microseconds since 1970 in UTC.
+"""Parses dates of inputs to microseconds since 1970 in UTC.
 
-Understood: ISO 8601 in its common shapes (`2013`, `2013-05`, `2013-05-18`, `20130518`, with a time behind `T` or a
-space, a fraction, `Z`, `UTC` or an offset), crawl stamps (`20130518055400`), mail dates (`Sat, 18 May 2013 05:54:00
-GMT`), and numbers of seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by size. No zone means
-UTC.
+Accepted: ISO 8601 in its common forms (`2013`, `2013-05`, `2013-05-18`, `20130518`, with a time after `T` or a space, a
+fraction, `Z`, `UTC` or an offset), crawl stamps (`20130518055400`), mail dates (`Sat, 18 May 2013 05:54:00 GMT`), and
+seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by size. Without a zone, the time is UTC.
 """
 
 import re
@@ -29,7 +28,7 @@ _LONGEST_CHARACTERS = 64
 
 
 def microseconds(value: Any) -> int | None:
-    """None for what is no date."""
+    """The date in microseconds, or None if it is not a date."""
     if isinstance(value, str):
         value = value.strip()
         if len(value) > _LONGEST_CHARACTERS:
@@ -61,7 +60,7 @@ def _iso(value: str) -> int | None:
     bare_year, bare_month, year, *days, hour, minute, second, fraction, sign, off_hours, off_minutes = found.groups()
     month, day = (days[0], days[1]) if days[0] else (days[2], days[3])
     try:
-        # A leap second is the second before it, as in POSIX time.
+        # A leap second becomes the second before it, as in POSIX time.
         moment = datetime(
             int(year or bare_year),
             int(month or bare_month or 1),
@@ -80,7 +79,7 @@ def _iso(value: str) -> int | None:
 
 
 def _epoch(value: int | float) -> int | None:
-    """Seconds reach the year 5138 before they are taken for milliseconds, and so on by thousands."""
+    """Seconds up to the year 5138; larger numbers are milliseconds, and so on by thousands."""
     if not isfinite(value):
         return None
     size = abs(value)

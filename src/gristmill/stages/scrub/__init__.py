@@ -1,1 +1,1 @@
-"""Personal data and secrets: found, and replaced."""
+"""Finds and replaces personal data and secrets."""

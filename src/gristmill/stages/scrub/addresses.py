@@ -1,23 +1,23 @@
 """IP and MAC addresses.
 
-Private, loopback, link-local, documentation, multicast and reserved ranges stay. The nearest telling word before four
-numbers on their line decides: after `Version` they are a version, after `host` an address. A version word with another
-number of its own (`version 3.2 runs at`) says nothing. Four small ones (1.2.3.4) are an address only with a word of
-addresses. Other lines have no say.
+Private, loopback, link-local, documentation, multicast and reserved ranges are kept. The nearest hint word before four
+numbers on their line decides: after `Version` they are a version, after `host` an address. A version word with its own
+number (`version 3.2 runs at`) does not count. Four small numbers (1.2.3.4) are only an address next to an address word.
+Other lines do not count.
 """
 
 import ipaddress
 import re
 from collections.abc import Iterator
 
-from gristmill.stages.scrub.finding import Finding, same_length
+from gristmill.stages.scrub.finding import PiiSpan, same_length
 
 _QUAD = re.compile(rb"(?<![\w.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?!\w|\.\w|-[A-Za-z])")
 _SMALL = 32
-"""Numbers of versions and sections are mostly below."""
+"""Most numbers of versions and sections are smaller."""
 _SECTION = 100
 _RESOLVERS = ([8, 8, 8, 8], [8, 8, 4, 4], [9, 9, 9, 9])
-"""Small numbers that are an address wherever they stand."""
+"""Small numbers that are always an address."""
 _ABOUT = (
     "[a-z]*ip|ips|ipv4|[a-z]*ip(?:v4)?addr(?:ess)?|address(?:es)?|addr|hosts?|server|client|ping|dns|port|nameserver"
     "|resolver|gateway|router|proxy|remote|visitor|peer|subnet|connect(?:ed|ion)?|login|logged|dirección|adress[ea]"
@@ -28,16 +28,16 @@ _VERSIONED = (
     "|up(?:grade|date)d?|assembly|versión|versão|versione|wersja|appendix|annex|paragraph|article|rule|(driver|firmware"
     "|sdk|patch|package)"
 )
-_TELLING = re.compile(rf"(?<![a-z])(?:({_ABOUT})|{_VERSIONED})(?![a-z])".encode())
-"""The first group: words of addresses. Otherwise words of versions and sections; the second: of what has a sender."""
+_HINTS = re.compile(rf"(?<![a-z])(?:({_ABOUT})|{_VERSIONED})(?![a-z])".encode())
+"""The first group: address words. Otherwise version and section words; the second group: things that have a sender."""
 _SENT = re.compile(rb"\b(?:from|by|via)\W{1,3}$")
 _USED = re.compile(
     r"\W{0,4}\d[a-z0-9.+-]*+(?:[\W\d_]|(?:and|or|to|through|until|und|bis|et|y|e)\b)*+[^\W\d_]|.*\b(?:at|on)\W{1,3}$"
 )
-"""After a version word: a number of its own and more words than a list of numbers has, or the word of a place."""
+"""After a version word: its own number and more words than a list of numbers has, or a word for a place."""
 _PORT = re.compile(rb":\d{2,5}(?![\w.])")
 _BEFORE, _AFTER = 40, 16
-"""Bytes of the line in which a telling word counts."""
+"""Bytes of the line in which a hint word counts."""
 _NEVER = frozenset({0, 10, 127, *range(224, 256)})
 """First numbers of ranges that are not public: the frequent ones, for speed."""
 _FOUR = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
@@ -47,7 +47,7 @@ _FILE = re.compile(rb"\.(?:tar|zip|gz|tgz|exe|msi|dll|so|jar|whl|deb|rpm|dmg|apk
 _SEPARATED = re.compile(rb"[:-]")
 
 
-def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[Finding]:
+def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
     for found in _QUAD.finditer(same_length(text[start:stop])):
         begin, end = start + found.start(), start + found.end()
         numbers = [int(one) for one in found.groups()]
@@ -57,16 +57,16 @@ def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[Finding]:
             continue
         address = ipaddress.IPv4Address(bytes(numbers))
         if is_public(address):
-            yield Finding(begin, end, "ip", str(address))
+            yield PiiSpan(begin, end, "ip", str(address))
 
 
 def is_quad(text: bytes, start: int, stop: int) -> bool:
-    """Whether a stretch is four numbers with dots, and nothing else."""
+    """Whether a span is four numbers with dots, and nothing else."""
     return _FOUR.fullmatch(text, start, stop) is not None
 
 
 def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
-    """Whether it is rather a version, a section, or a part of a file's name."""
+    """Whether it is rather a version, a section, or a part of a file name."""
     before, after = text[max(0, start - 2) : start], text[stop : stop + 2]
     ranged = _TO.match(text, stop) or _FROM.search(text, max(0, start - 16), start)  # 45.33.32.156-45.33.32.200
     if ranged:
@@ -84,7 +84,7 @@ def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
     headed = text.startswith((b". ", b".\xc2\xa0"), stop) and before[-1:] in (b"", b"\n")  # 43.7.3.1. Heading
     if headed and max(numbers) < _SECTION:
         return True
-    about = text[max(0, start - 3) : start] == b"://" or _told(text, start, stop)
+    about = text[max(0, start - 3) : start] == b"://" or _is_about_addresses(text, start, stop)
     if about is False and not _PORT.match(text, stop):
         return True
     if numbers[2] == numbers[3] == 0 and after[:1] != b"/":
@@ -97,31 +97,31 @@ def _is_other(text: bytes, start: int, stop: int, numbers: list[int]) -> bool:
     return small and not about and not marked and not known
 
 
-def _told(text: bytes, start: int, stop: int) -> bool | None:
-    """Whether the nearest telling word of the line speaks of addresses; None: no word does."""
+def _is_about_addresses(text: bytes, start: int, stop: int) -> bool | None:
+    """Whether the nearest hint word of the line is about addresses; None: there is no hint word."""
     before = text[max(0, start - _BEFORE) : start].rpartition(b"\n")[2].lower()
     after = text[stop : stop + _AFTER].partition(b"\n")[0].lower()
-    for found in [*_TELLING.finditer(before)][-1:]:
+    for found in [*_HINTS.finditer(before)][-1:]:
         if found[2] and _SENT.search(before, found.end()) and not after.startswith(b" to "):
             continue  # a package from that address
         if found[1] or not _USED.match(before[found.end() :].decode("utf-8", "ignore")):
             return found[1] is not None
-    return any(found[1] for found in _TELLING.finditer(after)) or None
+    return any(found[1] for found in _HINTS.finditer(after)) or None
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def find_colons(text: bytes, start: int, stop: int, mac: bool) -> Iterator[Finding]:
-    """An IPv6 address, or a MAC address where it is asked for."""
+def find_colons(text: bytes, start: int, stop: int, mac: bool) -> Iterator[PiiSpan]:
+    """An IPv6 address or, if `mac`, a MAC address."""
     written = text[start:stop]
     if len(written) == 17 and written.count(written[2:3]) == 5:
         value = written.replace(b"-", b":").decode().lower()
-        # 02:00:00 is ours (pseudonyms), 00 and ff throughout stand for none and for all
+        # 02:00:00 is ours (pseudonyms); all 00 and all ff mean none and all
         plain = value.startswith("02:00:00") or len(set(value)) <= 2
         if mac and not plain and all(len(pair) == 2 for pair in value.split(":")):
-            yield Finding(start, stop, "mac", value)
+            yield PiiSpan(start, stop, "mac", value)
         return
     while written.endswith(b":") and not written.endswith(b"::"):
         written = written[:-1]
@@ -138,4 +138,4 @@ def find_colons(text: bytes, start: int, stop: int, mac: bool) -> Iterator[Findi
     except ValueError:
         return
     if is_public(address):
-        yield Finding(start, start + len(written), "ip", str(address))
+        yield PiiSpan(start, start + len(written), "ip", str(address))

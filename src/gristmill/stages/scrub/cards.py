@@ -1,4 +1,4 @@
-"""Payment cards, IBANs and IMEIs: numbers with checksums and known beginnings."""
+"""Payment cards, IBANs and IMEIs: numbers with checksums and known prefixes."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gristmill.stages.scrub.checksums import luhn, mod_97
-from gristmill.stages.scrub.finding import TABLES, Finding, digits_of, is_near, same_length, words
+from gristmill.stages.scrub.finding import TABLES, PiiSpan, digits_of, is_near, same_length, words
 
 _CARD = re.compile(
     rb"(?<![\d.])(?<!\d[-/])(?:\d{13,19}|\d{4}([ -]{1,3})\d{4}\1\d{4}\1\d{4}(?P<more>\1\d{3})?"
@@ -28,7 +28,7 @@ _ISSUERS = re.compile(
 _GROUP = re.compile(rb"\d+")
 _SIXTEEN = re.compile(r"5[1-5]|2[2-7]")
 _BEFORE, _AFTER = 64, 32
-"""Bytes to a word about cards, or to another card."""
+"""The largest distance in bytes to a word about cards, or to another card."""
 ABOUT_CARDS = words(*TABLES["about_cards"])
 
 _LENGTHS = """
@@ -45,29 +45,29 @@ _IMEI = re.compile(rb"(?<![\d.-])(?:\d{15}|\d\d[ -]\d{6}[ -]\d{6}[ -]\d)(?![\d-]
 ABOUT_IMEI = words("imei", "imeisv", "meid", "handset", "device id", "serial")
 
 
-class Shown(NamedTuple):
-    """A number that can be a card's."""
+class CardCandidate(NamedTuple):
+    """A number that may be a card."""
 
-    card: Finding
+    card: PiiSpan
     clear: bool
-    """Whether its groups say so; otherwise a word or another card must stand beside it."""
+    """Whether its groups show that; otherwise a word or another card must be near it."""
 
 
-def find_card(text: bytes, start: int, stop: int) -> Iterator[Shown]:
-    """Luhn, the beginning and length of an issuer, from any group of digits on: cards stand in lists, with numbers."""
+def find_card(text: bytes, start: int, stop: int) -> Iterator[CardCandidate]:
+    """Checks Luhn and an issuer's prefix and length, from any group of digits on: cards occur in lists with numbers."""
     run = same_length(text[start:stop])
     at = 0
     while found := _CARD.search(run, at):
         begin, end = found.span()
         digits = digits_of(found[0])
-        if found["more"] and not _is_card(digits) and run[end - len(found["more"])] == 32:  # a CVC behind it
+        if found["more"] and not _is_card(digits) and run[end - len(found["more"])] == 32:  # a CVC after it
             digits, end = digits[:-3], end - len(found["more"])
         if _is_card(digits):
             after_digits = run[begin - 1 : begin] == b" " and run[begin - 2 : begin - 1].isdigit()
             clear = end - begin > len(digits) and not after_digits
-            yield Shown(Finding(start + begin, start + end, "card", digits), clear)
+            yield CardCandidate(PiiSpan(start + begin, start + end, "card", digits), clear)
             at = end
-        elif digits.startswith("0") and luhn(digits):  # our pseudonym: no card begins in it
+        elif digits.startswith("0") and luhn(digits):  # our pseudonym: no card begins with 0
             at = end
         else:
             at = _GROUP.match(run, begin).end()  # type: ignore[union-attr]
@@ -80,9 +80,9 @@ def _is_card(digits: str) -> bool:
     return luhn(digits) and len(set(digits)) > 1
 
 
-def of_cards(text: bytes, shown: list[Shown]) -> Iterator[Finding]:
-    """Those that are clear or stand beside a word or one of these; one in ten numbers passes Luhn by chance."""
-    reach, unclear = -_BEFORE - 1, list[Finding]()
+def of_cards(text: bytes, shown: list[CardCandidate]) -> Iterator[PiiSpan]:
+    """Cards that are clear, or near a word or such a card. One number in ten passes Luhn by chance."""
+    reach, unclear = -_BEFORE - 1, list[PiiSpan]()
     for card, clear in shown:
         if clear or card.start - reach <= _BEFORE or is_near(text, card.start, card.stop, ABOUT_CARDS, _BEFORE, _AFTER):
             reach, after = card.stop, card.start
@@ -95,8 +95,8 @@ def of_cards(text: bytes, shown: list[Shown]) -> Iterator[Finding]:
             unclear.append(card)
 
 
-def find_iban(text: bytes, start: int) -> Iterator[Finding]:
-    """The IBAN that begins there, in groups or not."""
+def find_iban(text: bytes, start: int) -> Iterator[PiiSpan]:
+    """The IBAN that begins at `start`, in groups or not."""
     if start and (text[start - 1 : start].isalnum() or text[start - 1 : start] == b"_"):
         return
     length = LENGTHS.get(text[start : start + 2].decode(), 0)
@@ -110,14 +110,14 @@ def find_iban(text: bytes, start: int) -> Iterator[Finding]:
             end = start + place + 1
             value = bytes(one for one in found[0][: place + 1] if one not in b" -").decode()
             if not text[end : end + 1].isalnum() and mod_97(value):
-                yield Finding(start, end, "iban", value)
+                yield PiiSpan(start, end, "iban", value)
             return
 
 
-def find_imei(text: bytes, start: int, stop: int) -> Iterator[Finding]:
-    """Luhn, and a word beside it; those that begin with 00 are test devices, and ours."""
+def find_imei(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
+    """Checks Luhn and requires a word near it. Numbers that begin with 00 are test devices, and our pseudonyms."""
     for found in _IMEI.finditer(same_length(text[start:stop])):
         digits = digits_of(found[0])
         begin, end = start + found.start(), start + found.end()
         if luhn(digits) and not digits.startswith("00") and is_near(text, begin, end, ABOUT_IMEI, 40, 16):
-            yield Finding(begin, end, "imei", digits)
+            yield PiiSpan(begin, end, "imei", digits)

@@ -26,7 +26,7 @@ def luhn(digits: str) -> bool:
 
 
 def mod_97(text: str) -> bool:
-    """ISO 7064: the country and its check digits moved to the end, letters as 10 to 35, leave 1 (IBAN)."""
+    """ISO 7064 (IBAN): with country and check digits moved to the end and letters as 10 to 35, the remainder is 1."""
     moved = text[4:] + text[:4]
     return int("".join(str(int(char, 36)) for char in moved)) % 97 == 1
 
@@ -53,7 +53,7 @@ def verhoeff(digits: str) -> bool:
 
 
 def base58check(text: bytes, ripple: bool = False) -> bool:
-    """25 bytes of which the last four are the beginning of a double SHA-256 of the others."""
+    """25 bytes, the last four of which are the start of a double SHA-256 of the others."""
     values = _RIPPLE if ripple else _BASE58
     number = 0
     for byte in text:
@@ -82,6 +82,6 @@ def bech32(text: bytes) -> bool:
 
 
 def eip_55(digits: str) -> bool:
-    """Whether the case of 40 hexadecimal digits is that of their checksum."""
+    """Whether the case of 40 hexadecimal digits matches their checksum."""
     hashed = keccak_256(digits.lower().encode()).hex()
     return all(char.isdigit() or char.isupper() == (int(hashed[place], 16) >= 8) for place, char in enumerate(digits))

@@ -1,4 +1,4 @@
-"""From candidates to findings: each shape is given to those who know whether it is what it looks like."""
+"""Turns candidates into findings: a finder for each shape checks whether a candidate is what it looks like."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial, reduce
@@ -12,24 +12,24 @@ from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.scrub import addresses, cards, email_addresses, names, national_ids, phones, secrets, wallets
-from gristmill.stages.scrub.finding import Document, Finding, is_near
+from gristmill.stages.scrub.finding import PiiSpan, ScannedText, is_near
 
 _FIRST = (
     *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "mac", "imei", "phone", "generic_secret"),
     "name",
 )
-"""Who takes a stretch that several claim."""
+"""Which type wins if several claim the same span."""
 _ORDER = {type_: place for place, type_ in enumerate(_FIRST)}
 
 
 _ABOUT = reduce(
     or_, [cards.ABOUT_CARDS, cards.ABOUT_IMEI, phones.ABOUT, *(rule.about for rule in national_ids.NUMBERS)]
 )
-"""Every word that goes with some number."""
+"""Every word that gives some number a meaning."""
 
 
-class Wanted(NamedTuple):
-    """What is looked for."""
+class SearchOptions(NamedTuple):
+    """What to search for."""
 
     types: frozenset[str]
     kept_domains: tuple[str, ...] = email_addresses.EXAMPLES
@@ -43,15 +43,15 @@ def _openings() -> Any:
 
 
 def find_all(
-    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], wanted: Wanted
-) -> Iterator[tuple[int, list[Finding]]]:
-    """Rows with something in them, each with what was found, in its order and apart.
+    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], options: SearchOptions
+) -> Iterator[tuple[int, list[PiiSpan]]]:
+    """Rows with findings, each with its findings in order and without overlap.
 
-    `regions`: of a row, countries whose phone numbers may stand there without a country code.
+    `regions`: for a row, the countries whose phone numbers may occur without a country code.
     """
     data, offsets = bytes_of(texts)
-    long_words = shapes.MIXED_LONG if "secret" in wanted.types else shapes.NO_LONG
-    if "generic_secret" in wanted.types:
+    long_words = shapes.MIXED_LONG if "secret" in options.types else shapes.NO_LONG
+    if "generic_secret" in options.types:
         long_words = shapes.ANY_LONG
     found = find_candidates(data, offsets, shapes.CLASSES, _openings(), np.zeros(64, np.uint8), long_words)
     edges = np.flatnonzero(np.diff(found[:, 0], prepend=-1, append=len(texts)))
@@ -59,31 +59,31 @@ def find_all(
     by_row = {
         listed[edge][0]: listed[edge:stop] for edge, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     }
-    for row in range(len(texts)) if "name" in wanted.types else by_row:
+    for row in range(len(texts)) if "name" in options.types else by_row:
         begin, end = int(offsets[row]), int(offsets[row + 1])
-        text = Document(data[begin:end].tobytes(), partial(regions, row))
+        text = ScannedText(data[begin:end].tobytes(), partial(regions, row))
         places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
-        claims = [one for one in _claims(text, places, wanted) if one.type in wanted.types]
+        claims = [one for one in _claims(text, places, options) if one.type in options.types]
         if claims:
-            yield row, apart(claims, end - begin)
+            yield row, without_overlaps(claims, end - begin)
 
 
-def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Wanted) -> Iterator[Finding]:
-    data, types = text.data, wanted.types
-    spelt = 0  # up to where words for signs were looked at
-    hidden = 0  # where the last private key ends: what stands in it is no candidate
-    shown = list[cards.Shown]()
+def _claims(text: ScannedText, places: Iterable[tuple[int, int, int]], options: SearchOptions) -> Iterator[PiiSpan]:
+    data, types = text.data, options.types
+    spelt = 0  # the end of the text that was searched for words for signs
+    hidden = 0  # the end of the last private key: it contains no candidates
+    candidates = list[cards.CardCandidate]()
     for kind, start, stop in places:
         if start < hidden:
             continue
         match kind:
             case shapes.NUMBER:
-                yield from _numbers(text, start, stop, types, shown)
+                yield from _numbers(text, start, stop, types, candidates)
             case shapes.AT:
-                yield from email_addresses.find_email(data, start, stop, wanted.kept_domains)
+                yield from email_addresses.find_email(data, start, stop, options.kept_domains)
             case shapes.SPELT if start >= spelt:
                 spelt = start + email_addresses.SPELT_STEP
-                yield from email_addresses.find_spelt(data, start, wanted.kept_domains)
+                yield from email_addresses.find_spelt(data, start, options.kept_domains)
             case shapes.LOGIN:
                 yield from email_addresses.find_password(data, start, stop)
             case shapes.COLONS:
@@ -104,15 +104,15 @@ def _claims(text: Document, places: Iterable[tuple[int, int, int]], wanted: Want
             yield from secrets.find_beside(data, start, stop)
         if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET) and "generic_secret" in types:
             yield from secrets.find_generic(data, start, stop)
-    yield from cards.of_cards(data, shown)
-    if "name" in types and wanted.name_model is not None:
-        yield from names.find_names(data, wanted.name_model, wanted.name_labels)
+    yield from cards.of_cards(data, candidates)
+    if "name" in types and options.name_model is not None:
+        yield from names.find_names(data, options.name_model, options.name_labels)
 
 
 def _numbers(
-    text: Document, start: int, stop: int, types: frozenset[str], shown: list[cards.Shown]
-) -> Iterator[Finding]:
-    """What digits in groups are; those that can be cards are put to `shown`, to be judged side by side."""
+    text: ScannedText, start: int, stop: int, types: frozenset[str], candidates: list[cards.CardCandidate]
+) -> Iterator[PiiSpan]:
+    """Finds what groups of digits are. Possible cards are added to `candidates`, to be judged together."""
     data = text.data
     if data.find(b".", start, stop) >= 0:
         yield from addresses.find_ipv4(data, start, stop)
@@ -121,11 +121,11 @@ def _numbers(
     if _is_joined(data, start, stop):
         return
     if stop - start >= 13:
-        shown += cards.find_card(data, start, stop)
-        if "card" in types and shown and shown[-1].clear and shown[-1].card[:2] == (start, stop):
-            return  # a card is nothing else
+        candidates += cards.find_card(data, start, stop)
+        if "card" in types and candidates and candidates[-1].clear and candidates[-1].card[:2] == (start, stop):
+            return  # a clear card is nothing else
     if data[start:stop].isdigit() and not is_near(data, start, stop, _ABOUT, 64, 32):
-        return  # bare digits are nothing without a word
+        return  # bare digits mean nothing without a word
     if stop - start >= 13 and "imei" in types:
         yield from cards.find_imei(data, start, stop)
     if "national_id" in types:
@@ -135,15 +135,15 @@ def _numbers(
 
 
 def _is_joined(data: bytes, start: int, stop: int) -> bool:
-    """Whether digits are a part of a longer code: a UUID, a part number."""
+    """Whether digits are part of a longer code: a UUID, a part number."""
     before = data[max(0, start - 2) : start]
     if before[1:] in (b"-", b"_") and before[:1].isalnum():
         return True
     return data[stop : stop + 1] in (b"-", b"_") and data[stop + 1 : stop + 2].isalnum()
 
 
-def apart(claims: list[Finding], size: int) -> list[Finding]:
-    """Those that do not overlap, by who comes first; then the longer, then the earlier one takes a stretch."""
+def without_overlaps(claims: list[PiiSpan], size: int) -> list[PiiSpan]:
+    """The claims that do not overlap: the first type wins, then the longer claim, then the earlier one."""
     taken = bytearray(size)
     chosen = []
     for one in sorted(set(claims), key=lambda claim: (_ORDER[claim.type], claim.start - claim.stop, claim.start)):

@@ -1,4 +1,4 @@
-"""What is found in a text, and looking around."""
+"""Spans that are found in a text, and the search for words near them."""
 
 import re
 from collections.abc import Callable
@@ -24,78 +24,78 @@ Type = Literal[
 ]
 ALL: tuple[Type, ...] = get_args(Type)
 TYPES, OPTIONS = ALL[:8], ALL[8:]
-"""Those that are looked for where nothing else is asked for, and those that must be named."""
+"""The default types, and those that must be named."""
 
 
-class Finding(NamedTuple):
-    """A stretch of a text, in bytes, that is to be replaced."""
+class PiiSpan(NamedTuple):
+    """A span of a text, in bytes, that is to be replaced."""
 
     start: int
     stop: int
     type: str
     value: str
-    """Its normal form: the same for one value however it is written."""
+    """Its normal form: the same for all spellings of a value."""
 
 
-class Document(NamedTuple):
+class ScannedText(NamedTuple):
     """A document, as finders see it."""
 
     data: bytes
     regions: Callable[[], tuple[str, ...]] = tuple
-    """Gives the countries whose phone numbers may be written without a country code, the likeliest first."""
+    """Returns the countries whose phone numbers may be written without a country code, the most likely first."""
 
 
-class Words(NamedTuple):
-    """Words that say what a number is."""
+class ContextWords(NamedTuple):
+    """Words that show what a number is."""
 
     single: frozenset[bytes]
     phrases: dict[bytes, tuple[bytes, ...]]
-    """Of several words or signs, by the longest word in each."""
+    """Phrases of several words or signs, by the longest word of each."""
     other: tuple[bytes, ...]
-    """With other letters than a to z: looked for anywhere."""
+    """Words with letters other than a to z: searched anywhere."""
 
-    def __or__(self, more: "Words") -> "Words":
+    def __or__(self, more: "ContextWords") -> "ContextWords":
         keys = self.phrases.keys() | more.phrases.keys()
         phrases = {key: self.phrases.get(key, ()) + more.phrases.get(key, ()) for key in keys}
-        return Words(self.single | more.single, phrases, self.other + more.other)
+        return ContextWords(self.single | more.single, phrases, self.other + more.other)
 
 
 _LETTERS = re.compile(rb"[a-z]+")
 
 
-def words(*listed: str) -> Words:
-    """Any of these, in any case; a plain word stands by itself."""
+def words(*listed: str) -> ContextWords:
+    """Matches any of these, in any case; a plain word must be a whole word."""
     single: set[bytes] = set()
     other: set[bytes] = set()
     phrases: dict[bytes, tuple[bytes, ...]] = {}
     for word in listed:
         plain = word.lower().encode()
-        if not word.isascii():  # bytes keep the case of what is not ASCII
+        if not word.isascii():  # lower() on bytes only changes ASCII
             other |= {form.encode().lower() for form in (word.lower(), word.capitalize(), word.upper())}
         elif word.isalpha():
             single.add(plain)
         else:
             key = max(_LETTERS.findall(plain), key=len)
             phrases[key] = (*phrases.get(key, ()), plain)
-    return Words(frozenset(single), phrases, tuple(sorted(other)))
+    return ContextWords(frozenset(single), phrases, tuple(sorted(other)))
 
 
-def is_near(text: bytes, start: int, stop: int, wanted: Words, before: int = 48, after: int = 0) -> bool:
-    """Whether one of the words stands at most so many bytes before or after a stretch."""
+def is_near(text: bytes, start: int, stop: int, wanted: ContextWords, before: int = 48, after: int = 0) -> bool:
+    """Whether one of the words is at most this many bytes before or after a span."""
     around = text[max(0, start - before) : start].lower()
     if after:
         around += b"\n" + text[stop : stop + after].lower()
-    seen = _LETTERS.findall(around)
-    if not wanted.single.isdisjoint(seen):
+    found_words = _LETTERS.findall(around)
+    if not wanted.single.isdisjoint(found_words):
         return True
-    for word in seen:
+    for word in found_words:
         if word in wanted.phrases and any(map(around.__contains__, wanted.phrases[word])):
             return True
     return not around.isascii() and any(map(around.__contains__, wanted.other))
 
 
 def same_length(data: bytes) -> bytes:
-    """Numbers with plain spaces and dashes, byte for byte at the same places."""
+    """Numbers with plain spaces and dashes, with all bytes at the same offsets."""
     if data.isascii():
         return data
     data = data.replace(b"\xc2\xa0", b"  ").replace(b"\xe2\x80\xaf", b"   ")

@@ -1,4 +1,4 @@
-"""Which national numbers are valid: of each its digits and capitals, without separators."""
+"""Checks national numbers, given their digits and capitals without separators."""
 
 from datetime import date
 
@@ -14,7 +14,7 @@ def _is_day(year: int, month: int, day: int) -> bool:
 
 
 def _short_day(digits: str, order: str = "ymd") -> bool:
-    """Six digits that are a day of some century."""
+    """Whether six digits are a day of some century."""
     parts = {name: int(digits[2 * place : 2 * place + 2]) for place, name in enumerate(order)}
     return _is_day(2000 + parts["y"] % 100, parts["m"], parts["d"]) or _is_day(
         1900 + parts["y"], parts["m"], parts["d"]
@@ -156,7 +156,7 @@ def za_id(value: str) -> bool:
 
 
 def in_pan(value: str) -> bool:
-    """Its form is all that is known of it."""
+    """Only its form is known."""
     return True
 
 

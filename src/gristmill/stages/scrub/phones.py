@@ -1,23 +1,23 @@
 """Phone numbers, by the numbering plan of their country (the library `phonenumbers`, Google's libphonenumber).
 
-A number with `+` or `00` names its country. Without, it is tried in the countries that the document points to, and
-counts where it is grouped as that country groups its numbers, or stands behind a word such as `Tel`. Digits in a row
-with neither are never a number: half of all runs of ten are valid somewhere.
+A number with `+` or `00` names its country. Without it, the number is tried in the countries that the document
+suggests, and counts if it is grouped as in that country or follows a word such as `Tel`. Bare digits are never a
+number: half of all runs of ten digits are valid somewhere.
 """
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from gristmill.stages.scrub.finding import TABLES, Document, Finding, digits_of, is_near, same_length, words
+from gristmill.stages.scrub.finding import TABLES, PiiSpan, ScannedText, digits_of, is_near, same_length, words
 
 LIBRARIES = ("phonenumbers",)
 
 _MOST_BYTES = 64
-"""Of digits and separators: more is a table."""
+"""The most digits and separators; longer runs are tables."""
 ABOUT = words(*TABLES["about_phones"])
 _SENT = ABOUT | words("to", "from", "sender", "recipient", "caller", "msisdn", "twilio")
-"""What a number in a setting is set to: `FROM=+14155550123`."""
+"""Names of settings that hold a number: `FROM=+14155550123`."""
 _NOT_ABOUT = words(*TABLES["not_about_phones"])
 _PLUS = re.compile(rb"(?<![\w+])\+ ?\(?[1-9][\d ().\-/]{6,40}\d")
 _ZEROS = re.compile(rb"(?<![\w+.\-/])00[ -]?[1-9][\d ().\-/]{7,40}\d")
@@ -36,7 +36,7 @@ _GROUPS = re.compile(rb"\d+")
 _EXTRA_GROUPS = 3
 _MIN_DIGITS, _MOST_DIGITS = 7, 13
 _GLUED = (*(bytes([byte]) for byte in b"_#$=\\%&@-/.,"), *(bytes([byte]) for byte in b"0123456789"))
-"""What stands before digits that belong to something else."""
+"""Characters before digits that belong to something else."""
 _AMERICAS = frozenset({"US", "CA", "PR", "JM", "TT", "BS", "BB", "DO"})
 _WITH_ZERO = frozenset(TABLES["with_zero"].split())
 """Countries that write a 0 before a number without country code."""
@@ -50,9 +50,9 @@ _HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?[^/?#:]*\.([a-z]{2,3})(?=
 
 
 @lru_cache(maxsize=1 << 12)
-def regions_of(language: str | None, url: str | None, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """The countries that a document points to: those that are asked for, that of its domain, those of its language."""
-    found = list(asked)
+def regions_of(language: str | None, url: str | None, configured: tuple[str, ...]) -> tuple[str, ...]:
+    """The countries that a document suggests: the configured ones, that of its domain, those of its language."""
+    found = list(configured)
     host = _HOST.match(url) if url else None
     if host and (domain := host[1].lower()) not in _NO_REGIONS:
         region = _REGION_OF_DOMAIN.get(domain, domain.upper() if len(domain) == 2 else None)
@@ -67,7 +67,7 @@ def known_regions() -> frozenset[str]:
     return frozenset(phonenumbers.SUPPORTED_REGIONS)
 
 
-def find_phone(text: Document, start: int, stop: int) -> Iterator[Finding]:
+def find_phone(text: ScannedText, start: int, stop: int) -> Iterator[PiiSpan]:
     if stop - start > _MOST_BYTES or digits_of(text.data[start:stop]).startswith("000"):
         return
     data = text.data
@@ -78,8 +78,8 @@ def find_phone(text: Document, start: int, stop: int) -> Iterator[Finding]:
         yield from _international(data, start, found, plus) if found else ()
         return
     bracketed = _BRACKETED.search(run)
-    if bracketed and (valid := _valid(bracketed[0].decode(), "US")):  # also behind a ZIP code
-        yield Finding(start + bracketed.start(), start + bracketed.end(), "phone", valid[0])
+    if bracketed and (valid := _valid(bracketed[0].decode(), "US")):  # also after a ZIP code
+        yield PiiSpan(start + bracketed.start(), start + bracketed.end(), "phone", valid[0])
         return
     groups = _GROUPS.findall(run)
     if _NEGATIVE.search(run) or (_ZIP.fullmatch(run) and data[max(0, start - 3) : start - 1].isupper()):
@@ -105,14 +105,14 @@ def find_phone(text: Document, start: int, stop: int) -> Iterator[Finding]:
 
 
 def _can_be(region: str, groups: list[bytes], digits: int) -> bool:
-    """Whether a number could be one of a country, as cheaply as that can be said."""
+    """A cheap check whether a number could be one of a country."""
     if region in _AMERICAS:
         return (digits == 10 and len(groups[0]) == 3) or (digits == 11 and groups[0] == b"1")
     return region not in _WITH_ZERO or groups[0].startswith(b"0")
 
 
-def _international(data: bytes, start: int, found: re.Match[bytes], plus: bool) -> Iterator[Finding]:
-    """The longest beginning, by groups, that is a valid number."""
+def _international(data: bytes, start: int, found: re.Match[bytes], plus: bool) -> Iterator[PiiSpan]:
+    """The longest prefix, by groups, that is a valid number."""
     written = found[0] if plus else b"+" + found[0][2:]
     ends = [group.end() for group in _GROUPS.finditer(written)]
     for end in ends[: -1 - _EXTRA_GROUPS : -1]:
@@ -123,11 +123,11 @@ def _international(data: bytes, start: int, found: re.Match[bytes], plus: bool) 
             if plus and written[1:end].isdigit() and data[max(0, begin - 4) : begin].rstrip().endswith(b"="):
                 plus = is_near(data, begin, stop, _SENT, 32)  # C = +12345678901 is arithmetic
             if plus or is_near(data, begin, stop, ABOUT, 32) or len(_GROUPS.findall(written[:end])) > 1:
-                yield Finding(begin, stop, "phone", number[0])
+                yield PiiSpan(begin, stop, "phone", number[0])
             return
 
 
-def _national(data: bytes, start: int, found: re.Match[bytes], region: str, about: bool) -> Finding | None:
+def _national(data: bytes, start: int, found: re.Match[bytes], region: str, about: bool) -> PiiSpan | None:
     groups = _GROUPS.findall(found[0])
     if len(groups) == 1 and not about:
         return None
@@ -139,11 +139,11 @@ def _national(data: bytes, start: int, found: re.Match[bytes], region: str, abou
     value, grouped = number
     if not about and not _is_grouped(groups, grouped, found[0]):
         return None
-    return Finding(start + found.start(), start + found.end(), "phone", value)
+    return PiiSpan(start + found.start(), start + found.end(), "phone", value)
 
 
 def _is_grouped(groups: list[bytes], usual: tuple[bytes, ...], written: bytes) -> bool:
-    """Whether digits are grouped as the country does, and the number looks like one: with its 0, or its brackets."""
+    """Whether digits are grouped as in the country, and the number looks like one: with its 0, or its brackets."""
     if groups[0] == b"1" and usual[0] != b"1":  # 1-800-...
         groups = groups[1:]
     if b"".join(groups) != b"".join(usual):
@@ -157,7 +157,7 @@ def _is_grouped(groups: list[bytes], usual: tuple[bytes, ...], written: bytes) -
 
 @lru_cache(maxsize=1 << 12)
 def _valid(written: str, region: str | None) -> tuple[str, tuple[bytes, ...]] | None:
-    """The number in its international form, and its groups as its country writes them; None: it is no number."""
+    """The number in its international form, and its groups as its country writes them; None if it is not a number."""
     import phonenumbers
 
     try:

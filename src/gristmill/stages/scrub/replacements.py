@@ -1,10 +1,10 @@
-"""What stands in the place of something found: a placeholder, a mask, or a pseudonym.
+"""Replacements for findings: a placeholder, a mask, or a pseudonym.
 
-Each is a function of the type and the value alone, and of a key for pseudonyms: never of the order of documents, nor of
-what else is in them. None is found again by the step that wrote it, so that a second scrub changes nothing.
+Each depends only on the type and the value and, for pseudonyms, on a key: never on the order of documents or on their
+other content. The step does not find its own replacements, so a second scrub changes nothing.
 
-A pseudonym has the form of what it replaces, and no owner: an e-mail address below `.invalid`, an IP address of a
-private or documentation range, a card of no issuer, a phone number of no country.
+A pseudonym has the form of what it replaces, but no owner: an e-mail address below `.invalid`, an IP address of a
+private or documentation range, a card without an issuer, a phone number without a country.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.scrub.finding import Finding
+from gristmill.stages.scrub.finding import PiiSpan
 from gristmill.stages.scrub.names import MARK as MARK_OF_NAMES
 from gristmill.stages.scrub.national_ids import is_id
 from gristmill.stages.scrub.secrets import MARK
@@ -32,7 +32,7 @@ class Replacer(NamedTuple):
     placeholders: dict[str, str]
     key: bytes | None
 
-    def replace(self, found: Finding, written: bytes) -> bytes:
+    def replace(self, found: PiiSpan, written: bytes) -> bytes:
         action = self.actions[found.type]
         if action == "placeholder":
             return self.placeholders[found.type].encode()
@@ -42,15 +42,15 @@ class Replacer(NamedTuple):
 
 
 def masked(written: bytes) -> bytes:
-    """Every letter and digit as `*`, and every character that is newer than our tables; what is between them stays."""
+    """Replaces every letter and digit by `*`, and every character that is newer than our tables; separators stay."""
     text = written.decode("utf-8", "replace")
     return "".join("*" if char.isalnum() or known(char) != char else char for char in text).encode()
 
 
 class _Draw:
-    """Numbers that a key and a value give, without end."""
+    """An endless sequence of numbers from a key and a value."""
 
-    def __init__(self, key: bytes, found: Finding) -> None:
+    def __init__(self, key: bytes, found: PiiSpan) -> None:
         self._seed = hmac.new(key, f"{found.type}\n{found.value}".encode(), hashlib.sha256).digest()
         self._number = int.from_bytes(self._seed + hashlib.sha512(self._seed).digest(), "big")
         self._times = 0
@@ -67,7 +67,7 @@ class _Draw:
         return "".join(alphabet[self.below(len(alphabet))] for _ in range(count))
 
 
-def pseudonym(found: Finding, written: str, key: bytes) -> str:
+def pseudonym(found: PiiSpan, written: str, key: bytes) -> str:
     return _FORMS[found.type](_Draw(key, found), written)
 
 
@@ -82,7 +82,7 @@ def _ip(draw: _Draw, written: str) -> str:
 
 
 def _in_form(digits: str, written: str) -> str:
-    """Digits in the place of those that are written, as long as there are some."""
+    """Replaces the digits in `written`, as long as there are new ones."""
     rest = iter(digits)
     return re.sub(r"\d", lambda one: next(rest, one[0]), written)
 
@@ -92,21 +92,21 @@ def _count(written: str) -> int:
 
 
 def _phone(draw: _Draw, written: str) -> str:
-    """No country has 999, and nowhere does a number begin with 000."""
+    """No country has 999, and no number begins with 000."""
     return _in_form(
         ("999" if written.lstrip("(").startswith("+") else "000") + draw.of(_DIGITS, _count(written)), written
     )
 
 
 def _card(draw: _Draw, written: str) -> str:
-    """A 0 at the beginning, which no issuer has, and the check digit of Luhn."""
+    """Begins with 0, which no issuer has, and ends with the Luhn check digit."""
     digits = "0" + draw.of(_DIGITS, _count(written) - 2)
     doubled = sum((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)[int(digit)] for digit in digits[-1::-2])
     return _in_form(digits + str(-(doubled + sum(map(int, digits[-2::-2]))) % 10), written)
 
 
 def _iban(draw: _Draw, written: str) -> str:
-    """Of the country ZZ, which is none."""
+    """An IBAN of the country ZZ, which does not exist."""
     body = draw.of(_DIGITS, sum(char.isalnum() for char in written) - 4)
     value = f"ZZ{98 - int(body + '353500') % 97:02}{body}"
     rest = iter(value)
@@ -114,18 +114,18 @@ def _iban(draw: _Draw, written: str) -> str:
 
 
 def _national_id(draw: _Draw, written: str) -> str:
-    """Letters and digits at their places, valid nowhere.
+    """Letters and digits at the same positions, valid nowhere.
 
-    One that begins with a digit begins with 000; letters are I, Q, U and V, which a British number does not begin with,
-    an Indian one does not have as its fourth, nor an Italian one as its month.
+    An id that begins with a digit begins with 000. Letters are I, Q, U and V: a British number does not begin with
+    them, an Indian one does not have them as its fourth, nor an Italian one as its month.
     """
     kept = [char for char in written if char.isalnum()]
     while True:
         zeros = 3 if kept[0].isdigit() else 0
-        made = "".join(draw.of(_DIGITS if char.isdigit() else "IQUV", 1) for char in kept)
-        made = re.sub(r"\d", "0", made[:zeros]) + made[zeros:]
-        if not is_id(made):
-            rest = iter(made)
+        value = "".join(draw.of(_DIGITS if char.isdigit() else "IQUV", 1) for char in kept)
+        value = re.sub(r"\d", "0", value[:zeros]) + value[zeros:]
+        if not is_id(value):
+            rest = iter(value)
             return "".join(next(rest) if char.isalnum() else char for char in written)
 
 
@@ -147,7 +147,7 @@ def _imei(draw: _Draw, written: str) -> str:
 
 
 def _secret(draw: _Draw, written: str) -> str:
-    """What it begins with up to the first separator, as most issuers have one, and its length up to 64."""
+    """The prefix up to the first separator, which most issuers have, and its length up to 64."""
     begun = re.match(r"-----BEGIN [A-Z0-9 ]*-----", written)
     if begun:
         ended = begun[0].replace("BEGIN", "END")

@@ -1,4 +1,4 @@
-"""Texts with what was found in them replaced, and a record of it."""
+"""Replaces findings in texts and records the edits."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.stages.buffers import bytes_of, strings
-from gristmill.stages.scrub.find import Wanted, find_all
-from gristmill.stages.scrub.finding import Finding
+from gristmill.stages.scrub.find import SearchOptions, find_all
+from gristmill.stages.scrub.finding import PiiSpan
 from gristmill.stages.scrub.replacements import Replacer
 
 _MOST_ROUNDS = 4
-"""What was replaced may uncover something: digits that stood beside it. The last round finds nothing."""
+"""A replacement may reveal something new, such as digits next to it. The last round finds nothing."""
 
 
 class Edit(NamedTuple):
-    """A stretch of a text, in bytes, and what stands there now."""
+    """A span of a text, in bytes, and its replacement."""
 
     start: int
     stop: int
@@ -25,27 +25,27 @@ class Edit(NamedTuple):
 
 
 def scrubbed(
-    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], wanted: Wanted, replacer: Replacer
+    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], options: SearchOptions, replacer: Replacer
 ) -> tuple[pa.Array, dict[int, list[Edit]]]:
-    """The texts as they are afterwards, and for each row that changed what was replaced, in order."""
+    """The texts after the edits and, for each changed row, its edits in order."""
     data, offsets = bytes_of(texts)
     edits: dict[int, list[Edit]] = {}
     rows, left = list(range(len(texts))), texts
     for _ in range(_MOST_ROUNDS):
-        found = dict(find_all(left, lambda place, of=rows: regions(of[place]), wanted))  # type: ignore[misc]
+        found = dict(find_all(left, lambda place, of=rows: regions(of[place]), options))  # type: ignore[misc]
         if not found:
             break
         for place, findings in found.items():
             row = rows[place]
             before = left[place].as_py().encode()
             more = [Edit(one.start, one.stop, one.type, _written(one, before, replacer)) for one in findings]
-            edits[row] = together(edits[row], more, before) if row in edits else more
+            edits[row] = combine(edits[row], more, before) if row in edits else more
         rows = [rows[place] for place in found]
         left = pa.array([_edited(data[offsets[row] : offsets[row + 1]], edits[row]).decode() for row in rows])
     return _column(texts, edits) if edits else texts, edits
 
 
-def _written(one: Finding, text: bytes, replacer: Replacer) -> bytes:
+def _written(one: PiiSpan, text: bytes, replacer: Replacer) -> bytes:
     return replacer.replace(one, text[one.start : one.stop])
 
 
@@ -58,7 +58,7 @@ def _edited(text: Iterable[int], edits: list[Edit]) -> bytes:
 
 
 def shifted(edits: list[Edit]) -> list[tuple[int, int]]:
-    """Where the replacements stand in the text afterwards."""
+    """The spans of the replacements in the edited text."""
     moved, spans = 0, []
     for edit in edits:
         start = edit.start + moved
@@ -67,13 +67,13 @@ def shifted(edits: list[Edit]) -> list[tuple[int, int]]:
     return spans
 
 
-def together(first: list[Edit], second: list[Edit], between: bytes) -> list[Edit]:
-    """Edits of a text, of its edits `first` and those, `second`, of what these made of it (`between`).
+def combine(first: list[Edit], second: list[Edit], between: bytes) -> list[Edit]:
+    """The edits of a text that combine `first` and `second`, the edits of the result of `first` (`between`).
 
-    Edits that overlap become one: it has the type of the later.
+    Overlapping edits become one, with the type of the later.
     """
     spans = shifted(first)
-    made: list[Edit] = []
+    combined: list[Edit] = []
     at = moved = 0
     place = 0
     while at < len(first) or place < len(second):
@@ -91,16 +91,16 @@ def together(first: list[Edit], second: list[Edit], between: bytes) -> list[Edit
             else:
                 break
         if place == later:
-            made.append(first[begun])
+            combined.append(first[begun])
         else:
             inner = [edit._replace(start=edit.start - low, stop=edit.stop - low) for edit in second[later:place]]
-            made.append(Edit(low + moved, high + now, inner[-1].type, _edited(between[low:high], inner)))
+            combined.append(Edit(low + moved, high + now, inner[-1].type, _edited(between[low:high], inner)))
         moved = now
-    return made
+    return combined
 
 
 def _column(texts: pa.Array, edits: dict[int, list[Edit]]) -> pa.Array:
-    """All texts in one piece, copied between edits and not row by row."""
+    """All texts as one column, copied between edits and not row by row."""
     data, offsets = bytes_of(texts)
     whole = data.data
     grown = np.zeros(len(texts) + 1, np.int64)

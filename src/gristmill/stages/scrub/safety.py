@@ -1,13 +1,13 @@
-"""Which documents nobody should train on: by domain, by words, by digests of what must not be kept, by a classifier.
+"""Drops documents that must not be trained on: by domain, by words, by digests of known content, by a classifier.
 
-    listed_hash         hashes: its address or text is on a list of digests; nothing of it is ever shown
-    blocked_category    domains: its host is on the list of a category that is in drop_categories
+    listed_hash         hashes: its URL or text is on a list of digests; no part of it is ever shown
+    blocked_category    domains: its host is on the list of a category in drop_categories
     toxic               toxicity: the probability of toxic_label is above max_toxicity
-    unsafe_terms        terms: at least min_terms of the list of its language, and above max_term_ratio for a word
+    unsafe_terms        terms: at least min_terms of the list of its language, and more than max_term_ratio per word
 
-The rules are asked in this order, and the first that is against a document gives the reason. What they look at was
-measured before (`safety_hashes`, `safety_scores`), so that another threshold measures nothing again. `category` is the
-list of domains that the host is on, dropped or not. `detail` says numbers and names of lists, never a term.
+The rules are applied in this order, and the first that a document fails gives the reason. Earlier stages measure what
+the rules need (`safety_hashes`, `safety_scores`), so another threshold measures nothing again. `category` is the list
+of domains that has the host, dropped or not. `detail` has numbers and names of lists, never a term.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,32 +35,32 @@ Array = np.ndarray[Any, Any]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 TERM = "term"
-"""What `highlights` calls what it finds."""
+"""The label of spans in `highlights`."""
 
 
 class Config(safety_hashes.Config, safety_scores.Config):
-    """Lists are files or folders of files with one entry a line (select/lists.py)."""
+    """Lists are files or folders of files with one entry per line (select/lists.py)."""
 
     domains: File | None = None
-    """Domains by category, each with every host below it: a folder with a list for each category, or one file."""
+    """Domains by category, each with its subdomains: a folder with a list for each category, or one file."""
     drop_categories: tuple[str, ...] | None = None
-    """Categories whose documents are dropped; the others are only told in the column `category`. Null: all."""
+    """Categories whose documents are dropped; the others are only written to the column `category`. Null: all."""
     min_terms: Count = 3
-    """The least number of terms in a document that is dropped for them."""
+    """The fewest terms for which a document is dropped."""
     max_term_ratio: Share = 0.01
-    """Terms for each word above which a document is dropped, 0 to 1."""
+    """Terms per word above which a document is dropped, 0 to 1."""
     max_toxicity: Share = 0.8
     """The probability above which a document is dropped, 0 to 1."""
 
     @model_validator(mode="after")
     def _does_something(self) -> "Config":
         if not (self.domains or self.terms or self.hashes or self.toxicity):
-            raise ValueError("it has no rule and would pass everything; set domains, terms, hashes or toxicity")
+            raise ValueError("it has no rule, so it would keep everything; set domains, terms, hashes or toxicity")
         return self
 
 
 def check(config: Config) -> None:
-    """Categories that are dropped are there."""
+    """Checks that the dropped categories exist."""
     if config.domains is None or not config.drop_categories:
         return
     known = [_category(name) for name in _domains(config).names]
@@ -68,33 +68,33 @@ def check(config: Config) -> None:
         if name not in known:
             raise WrongSetting(
                 "drop_categories",
-                f"{name} is no list of {config.domains}, so it would drop nothing. Lists: {', '.join(known)}.",
+                f"{name} is not a list in {config.domains}, so it would drop nothing. Lists: {', '.join(known)}.",
             )
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    asked = {
+    settings = {
         "safety_hashes.withheld": config.hashes,
         "url": config.domains,
         "safety_scores.words": config.terms,
         "safety_scores.terms": config.terms,
         "safety_scores.toxicity": config.toxicity,
     }
-    return ("source", *(column for column, wanted in asked.items() if wanted))
+    return ("source", *(column for column, wanted in settings.items() if wanted))
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     nothing = pa.nulls(batch.num_rows, pa.string())
     category = nothing if config.domains is None else _categories(batch["url"], config)
     drop, detail = nothing, nothing
-    for reason, hit, told in _rules(batch, category, config):
+    for reason, hit, details in _rules(batch, category, config):
         mask = pc.and_(hit, drop.is_null())
-        drop, detail = pc.if_else(mask, reason, drop), pc.if_else(mask, told, detail)
+        drop, detail = pc.if_else(mask, reason, drop), pc.if_else(mask, details, detail)
     return pa.RecordBatch.from_arrays([drop, detail, category], schema=SCHEMA)
 
 
 def _rules(batch: pa.RecordBatch, category: pa.Array, config: Config) -> Iterator[tuple[str, pa.Array, pa.Array]]:
-    """Reason, the rows that it holds for, and what is told of them."""
+    """For each rule its reason, the rows that fail it, and their details."""
     if config.hashes:
         withheld = batch["safety_hashes.withheld"]
         yield "listed_hash", withheld.is_valid(), withheld
@@ -104,7 +104,7 @@ def _rules(batch: pa.RecordBatch, category: pa.Array, config: Config) -> Iterato
         yield "blocked_category", listed, category
     if config.toxicity:
         toxicity = batch["safety_scores.toxicity"]
-        # Both in float32: the one beside 0.8 is above 0.8.
+        # Both in float32: the float32 nearest to 0.8 is above 0.8.
         above = pc.greater(toxicity, pa.scalar(np.float32(config.max_toxicity), pa.float32()))
         yield "toxic", above.fill_null(False), pc.round(toxicity.cast(pa.float64()), 4).cast(pa.string())
     if config.terms:
@@ -117,10 +117,10 @@ def _many_terms(batch: pa.RecordBatch, config: Config) -> tuple[pa.Array, pa.Arr
     limit = [most.numerator * count // most.denominator for count in words.tolist()]
     hit = (terms >= config.min_terms) & (terms > np.array(limit, np.int64))
     languages = _languages(batch).to_pylist()
-    told = [
+    details = [
         f"{terms[row]} in {words[row]} words, {languages[row]}" if hit[row] else None for row in range(batch.num_rows)
     ]
-    return pa.array(hit), pa.array(told, pa.string())
+    return pa.array(hit), pa.array(details, pa.string())
 
 
 _COUNTS = ("terms", "words")
@@ -132,12 +132,12 @@ def _domains(config: Config, only: tuple[str, ...] | None = None) -> lists.Lists
 
 
 def _category(name: str) -> str:
-    """`adult`, of the list `domains/adult`; that of a single file is `domains`."""
+    """`adult` for the list `domains/adult`; `domains` for a single file."""
     return name.rpartition("/")[2]
 
 
 def _categories(column: pa.Array, config: Config) -> pa.Array:
-    """Of a host on several lists one that drops it, or the one with the shortest domain."""
+    """If a host is on several lists: one that drops it, or the one with the shortest domain."""
     data, offsets = bytes_of(plain_urls(column))
     spans = urls.split_urls(data, offsets)
     found = pa.nulls(len(column), pa.string())
@@ -155,7 +155,7 @@ def _languages(batch: pa.RecordBatch) -> pa.Array:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """`found`: documents dropped, by reason, source and language; `categories`: documents on each list of domains."""
+    """`found`: dropped documents by reason, source and language; `categories`: documents on each list of domains."""
     columns = {
         "reason": answers["drop"],
         "source": batch["source"].cast(pa.string()),
@@ -166,30 +166,29 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     for entry in dropped.group_by([*columns]).aggregate([([], "count_all")]).to_pylist():
         of_source = found.setdefault(entry["reason"], {}).setdefault(entry["source"], {})
         of_source[entry["language"]] = entry["count_all"]
-    told: dict[str, Any] = {"found": found, "judged": batch.num_rows}
+    counted: dict[str, Any] = {"found": found, "judged": batch.num_rows}
     if config.domains:
         loaded = _domains(config)
         counts = dict.fromkeys(map(_category, loaded.names), 0)
         counts |= {one["values"]: one["counts"] for one in answers["category"].drop_null().value_counts().to_pylist()}
-        told |= {"categories": counts, **lists.oddities({"domains": loaded})}
-    return told
+        counted |= {"categories": counts, **lists.list_faults({"domains": loaded})}
+    return counted
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Lists that hold nothing or not what they should, and rules that dropped no document."""
+    """Warns about empty or wrong lists, and about rules that dropped no document."""
     if not found.get("judged"):
         return ()
-    told = lists.told_of_oddities(found, lambda _: "not domains")
+    messages = lists.list_warnings(found, lambda _: "not domains")
     if config.domains and not any(found.get("categories", {}).values()):
-        told.append("domains matched no document")
+        messages.append("domains matched no documents")
     for field, reason, limit in (("terms", "unsafe_terms", "max_term_ratio"), ("toxicity", "toxic", "max_toxicity")):
         if getattr(config, field) and not found["dropped"].get(reason):
-            told.append(f"{field} dropped no document: none is above {limit} ({getattr(config, limit):g})")
-    return told
+            messages.append(f"{field} dropped no documents: none is above {limit} ({getattr(config, limit):g})")
+    return messages
 
 
 def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
-    """The terms in the texts, found again."""
     begins = bytes_of(batch["text"])[1]
     return [
         (row, start - int(begins[row]), stop - int(begins[row]), TERM)

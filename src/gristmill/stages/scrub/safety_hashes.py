@@ -1,10 +1,10 @@
-"""First part of `safety`: documents whose address or text is on a list of digests.
+"""First part of `safety`: finds documents whose URL or text is on a list of digests.
 
 An entry is the MD5, SHA-1 or SHA-256, in hexadecimal, of a URL or of a text (its UTF-8, as it was read, or as it is at
-this step). URLs are looked up as they are written and in their normal form (see `url_dedup`), which has no scheme, no
-tracking and no last slash: `//example.com/page`, and with `http:` and `https:` before it. Every document is looked up,
-also what earlier steps dropped: `withheld` is the name of the list, and nothing that shows documents shows its text or
-where it came from.
+this step). URLs are looked up as written and in their normal form (see `url_dedup`), which has no scheme, no tracking
+parameters and no final slash: `//example.com/page`, and with `http:` and `https:` before it. Every document is looked
+up, including those that earlier steps dropped. `withheld` is the name of the list; no command shows the text or the
+origin of such a document.
 """
 
 import hashlib
@@ -23,15 +23,15 @@ from gristmill.stages.shared import lists
 
 SCHEMA = pa.schema([("withheld", pa.string())])
 DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
-"""With their digits."""
+"""The digests and their numbers of digits."""
 
 Array = np.ndarray[Any, Any]
 
 
 class Config(StageConfig):
     hashes: File | None = None
-    """Digests of URLs or texts, one a line, that nobody may see: a file, or a folder of lists. What is on one is
-    dropped, and withheld from everything that shows documents."""
+    """Digests of URLs or texts, one per line, that nobody may see: a file, or a folder of lists. Listed documents are
+    dropped and withheld from everything that shows documents."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -52,14 +52,14 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def _spellings(urls: pa.Array) -> list[pa.Array]:
-    """The addresses as they are written, and their normal forms with each scheme and without."""
+    """The URLs as written, and their normal forms with each scheme and without."""
     normal = normal_forms(urls, UrlConfig())
     normal = pc.if_else(pc.equal(pc.binary_length(normal), 0), None, normal)
     return [urls, normal, *(pc.binary_join_element_wise(scheme, normal, ":") for scheme in ("https", "http"))]
 
 
 def _listed(column: pa.Array, digest: str, found: lists.Lists) -> Array:
-    """For each row the number of the list that it is on, or -1; what is null or empty is on none."""
+    """For each row the number of the list that has it, or -1. Null and empty values are on no list."""
     data, offsets = bytes_of(column)
     view = memoryview(data)  # type: ignore[arg-type]
     digests = [
@@ -71,20 +71,20 @@ def _listed(column: pa.Array, digest: str, found: lists.Lists) -> Array:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents on each list, and what is odd about the lists themselves."""
+    """Documents on each list, and faults in the lists themselves."""
     if config.hashes is None:
         return {}
     loaded = lists.load("hashes", config.hashes, "hashes")
     counts = dict.fromkeys(loaded.names, 0)
     for entry in answers["withheld"].drop_null().value_counts().to_pylist():
         counts[entry["values"]] = entry["counts"]
-    return {"listed": counts, **lists.oddities({"hashes": loaded})}
+    return {"listed": counts, **lists.list_faults({"hashes": loaded})}
 
 
 def warnings(found: dict[str, Any], config: Config) -> list[str]:
-    told = lists.told_of_oddities(found, lambda _: "not digests of 32, 40 or 64 hexadecimal digits")
-    told += [f"{name} matched no document" for name, count in found.get("listed", {}).items() if not count]
-    return told
+    messages = lists.list_warnings(found, lambda _: "not digests of 32, 40 or 64 hexadecimal digits")
+    messages += [f"{name} matched no documents" for name, count in found.get("listed", {}).items() if not count]
+    return messages
 
 
 STAGE = Map(

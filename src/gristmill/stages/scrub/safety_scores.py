@@ -1,8 +1,8 @@
-"""Second part of `safety`: what is measured of a text, so that other thresholds do not measure again.
+"""Second part of `safety`: measures texts, so that another threshold does not measure again.
 
-`terms` counts the words and phrases of the lists of the document's language (term_lists.py), `words` all its words as
-the same scan counts them; both are null where there is no list for it. `toxicity` is the probability of one label of a
-fastText classifier, the same as the library's to 1e-5; null where a text has no word.
+`terms` counts the words and phrases of the lists for the document's language (term_lists.py), `words` all its words by
+the same scan; both are null if there is no list for the language. `toxicity` is the probability of one label of a
+fastText classifier, equal to the library's to 1e-5; null if a text has no word.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from gristmill.stages.natural_languages import LABEL, language_of, rows_by_label
 from gristmill.stages.scrub import term_lists
 from gristmill.stages.shared import fasttext_model
 from gristmill.stages.shared.fasttext_model import MOST_LABELS
-from gristmill.stages.shared.lists import told_of_oddities
+from gristmill.stages.shared.lists import list_warnings
 from gristmill.stages.shared.tally import NOTHING
 
 SCHEMA = pa.schema([("words", pa.int32()), ("terms", pa.int32()), ("toxicity", pa.float32())])
@@ -35,23 +35,23 @@ Array = np.ndarray[Any, Any]
 class Config(StageConfig):
     terms: File | None = None
     """Words and phrases by language: a folder with a file for each, named by its code (`en`, `de.txt`; `all.txt` for
-    every language), one term a line. A single file is for every language."""
+    every language), one term per line. A single file is for every language."""
     toxicity: File | None = None
     """A supervised fastText model, .bin or .ftz."""
     toxic_label: str = "toxic"
-    """The label of that model whose probability is taken, with or without `__label__`."""
+    """The label of that model whose probability is used, with or without `__label__`."""
 
 
 def check(config: Config) -> None:
-    """The model has the label."""
+    """Checks that the model has the label."""
     if config.toxicity is None:
         return
     labels = fasttext_model.load(config.toxicity).labels
     if len(labels) > MOST_LABELS:
         raise WrongSetting(
             "toxicity",
-            f"{config.toxicity} has {len(labels):,} labels, and a classifier of harm has at most {MOST_LABELS}. Give "
-            "one that was trained to tell toxic texts from others.",
+            f"{config.toxicity} has {len(labels):,} labels, but a toxicity classifier has at most {MOST_LABELS}. Give "
+            "a model that was trained to separate toxic texts from others.",
         )
     if config.toxic_label.removeprefix(_LABEL) not in labels:
         raise WrongSetting(
@@ -77,9 +77,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def spans_of_terms(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[Array, Array, Array]]:
-    """For the documents of each list: their rows, how many words they have, and the terms in them: (row, begin, end),
-    in bytes of the column.
-    """
+    """For the documents of each list: their rows, word counts, and terms as (row, begin, end), in bytes."""
     if config.terms is None:
         return
     data, offsets = bytes_of(batch["text"])
@@ -90,7 +88,7 @@ def spans_of_terms(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[Arra
 
 
 def _by_list(batch: pa.RecordBatch, lists: term_lists.TermLists) -> Iterator[tuple[Terms, Array]]:
-    """Each list with the rows that are held against it."""
+    """Each list with the rows that use it."""
     if LABEL not in batch.schema.names:
         if lists.for_all is not None:
             yield lists.for_all, np.ones(batch.num_rows, np.bool_)
@@ -114,7 +112,7 @@ def _toxicity(text: pa.Array, config: Config) -> pa.Array:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """By language: documents in which terms were found, and documents that no list is for; and odd lists."""
+    """By language: documents with terms, and documents without a list; also faults in the lists."""
     if config.terms is None:
         return {}
     lists = term_lists.load(config.terms)
@@ -137,27 +135,27 @@ def _counts(values: pa.Array) -> dict[str, int]:
 
 
 def warnings(found: dict[str, Any], config: Config) -> list[str]:
-    """Lists that hold nothing or what is never found, and languages that no list is for."""
+    """Warns about empty lists, entries that never match, and languages without a list."""
     if config.terms is None or not found.get("batches"):
         return []
-    told = told_of_oddities(found, lambda _: "without a word, one letter of a script without spaces, or too long")
+    messages = list_warnings(found, lambda _: "without a word, one letter of a script without spaces, or too long")
     without = dict(found["without_list"])
     unknown = without.pop(NOTHING, 0)
     if unknown:
-        told.append(
-            f"{counted(unknown, 'document has', 'documents have')} no language, and no list is for "
-            "that. Put a step `language` before this one, or add all.txt to the lists"
+        messages.append(
+            f"{counted(unknown, 'document has', 'documents have')} no language, and there is no list for such "
+            "documents. Add the step `language` before this one, or add all.txt to the lists"
         )
     if without:
         most = sorted(without.items(), key=lambda item: (-item[1], item[0]))
-        told.append(
-            f"no list of terms for {counted(len(without), 'language')}: "
+        messages.append(
+            f"there is no list of terms for {counted(len(without), 'language')}: "
             + ", ".join(f"{name} ({counted(count, 'document')})" for name, count in most[:10])
             + (" and others" if len(most) > 10 else "")
         )
     if not found["with_terms"]:
-        told.append("no term of the lists stands in any document")
-    return told
+        messages.append("no document contains a term of the lists")
+    return messages
 
 
 STAGE = Map(

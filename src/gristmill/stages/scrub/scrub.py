@@ -1,15 +1,15 @@
-"""Personal data and secrets go: each is replaced by a placeholder, a mask or a pseudonym of the same form.
+"""Replaces personal data and secrets by a placeholder, a mask or a pseudonym of the same form.
 
-E-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and secrets
-(API keys, private keys, passwords in URLs) are looked for; MAC addresses, IMEIs and what a `password` is set to only
-if `types` names them. One pass over the bytes finds what has the shape of one;
-checksums and the words around it decide. docs/scrub.md says what counts and what stays.
+It finds e-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and
+secrets (API keys, private keys, passwords in URLs); MAC addresses, IMEIs and the values of settings such as `password`
+only if `types` names them. One pass over the bytes finds candidates by their shape; checksums and the words around them
+decide. docs/scrub.md says what counts and what is kept.
 
-`locator`, which leaves with shards and their sidecars, is scrubbed as well: it has file names and keys of records.
-An export does the same for all its other columns (`scrub_column`).
+`locator`, which is written to shards and their sidecars, is scrubbed as well, since it has file names and keys of
+records. An export does the same for all its other columns (`scrub_column`).
 
-What was replaced is recorded: `replaced_spans` in bytes of the text before, `replacement_spans` in bytes of the text
-after, both start, stop, start, stop ..., and `replaced_types`. A document that is mostly personal data is dropped.
+Replacements are recorded: `replaced_spans` in bytes of the text before, `replacement_spans` in bytes of the text after,
+both as start, stop, start, stop ..., and `replaced_types`. A document that is mostly personal data is dropped.
 """
 
 import importlib.util
@@ -32,7 +32,7 @@ from gristmill.schema import VERDICT
 from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, language_of
 from gristmill.stages.scrub import email_addresses, names, phones
-from gristmill.stages.scrub.find import Wanted, find_all
+from gristmill.stages.scrub.find import SearchOptions, find_all
 from gristmill.stages.scrub.finding import ALL, TYPES, Type
 from gristmill.stages.scrub.replacements import Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
@@ -53,49 +53,49 @@ SCHEMA = pa.schema(
 )
 TOO_DENSE = "pii_density"
 MIN_FOUND = 5
-"""Findings that a document has at least before its density counts: one address in a short note is no list."""
+"""The fewest findings for which density counts: one address in a short note does not make it a list."""
 MIN_KEY_BYTES = 16
 _URL = re.compile(r'[^\s"<>\\]++')
-"""What may be a URL, with or without its scheme, alone or in a string."""
+"""A possible URL, with or without its scheme, alone or in a string."""
 _HIDING = re.compile(r"[%+]|[0-9]\.[0-9]")
-"""Escapes, spaces, and addresses behind a slash: without any of these, decoding a URL shows nothing new."""
+"""Escapes, spaces, and addresses after a slash: without these, decoding a URL reveals nothing new."""
 _PIECE = re.compile(r"[^/?&=#;]+")
 _WHOLE = re.compile(r".+")
 
 
 class Config(StageConfig):
     types: tuple[Type, ...] = TYPES
-    """What is looked for. Also available: mac, imei, generic_secret (what a `password` or `api_key` is set to), name
-    (of persons, by `name_model`)."""
+    """The types to find. Also available: mac, imei, generic_secret (the value of a `password` or `api_key`), name (of
+    persons, found by `name_model`)."""
     action: Action | dict[Type, Action] = "placeholder"
-    """What takes its place. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym: a value of the
-    same form, a function of `key` and the value. For all types, or by type; one that is not named: placeholder."""
+    """The replacement. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym: a value of the same
+    form that depends on `key` and the value. One for all types, or by type; other types get a placeholder."""
     placeholders: dict[Type, str] = Field(default={})
-    """Other placeholders for some types; without one a type is in capitals and brackets: `<NATIONAL_ID>`."""
+    """Other placeholders for some types. The default is the type in capitals and brackets: `<NATIONAL_ID>`."""
     key: File | None = None
-    """A file of at least 16 bytes that nobody else has: the key of pseudonyms. The same key gives the same ones."""
+    """A secret file of at least 16 bytes: the key of pseudonyms. The same key gives the same pseudonyms."""
     regions: tuple[str, ...] = ()
-    """Countries (ISO 3166, two capitals) whose phone numbers count without a country code, in every document; beside
-    them those of the top-level domain of its URL and of its language (language.label)."""
+    """Countries (ISO 3166, two capitals) whose phone numbers count without a country code, in every document. The
+    countries of the top-level domain of its URL and of its language (language.label) always count."""
     keep_domains: tuple[str, ...] = email_addresses.EXAMPLES
-    """Domains whose e-mail addresses stay, with those below them; reserved names (.invalid, .test) stay always."""
+    """Domains whose e-mail addresses are kept, with their subdomains. Reserved names (.invalid) are always kept."""
     max_density: Annotated[float, Field(gt=0, le=1)] | None = 0.3
-    """Share of a text's bytes, 0 to 1, that what was found in it may have; more: pii_density. Asked of documents with
-    five findings or more. None: none is dropped."""
+    """The largest share of a text's bytes, 0 to 1, that findings may have; more: pii_density. Applies to documents with
+    five or more findings. None: no document is dropped."""
 
     name_model: File | None = None
     """A folder with a spaCy model that finds entities, for `name` (extra `ner`); nothing is downloaded."""
     name_labels: tuple[str, ...] = ("PERSON", "PER")
-    """Labels of the model that stand for persons."""
+    """The model's labels for persons."""
 
     @model_validator(mode="after")
     def _can_be_done(self) -> Self:
         if not self.types:
-            raise ValueError("types is empty, so nothing would be found. Name some, or leave the step out")
+            raise ValueError("types is empty, so nothing would be found. Add some types, or remove the step")
         if "pseudonym" in self.actions().values() and self.key is None:
             raise ValueError("action: pseudonym needs a key. Set key to a file of at least 16 random bytes")
         if ("name" in self.types) != (self.name_model is not None):
-            raise ValueError("name among types and name_model go together. Set both, or none")
+            raise ValueError("types: [name] requires name_model, and the reverse. Set both, or neither")
         return self
 
     def actions(self) -> dict[str, Action]:
@@ -118,30 +118,30 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def check(config: Config) -> None:
-    """Regions that do not exist, placeholders that would be replaced again, an action for what nobody looks for."""
+    """Checks for unknown regions, placeholders that would be replaced again, and actions for unused types."""
     if "name" in config.types and importlib.util.find_spec("spacy") is None:
-        told = "spacy is not installed, so no name can be found. Install it with: pip install 'gristmill[ner]'"
-        raise WrongSetting("types", f"{told}, or take name out")
+        fact = "spacy is not installed, so no name can be found. Install it with: pip install 'gristmill[ner]'"
+        raise WrongSetting("types", f"{fact}, or remove name")
     if unknown := set(config.regions) - (phones.known_regions() if config.regions else set()):
         raise WrongSetting(
-            "regions", f"{', '.join(sorted(unknown))}: no such country. Write ISO 3166 codes, as DE or US"
+            "regions", f"{', '.join(sorted(unknown))}: unknown country. Write ISO 3166 codes such as DE or US"
         )
     if isinstance(config.action, dict) and (idle := set(config.action) - set(config.types)):
-        told = ", ".join(sorted(idle))
+        idle_types = ", ".join(sorted(idle))
         raise WrongSetting(
-            "action", f"{told}: not among types, so nothing would come of it. Add it there or remove it here"
+            "action", f"{idle_types}: not in types, so the action has no effect. Add it to types, or remove it here"
         )
     written = pa.array(config.placeholders.values(), pa.string())
-    for row, found in find_all(written, lambda _: (), _wanted(config)) if config.placeholders else ():
+    for row, found in find_all(written, lambda _: (), _options(config)) if config.placeholders else ():
         raise WrongSetting(
             "placeholders",
-            f"{written[row].as_py()!r} is itself found as {found[0].type}, and would be replaced again. Write another",
+            f"{written[row].as_py()!r} would be found as {found[0].type} and replaced again. Use another placeholder",
         )
 
 
-def _wanted(config: Config) -> Wanted:
+def _options(config: Config) -> SearchOptions:
     kept = tuple(domain.lower() for domain in config.keep_domains)
-    return Wanted(frozenset(config.types), kept, config.name_model, config.name_labels)
+    return SearchOptions(frozenset(config.types), kept, config.name_model, config.name_labels)
 
 
 @lru_cache(maxsize=4)
@@ -150,7 +150,7 @@ def _key(path: str) -> bytes:
         key: bytes = file.read(1 << 16)
     if len(key) < MIN_KEY_BYTES:
         raise UserError(
-            f"{path}: the key of scrub has {len(key)} bytes, and who can guess it can undo pseudonyms. "
+            f"{path}: the key of scrub has {len(key)} bytes, which can be guessed to undo pseudonyms. "
             f"Write a file of at least {MIN_KEY_BYTES} random bytes: head -c 32 /dev/urandom"
         )
     return key
@@ -162,34 +162,34 @@ def _replacer(config: Config) -> Replacer:
 
 
 def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
-    """Any column but the text, with the same replacements in its strings, and how many strings changed.
+    """Any column but the text, with the same replacements in its strings, and the number of changed strings.
 
-    URLs are also read decoded. Names of persons are looked for in texts only.
+    URLs are also searched decoded. Names of persons are only searched in texts.
     """
     if "string" not in str(column.type):
         return column, 0
     if pa.types.is_nested(column.type):
         rows, strings = column.to_pylist(), list[str]()
         _each(rows, strings.append)
-        made, changed = scrub_column(pa.array(strings, pa.string()), config)
-        left = iter(made.to_pylist())
+        replaced, changed = scrub_column(pa.array(strings, pa.string()), config)
+        left = iter(replaced.to_pylist())
         return pa.array(_each(rows, lambda _: next(left)), column.type), changed
-    wanted = _wanted(config)
-    wanted = wanted._replace(types=wanted.types - {"name"})
+    options = _options(config)
+    options = options._replace(types=options.types - {"name"})
 
     def scrub(strings: pa.Array) -> tuple[pa.Array, Mapping[int, Any]]:
-        return scrubbed(strings, lambda _: config.regions, wanted, _replacer(config))
+        return scrubbed(strings, lambda _: config.regions, options, _replacer(config))
 
     after, edits = scrub(pc.replace_substring(column, "%40", "@"))
     is_changed = np.isin(np.arange(len(column)), list(edits))
-    made = _scrub_urls(pc.if_else(pa.array(is_changed), after, column) if edits else column, scrub)
-    return made, pc.sum(pc.not_equal(made, column)).as_py() or 0
+    replaced = _scrub_urls(pc.if_else(pa.array(is_changed), after, column) if edits else column, scrub)
+    return replaced, pc.sum(pc.not_equal(replaced, column)).as_py() or 0
 
 
 def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Mapping[int, Any]]]) -> pa.Array:
-    """With replacements also for what is found in the decoded pieces of a URL, or in all of it decoded."""
+    """Also replaces what is found in the decoded pieces of a URL, or in the whole URL decoded."""
     if not pc.any(pc.match_substring_regex(column, _HIDING.pattern)).as_py():
-        return column  # as of most locators
+        return column  # as for most locators
     strings = column.to_pylist()
     for pattern in (_PIECE, _WHOLE):
         places = [
@@ -201,14 +201,14 @@ def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Ma
             if _HIDING.search(found[0])
         ]
         after, edits = scrub(pa.array([decoded for *_, decoded in places], pa.string()))
-        for place in sorted(edits, reverse=True):  # the last of a string first: what is before it stays where it is
+        for place in sorted(edits, reverse=True):  # the last one of a string first, so that earlier offsets stay valid
             row, (start, stop), _ = places[place]
             strings[row] = strings[row][:start] + after[place].as_py().replace(" ", "+") + strings[row][stop:]
     return pa.array(strings, column.type)
 
 
 def _each(value: Any, do: Callable[[str], Any]) -> Any:
-    """What `do` makes of each string in nested values, in order."""
+    """Applies `do` to each string in nested values, in order."""
     if isinstance(value, dict):
         return {name: _each(one, do) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -219,7 +219,7 @@ def _each(value: Any, do: Callable[[str], Any]) -> Any:
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """A row without text has nulls."""
     text = batch.column("text")
-    after, edits = scrubbed(text, _regions(batch, config), _wanted(config), _replacer(config))
+    after, edits = scrubbed(text, _regions(batch, config), _options(config), _replacer(config))
     missing = text.is_null()
     replaced = np.zeros(len(text), np.int64)
     for row, listed in edits.items():
@@ -250,9 +250,9 @@ def _regions(batch: pa.RecordBatch, config: Config) -> Callable[[int], tuple[str
 
 
 def _lists(
-    edits: Mapping[int, list[Edit]], missing: pa.Array, told: Callable[[list[Edit]], list[Any]], kind: Any
+    edits: Mapping[int, list[Edit]], missing: pa.Array, values_of: Callable[[list[Edit]], list[Any]], kind: Any
 ) -> Any:
-    values = [told(edits[row]) for row in sorted(edits)]
+    values = [values_of(edits[row]) for row in sorted(edits)]
     sizes = np.zeros(len(missing) + 1, np.int32)
     for row, listed in zip(sorted(edits), values, strict=True):
         sizes[row + 1] = len(listed)
@@ -276,7 +276,7 @@ def _verdicts(
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """`found`: documents with findings of each type, by source and language; `findings`: all of them, by type."""
+    """`found`: documents with findings of each type, by source and language; `findings`: all findings, by type."""
     types = answers["replaced_types"]
     counts = types.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     changed = pa.array(np.flatnonzero(counts))
@@ -297,17 +297,16 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """That it found nothing at all; one type that is not there is a good sign."""
+    """A warning if nothing at all was found. A single missing type is a good sign."""
     if found.get("documents_seen") and not found.get("documents_changed"):
         return (
-            f"nothing was found in {counted(found['documents_seen'], 'document')}, of {', '.join(config.types)}. "
-            "If the texts were scrubbed before, leave the step out",
+            f"nothing was found in {counted(found['documents_seen'], 'document')}, searched for "
+            f"{', '.join(config.types)}. If the texts were scrubbed before, remove the step",
         )
     return ()
 
 
 def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
-    """What was replaced, with its type."""
     spans, types = (batch.column(name).to_pylist() for name in ("replaced_spans", "replaced_types"))
     return [
         (row, start, stop, kind)

@@ -1,8 +1,8 @@
-"""API keys, tokens and private keys, by the forms that their issuers publish.
+"""API keys, tokens and private keys, by the formats that their issuers publish.
 
-A key has a beginning, an alphabet and a length of its own, and looks random: `ghp_xxxx...`, `AKIAIOSFODNN7EXAMPLE` and
-names of variables that begin like one stay. Tokens of GitHub and npm carry a CRC-32 of themselves: one that is right
-decides alone, and without it a token must look more random.
+A key has a prefix, an alphabet and a length, and looks random: `ghp_xxxx...`, `AKIAIOSFODNN7EXAMPLE` and names of
+variables that begin like a key are kept. Tokens of GitHub and npm carry a CRC-32 of themselves: a correct one decides
+alone, and without it a token must look more random.
 """
 
 import base64
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gristmill.stages.scrub.finding import Finding, is_near, words
+from gristmill.stages.scrub.finding import PiiSpan, is_near, words
 
 _WORDS = "[A-Za-z0-9]"
 _URLS = "[A-Za-z0-9_-]"
@@ -22,70 +22,70 @@ _HEX = "[0-9a-f]"
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-class Form(NamedTuple):
-    """How the keys of an issuer are written: beginning, and a pattern of the rest."""
+class Issuer(NamedTuple):
+    """How the keys of an issuer are written: a prefix, and a pattern for the rest."""
 
     prefix: str
     rest: str
 
 
 FORMS = (
-    *(Form(prefix, "[A-Z2-7]{16}") for prefix in ("AKIA", "ASIA", "ABIA", "ACCA")),  # AWS
-    *(Form(prefix, f"{_WORDS}{{36}}") for prefix in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
-    Form("github_pat_", r"\w{82}"),
-    *(Form(prefix, f"{_URLS}{{20,64}}") for prefix in ("glpat-", "glptt-", "gldt-", "glrt-", "glsoat-")),
-    Form("npm_", f"{_WORDS}{{36}}"),
-    Form("pypi-", f"AgE{_URLS}{{50,200}}"),
-    Form("rubygems_", f"{_HEX}{{48}}"),
-    *(Form(prefix, f"{_WORDS}{{24,247}}") for prefix in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")),  # Stripe
-    Form("whsec_", "[A-Za-z0-9+/]{32,64}"),
-    Form("xoxb-", "[0-9]{8,14}-[0-9A-Za-z-]{18,64}"),  # Slack
-    *(Form(prefix, "[0-9A-Za-z-]{24,120}") for prefix in ("xoxa-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-")),
-    Form("xapp-", "[0-9]-[A-Z0-9]{8,12}-[0-9]{10,14}-[a-z0-9]{64}"),
-    Form("AIza", f"{_URLS}{{35}}"),  # Google
-    Form("ya29.", f"{_URLS}{{30,300}}"),
-    Form("GOCSPX-", f"{_URLS}{{28}}"),
-    Form("SG.", f"{_URLS}{{22}}\\.{_URLS}{{43}}"),  # SendGrid
-    Form("key-", f"{_HEX}{{32}}"),  # Mailgun
-    Form("xkeysib-", f"{_HEX}{{64}}-[A-Za-z0-9]{{16}}"),
-    *(Form(f"SK{digit}", f"{_HEX}{{31}}") for digit in "0123456789abcdef"),  # Twilio
-    Form("sk-ant-", f"(?:api|admin|sid)\\d\\d-{_URLS}{{80,120}}"),  # Anthropic
-    *(Form(prefix, f"{_URLS}{{40,200}}") for prefix in ("sk-proj-", "sk-svcacct-", "sk-admin-")),  # OpenAI
-    Form("sk-", f"{_WORDS}{{20}}T3BlbkFJ{_WORDS}{{20}}"),
-    Form("sk-or-v1-", f"{_HEX}{{64}}"),
-    Form("hf_", "[A-Za-z]{34}"),
-    Form("gsk_", f"{_WORDS}{{52}}"),
-    Form("r8_", f"{_WORDS}{{37}}"),
-    Form("xai-", f"{_WORDS}{{80}}"),
-    Form("pplx-", f"{_WORDS}{{48}}"),
-    Form("nvapi-", f"{_URLS}{{64}}"),
-    *(Form(prefix, f"{_HEX}{{64}}") for prefix in ("dop_v1_", "doo_v1_", "dor_v1_")),  # DigitalOcean
-    *(Form(prefix, "[a-fA-F0-9]{32}") for prefix in ("shpat_", "shpca_", "shppa_", "shpss_")),  # Shopify
-    *(Form(prefix, f"{_URLS}{{22,43}}") for prefix in ("sq0atp-", "sq0csp-")),  # Square
-    Form("EAAA", f"{_URLS}{{60}}"),
-    Form("hvs.", f"{_URLS}{{24,200}}"),  # Vault
-    Form("hvb.", f"{_URLS}{{100,300}}"),
-    Form("glsa_", f"{_WORDS}{{32}}_[0-9a-fA-F]{{8}}"),  # Grafana
-    Form("glc_", "[A-Za-z0-9+/]{32,400}={0,2}"),
-    Form("dckr_pat_", f"{_URLS}{{27}}"),
-    Form("dp.pt.", f"{_WORDS}{{43}}"),
-    Form("figd_", f"{_URLS}{{40}}"),
-    Form("lin_api_", f"{_WORDS}{{40}}"),
-    Form("ntn_", f"{_WORDS}{{46}}"),
-    Form("secret_", f"{_WORDS}{{43}}"),  # Notion
-    Form("PMAK-", f"{_HEX}{{24}}-{_HEX}{{34}}"),
-    Form("NRAK-", "[A-Z0-9]{27}"),
-    Form("sntrys_", "eyJ[A-Za-z0-9+/=]{40,300}_[A-Za-z0-9+/]{43}"),
-    Form("ATATT3", f"{_URLS}{{180,240}}(?:=[0-9A-F]{{8}})?"),  # Atlassian
-    Form("tfp_", f"{_WORDS}{{40}}"),
-    Form("pat", f"{_WORDS}{{14}}\\.{_HEX}{{64}}"),  # Airtable
-    Form("AGE-SECRET-KEY-1", "[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"),
-    Form("pul-", f"{_HEX}{{40}}"),
-    Form("ops_", f"eyJ{_URLS}{{250,1200}}"),
+    *(Issuer(prefix, "[A-Z2-7]{16}") for prefix in ("AKIA", "ASIA", "ABIA", "ACCA")),  # AWS
+    *(Issuer(prefix, f"{_WORDS}{{36}}") for prefix in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
+    Issuer("github_pat_", r"\w{82}"),
+    *(Issuer(prefix, f"{_URLS}{{20,64}}") for prefix in ("glpat-", "glptt-", "gldt-", "glrt-", "glsoat-")),
+    Issuer("npm_", f"{_WORDS}{{36}}"),
+    Issuer("pypi-", f"AgE{_URLS}{{50,200}}"),
+    Issuer("rubygems_", f"{_HEX}{{48}}"),
+    *(Issuer(prefix, f"{_WORDS}{{24,247}}") for prefix in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")),  # Stripe
+    Issuer("whsec_", "[A-Za-z0-9+/]{32,64}"),
+    Issuer("xoxb-", "[0-9]{8,14}-[0-9A-Za-z-]{18,64}"),  # Slack
+    *(Issuer(prefix, "[0-9A-Za-z-]{24,120}") for prefix in ("xoxa-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-")),
+    Issuer("xapp-", "[0-9]-[A-Z0-9]{8,12}-[0-9]{10,14}-[a-z0-9]{64}"),
+    Issuer("AIza", f"{_URLS}{{35}}"),  # Google
+    Issuer("ya29.", f"{_URLS}{{30,300}}"),
+    Issuer("GOCSPX-", f"{_URLS}{{28}}"),
+    Issuer("SG.", f"{_URLS}{{22}}\\.{_URLS}{{43}}"),  # SendGrid
+    Issuer("key-", f"{_HEX}{{32}}"),  # Mailgun
+    Issuer("xkeysib-", f"{_HEX}{{64}}-[A-Za-z0-9]{{16}}"),
+    *(Issuer(f"SK{digit}", f"{_HEX}{{31}}") for digit in "0123456789abcdef"),  # Twilio
+    Issuer("sk-ant-", f"(?:api|admin|sid)\\d\\d-{_URLS}{{80,120}}"),  # Anthropic
+    *(Issuer(prefix, f"{_URLS}{{40,200}}") for prefix in ("sk-proj-", "sk-svcacct-", "sk-admin-")),  # OpenAI
+    Issuer("sk-", f"{_WORDS}{{20}}T3BlbkFJ{_WORDS}{{20}}"),
+    Issuer("sk-or-v1-", f"{_HEX}{{64}}"),
+    Issuer("hf_", "[A-Za-z]{34}"),
+    Issuer("gsk_", f"{_WORDS}{{52}}"),
+    Issuer("r8_", f"{_WORDS}{{37}}"),
+    Issuer("xai-", f"{_WORDS}{{80}}"),
+    Issuer("pplx-", f"{_WORDS}{{48}}"),
+    Issuer("nvapi-", f"{_URLS}{{64}}"),
+    *(Issuer(prefix, f"{_HEX}{{64}}") for prefix in ("dop_v1_", "doo_v1_", "dor_v1_")),  # DigitalOcean
+    *(Issuer(prefix, "[a-fA-F0-9]{32}") for prefix in ("shpat_", "shpca_", "shppa_", "shpss_")),  # Shopify
+    *(Issuer(prefix, f"{_URLS}{{22,43}}") for prefix in ("sq0atp-", "sq0csp-")),  # Square
+    Issuer("EAAA", f"{_URLS}{{60}}"),
+    Issuer("hvs.", f"{_URLS}{{24,200}}"),  # Vault
+    Issuer("hvb.", f"{_URLS}{{100,300}}"),
+    Issuer("glsa_", f"{_WORDS}{{32}}_[0-9a-fA-F]{{8}}"),  # Grafana
+    Issuer("glc_", "[A-Za-z0-9+/]{32,400}={0,2}"),
+    Issuer("dckr_pat_", f"{_URLS}{{27}}"),
+    Issuer("dp.pt.", f"{_WORDS}{{43}}"),
+    Issuer("figd_", f"{_URLS}{{40}}"),
+    Issuer("lin_api_", f"{_WORDS}{{40}}"),
+    Issuer("ntn_", f"{_WORDS}{{46}}"),
+    Issuer("secret_", f"{_WORDS}{{43}}"),  # Notion
+    Issuer("PMAK-", f"{_HEX}{{24}}-{_HEX}{{34}}"),
+    Issuer("NRAK-", "[A-Z0-9]{27}"),
+    Issuer("sntrys_", "eyJ[A-Za-z0-9+/=]{40,300}_[A-Za-z0-9+/]{43}"),
+    Issuer("ATATT3", f"{_URLS}{{180,240}}(?:=[0-9A-F]{{8}})?"),  # Atlassian
+    Issuer("tfp_", f"{_WORDS}{{40}}"),
+    Issuer("pat", f"{_WORDS}{{14}}\\.{_HEX}{{64}}"),  # Airtable
+    Issuer("AGE-SECRET-KEY-1", "[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"),
+    Issuer("pul-", f"{_HEX}{{40}}"),
+    Issuer("ops_", f"eyJ{_URLS}{{250,1200}}"),
 )
 JWT = "eyJ"
 MARK = "EXAMPLE"
-"""Stands in every pseudonym of a secret; nothing with it is taken for one."""
+"""In every pseudonym of a secret; nothing that contains it counts as a secret."""
 PREFIXES = (*(form.prefix.encode() for form in FORMS), JWT.encode())
 
 _ENDS = r"(?![A-Za-z0-9_])"
@@ -93,9 +93,9 @@ _FORMS = re.compile("|".join(f"{re.escape(form.prefix)}(?:{form.rest}){_ENDS}" f
 _JWT = re.compile(rb"(eyJ[A-Za-z0-9_-]{8,2000})\.(eyJ[A-Za-z0-9_-]{4,6000})\.([A-Za-z0-9_-]{0,1000})(?![A-Za-z0-9_-])")
 _CHECKED = re.compile(r"(?:gh[pousr]|npm)_([A-Za-z0-9]{30})([A-Za-z0-9]{6})")
 _UNCHECKED_BITS = 4.2
-"""The same for a token whose checksum is wrong: 36 random characters have 4.6 on average, those of words fewer."""
+"""The same for a token with a wrong checksum: 36 random characters have 4.6 on average, those of words fewer."""
 _MIN_BITS = 3.0
-"""Bits of entropy a character that a key has at least."""
+"""The fewest bits of entropy per character of a key."""
 _PLACEHOLDER = re.compile(
     r"EXAMPLE|example|xxxx|XXXX|\*\*\*|0{8}|12345678|abcdef(?:gh|12)|ABCDEFGH|(?i:your|dummy|fake|insert|placeholder"
     r"|passw[o0]rd|change.?me|replace.?me|redacted)"
@@ -109,7 +109,7 @@ _AWS_ID = re.compile(rb"(?:AKIA|ASIA)[A-Z2-7]{16}")
 _BESIDE = (b"aws", b"secret", b"accesskey", b"accountkey", b"hooks.slack", b"akia", b"asia", b":aa")
 _JOINED = f"{_DIGITS}+/=_:-".encode()
 _MIN_BESIDE = 40
-"""Bytes of such a key, with what is joined to it."""
+"""Bytes of such a key, including what is joined to it."""
 _ACCOUNT_KEY = re.compile(rb"(?i)(?:AccountKey|SharedAccessKey)\s{0,2}=\s{0,2}([A-Za-z0-9+/]{43,86}==?)")
 _TELEGRAM = re.compile(rb"(?<![\w])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])")
 _HOOK = re.compile(rb"hooks\.slack\.com/services/(T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{24})(?!\w)")
@@ -121,26 +121,26 @@ _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----
 _END = re.compile(rb"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\"',]++|\\[nr])*+")
 _MOST_KEY = 1 << 14
-"""Bytes of a private key that may hold anything: one of 16,384 bits has 12,700. What follows must look like a key."""
+"""Bytes of a private key that may hold anything: one of 16,384 bits has 12,700. Later bytes must look like a key."""
 
 
 def entropy(text: str) -> float:
-    """Bits a character, by the characters' own frequencies."""
+    """Bits per character, by the characters' own frequencies."""
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
 
 
-def find_token(text: bytes, start: int) -> Iterator[Finding]:
-    """The key that begins there."""
+def find_token(text: bytes, start: int) -> Iterator[PiiSpan]:
+    """The key that begins at `start`."""
     if start and (text[start - 1 : start].isalnum() or text[start - 1 : start] == b"_"):
         return
     found = _FORMS.match(text, start, start + 1300)
     if found is not None:
         value = found[0].decode()
         if _is_real(value):
-            yield Finding(start, found.end(), "secret", value)
+            yield PiiSpan(start, found.end(), "secret", value)
         return
     if text.startswith(JWT.encode(), start) and (token := _JWT.match(text, start)) and _has_header(token[1]):
-        yield Finding(start, token.end(), "secret", token[0].decode())
+        yield PiiSpan(start, token.end(), "secret", token[0].decode())
 
 
 def _is_real(value: str) -> bool:
@@ -176,8 +176,8 @@ def _has_header(part: bytes) -> bool:
     return isinstance(header, dict) and ("alg" in header or "enc" in header)
 
 
-def find_beside(text: bytes, start: int, stop: int) -> Iterator[Finding]:
-    """Keys without a beginning of their own, by what stands beside the word at [start, stop)."""
+def find_beside(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
+    """Keys without a prefix, recognised by the text around the word at [start, stop)."""
     low, high = max(0, start - 100), min(len(text), stop + 100)
     before, after = text[low:start], text[stop:high]
     joined = high - low - len(before.rstrip(_JOINED)) - len(after.lstrip(_JOINED))
@@ -190,27 +190,27 @@ def find_beside(text: bytes, start: int, stop: int) -> Iterator[Finding]:
             )
             value = found[0].decode()
             if about and entropy(value) >= 4 and not _PLACEHOLDER.search(value):
-                yield Finding(found.start(), found.end(), "secret", value)
+                yield PiiSpan(found.start(), found.end(), "secret", value)
     for pattern in (_ACCOUNT_KEY, _HOOK):
         for found in pattern.finditer(text, low, high):
             if found.start() <= start < found.end() and _looks_random(found[1].decode()):
-                yield Finding(found.start(1), found.end(1), "secret", found[1].decode())
+                yield PiiSpan(found.start(1), found.end(1), "secret", found[1].decode())
     for found in _TELEGRAM.finditer(text, low, high):
         if found.start() <= start < found.end():
-            yield Finding(found.start(), found.end(), "secret", found[0].decode())
+            yield PiiSpan(found.start(), found.end(), "secret", found[0].decode())
 
 
-def find_generic(text: bytes, start: int, stop: int) -> Iterator[Finding]:
-    """What a name like `password` or `api_key` is set to, where it looks random."""
+def find_generic(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
+    """The value of a name like `password` or `api_key`, if it looks random."""
     for found in _NAMED.finditer(text, max(0, start - 60), min(len(text), stop + 200)):
         value = found[1].decode()
         mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
         if found.start(1) <= start < found.end(1) and mixed and entropy(value) >= 3.5 and _looks_random(value):
-            yield Finding(found.start(1), found.end(1), "generic_secret", value)
+            yield PiiSpan(found.start(1), found.end(1), "generic_secret", value)
 
 
-def find_private_key(text: bytes, start: int) -> Iterator[Finding]:
-    """The whole block; of one without an end what looks like it."""
+def find_private_key(text: bytes, start: int) -> Iterator[PiiSpan]:
+    """The whole block; without an end, the part that looks like a key."""
     begun = _BEGIN.match(text, start)
     if begun is None:
         return
@@ -219,9 +219,9 @@ def find_private_key(text: bytes, start: int) -> Iterator[Finding]:
         after = -1
     ended = _END.match(text, after) if after >= 0 else None
     body = text[begun.end() : after if after >= 0 else most]
-    seen = _BODY.match(body)
-    stop = ended.end() if ended else begun.end() + (len(seen[0].rstrip()) if seen else 0)
+    key_body = _BODY.match(body)
+    stop = ended.end() if ended else begun.end() + (len(key_body[0].rstrip()) if key_body else 0)
     content = re.sub(rb"[^A-Za-z0-9+/]", b"", body).decode()
     if len(content) < 40 or (entropy(content) < 4 and len(set(content)) < 20) or b"EXAMPLE" in body:
         return
-    yield Finding(start, stop, "secret", content)
+    yield PiiSpan(start, stop, "secret", content)

@@ -1,9 +1,10 @@
 """Lists of words and phrases by language: a folder with a file for each, named by its code (the layout of LDNOOBW).
 
-    terms/en, terms/de.txt, terms/pt-br.txt     for documents in that language; of a region, for the whole language
-    terms/all.txt                               for documents in any, and for those of which none is known
+    terms/en, terms/de.txt, terms/pt-br.txt     for documents in that language; a region counts as its language
+    terms/all.txt                               for documents in any language, and in an unknown one
 
-A single file is a list for all. One term or phrase a line; `#` begins a comment. Files that end with .md are no lists.
+A single file is a list for all. One term or phrase per line; `#` begins a comment. Files that end with .md are not
+lists.
 """
 
 from collections.abc import Mapping
@@ -15,33 +16,33 @@ import numpy as np
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import Terms, hash_terms, terms_of
 from gristmill.places import system_of
-from gristmill.stages.natural_languages import LID_176, meant
+from gristmill.stages.natural_languages import LID_176, intended_label
 from gristmill.stages.shared import lists
 
 FOR_ALL = ("", "all", "any")
-"""Names of a list for every language; a single file has none."""
+"""Names of a list for every language; a single file has no name."""
 
 
 @dataclass(frozen=True)
 class TermLists:
-    """The lists of a folder, as sets that texts are held against."""
+    """The lists of a folder, as sets for look-ups."""
 
     by_language: Mapping[str, Terms]
-    """By code, each with the terms for all."""
+    """By language code, each including the terms for all."""
     for_all: Terms | None
-    """For other languages and none; None: there is no such list."""
+    """For other and unknown languages; None: there is no such list."""
     entries: Mapping[str, int]
-    """Of each file, as it is named."""
+    """Entries of each file, by its name."""
     faults: Mapping[str, int]
-    """Entries of each file that are never found: see `hash_terms`."""
+    """Entries of each file that never match: see `hash_terms`."""
 
     def of(self, language: str | None) -> Terms | None:
-        """What documents in a language are held against."""
+        """The terms for documents in a language."""
         return self.for_all if language is None else self.by_language.get(language, self.for_all)
 
 
 def load(path: str) -> TermLists:
-    """The lists at `path`, from memory where they are unchanged."""
+    """The lists at `path`, from memory if they are unchanged."""
     fs, root = system_of(path)
     found = [one for one in lists.files(fs, root, "terms") if not one[0].lower().endswith(".md")]
     return lists.keep(("terms", path), lists.stamp_of(found), lambda: _build(fs, found))
@@ -68,6 +69,6 @@ def _build(fs: Any, found: list[tuple[str, str, dict[str, Any]]]) -> TermLists:
 
 
 def language_of_list(name: str) -> str:
-    """The language that a list is for, by its name; empty: any."""
+    """The language of a list, by its name; empty: any."""
     folded = name.lower()
-    return "" if folded in FOR_ALL else meant(folded, LID_176) or folded
+    return "" if folded in FOR_ALL else intended_label(folded, LID_176) or folded

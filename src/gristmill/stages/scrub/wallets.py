@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gristmill.stages.scrub.checksums import base58check, bech32, eip_55
-from gristmill.stages.scrub.finding import Finding, is_near, words
+from gristmill.stages.scrub.finding import PiiSpan, is_near, words
 
 _BASE58 = re.compile(rb"[13LMDAX9r][1-9A-HJ-NP-Za-km-z]{24,35}")  # Bitcoin, Litecoin, Dogecoin, Dash, Ripple
 _BECH32 = re.compile(rb"(?:bc|ltc)1[a-z0-9]{8,87}")
@@ -15,17 +15,17 @@ _ABOUT = words(
 )
 
 
-def find_wallet(text: bytes, start: int, stop: int) -> Iterator[Finding]:
+def find_wallet(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
     word = text[start:stop]
     if _HEX.fullmatch(word):
         digits = word[2:].decode()
-        if digits.startswith("00000000"):  # contracts of the protocol, burnt coins, and ours
+        if digits.startswith("00000000"):  # contracts of the protocol, burnt coins, and our pseudonyms
             return
         mixed = digits.lower() != digits and digits.upper() != digits
         if eip_55(digits) if mixed else is_near(text, start, stop, _ABOUT, 64, 24):
-            yield Finding(start, stop, "wallet", word.decode().lower())
+            yield PiiSpan(start, stop, "wallet", word.decode().lower())
     elif _BECH32.fullmatch(word):
         if bech32(word):
-            yield Finding(start, stop, "wallet", word.decode())
+            yield PiiSpan(start, stop, "wallet", word.decode())
     elif _BASE58.fullmatch(word) and base58check(word, ripple=word.startswith(b"r")):
-        yield Finding(start, stop, "wallet", word.decode())
+        yield PiiSpan(start, stop, "wallet", word.decode())

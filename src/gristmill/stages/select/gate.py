@@ -137,13 +137,13 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     decided = {name: 0 for field, of_field in loaded.items() if not _allows(field) for name in of_field.names}
     for entry in pc.value_counts(answers["category"].drop_null()).to_pylist():
         decided[entry["values"]] = entry["counts"]
-    odd = lists.oddities(loaded)
+    odd = lists.list_faults(loaded)
     return {"asked": batch.num_rows, "decided": decided, **odd}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Lists that hold nothing, that hold what they should not, and that decided on no document."""
-    told = lists.told_of_oddities(found, lambda name: f"not {_ENTRIES[KINDS[name.partition('/')[0]]]}")
+    told = lists.list_warnings(found, lambda name: f"not {_ENTRIES[KINDS[name.partition('/')[0]]]}")
     for field in KINDS:
         counts = [count for name, count in found.get("decided", {}).items() if name.partition("/")[0] == field]
         if counts and not any(counts):

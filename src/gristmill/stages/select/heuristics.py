@@ -27,8 +27,8 @@ from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepe
 from gristmill.stages.shared.expressions import parse_rule
 from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
-from gristmill.stages.shared.vectors import Columns
-from gristmill.stages.shared.verdicts import Group, RuleSet, all_of, failing, first_of, reasons_of, rule_set, tell
+from gristmill.stages.shared.vectors import ColumnVectors
+from gristmill.stages.shared.verdicts import Group, RuleSet, all_of, describe, failing, first_of, reasons_of, rule_set
 
 SCHEMA = pa.schema(
     [
@@ -161,12 +161,12 @@ def may_read(config: Config) -> tuple[str, ...]:
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """A row whose columns are null fails no rule: it has no text to judge."""
-    columns = Columns(batch)
+    columns = ColumnVectors(batch)
     failings = [one for group in groups(config) for one in failing(group, columns)]
     first = first_of(failings, batch.num_rows)
     reasons = pa.array([one.reason for one in failings], pa.string())
     drop = reasons.take(pa.array(first, mask=first < 0))
-    return pa.RecordBatch.from_arrays([drop, tell(failings, first), all_of(failings, first)], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([drop, describe(failings, first), all_of(failings, first)], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:

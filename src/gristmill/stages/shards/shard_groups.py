@@ -21,7 +21,7 @@ from gristmill.counted import counted
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shared.expressions import parse_condition, parse_value
-from gristmill.stages.shared.vectors import Columns
+from gristmill.stages.shared.vectors import ColumnVectors
 
 Array = np.ndarray[Any, Any]
 
@@ -56,7 +56,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    columns = Columns(batch)
+    columns = ColumnVectors(batch)
     tier = _tiers(columns, config)
     names = []
     level = _levels(batch, columns, config)
@@ -77,7 +77,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     }
     found: dict[str, Any] = {"groups": {config.source: groups}}
     if config.weight is not None:
-        asked = _weights(Columns(batch), config)
+        asked = _weights(ColumnVectors(batch), config)
         out = (asked < config.weight_levels[0]) | (asked > config.weight_levels[-1])
         found["weights_cut"] = int(out.sum())
     return found
@@ -112,7 +112,7 @@ def parts_of(group: str) -> tuple[str, str | None, float]:
     return source, tier if slash else None, float(weight) if weight else 1.0
 
 
-def _tiers(columns: Columns, config: Config) -> Array:
+def _tiers(columns: ColumnVectors, config: Config) -> Array:
     """The number of each document's tier."""
     found = np.full(columns.rows, -1, np.int64)
     for number, (_, text) in enumerate(config.tiers):
@@ -124,7 +124,7 @@ def _tiers(columns: Columns, config: Config) -> Array:
     return np.maximum(found, 0)
 
 
-def _weights(columns: Columns, config: Config) -> Array:
+def _weights(columns: ColumnVectors, config: Config) -> Array:
     """The weight that each document asks for; 1 where it is not known."""
     assert config.weight is not None
     vector = parse_value(config.weight).run(columns)
@@ -134,7 +134,7 @@ def _weights(columns: Columns, config: Config) -> Array:
     return weights
 
 
-def _levels(batch: pa.RecordBatch, columns: Columns, config: Config) -> Array:
+def _levels(batch: pa.RecordBatch, columns: ColumnVectors, config: Config) -> Array:
     """The number of the level that each document's weight is rounded to."""
     if config.weight is None:
         return np.zeros(batch.num_rows, np.int64)

@@ -1,11 +1,11 @@
-"""Cutting stretches out of texts, and what is recorded of it.
+"""Cuts spans out of texts and records them.
 
-A cut is a list of spans, start, stop, start, stop ... in bytes of the text before the cut, rising and apart: with that
-text, which an earlier step wrote, anyone can see what went and put it back. A stage that cuts writes FIELDS, beside
-what it knows of its own:
+A cut is a list of spans, start, stop, start, stop ... in bytes of the text before the cut, in ascending order and
+without overlap. With that text, which an earlier step wrote, anyone can see what was cut and restore it. A stage that
+cuts writes FIELDS, besides its own columns:
 
-    spans = spans_of(rows, starts, stops, batch.num_rows)
-    columns = cut(batch.column("text"), spans, "all_lines_repeated")
+    spans = spans_of(rows, starts, stops, batch.num_rows) columns = cut(batch.column("text"), spans,
+    "all_lines_repeated")
 """
 
 from typing import Any
@@ -21,18 +21,18 @@ from gristmill.stages.buffers import bytes_of, strings
 
 SPANS = pa.list_(pa.field("item", pa.int64()))
 FIELDS = (pa.field("text", pa.string()), pa.field("cut_spans", SPANS), pa.field("cut_bytes", pa.int64()), *VERDICT)
-"""The text that is left, the spans, their bytes, and the verdict on a text of which nothing is left."""
+"""The remaining text, the spans, their bytes, and the verdict on a text of which nothing remains."""
 
 
 def spans_of(rows: npt.ArrayLike, starts: npt.ArrayLike, stops: npt.ArrayLike, count: int) -> pa.ListArray:
-    """A column of `count` lists of spans, of stretches in any order; those that touch or overlap become one."""
+    """A column of `count` lists of spans, from spans in any order; touching and overlapping spans are merged."""
     row, start, stop = (np.asarray(one, np.int64) for one in (rows, starts, stops))
     if (np.diff(row << 32 | start) < 0).any():
         order = np.lexsort((start, row))
         row, start, stop = row[order], start[order], stop[order]
     if not len(row):
         return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.int64())).cast(SPANS)
-    # The furthest stop so far within a row: rows are kept apart by a step that no stop of a text (< 2^31) reaches.
+    # The furthest stop so far within a row. A step that no stop of a text (< 2^31) reaches separates rows.
     step = row << 32
     reach = np.maximum.accumulate(step + stop)
     begins = np.ones(len(row), np.bool_)
@@ -48,16 +48,16 @@ def spans_of(rows: npt.ArrayLike, starts: npt.ArrayLike, stops: npt.ArrayLike, c
 def cut(text: pa.StringArray, spans: pa.ListArray, reason: str) -> dict[str, pa.Array]:
     """The columns of FIELDS; a null in `spans` cuts nothing.
 
-    `reason` is the verdict on texts that lost bytes and whose rest shows nothing (white space, signs of no width). A
-    row without text has nulls throughout.
+    `reason` is the verdict on texts that lost bytes and whose rest is invisible (white space, zero-width characters). A
+    row without text has only nulls.
     """
     firsts, bounds = _bounds(spans, text)
     data, offsets = bytes_of(text)
     bad = first_bad_row(data, offsets, firsts, bounds)
     if bad >= 0:
         raise ValueError(
-            f"spans {spans[bad].as_py()} of row {bad} do not cut its {offsets[bad + 1] - offsets[bad]} bytes: they "
-            "must rise, not overlap, not be empty, and begin and end between characters of UTF-8"
+            f"spans {spans[bad].as_py()} of row {bad} cannot cut its {offsets[bad + 1] - offsets[bad]} bytes: they "
+            "must be ascending, not empty, not overlap, and begin and end between UTF-8 characters"
         )
     missing = text.is_null().to_numpy(zero_copy_only=False)
     if len(bounds):
@@ -80,7 +80,7 @@ def cut(text: pa.StringArray, spans: pa.ListArray, reason: str) -> dict[str, pa.
 
 
 def _bounds(spans: pa.ListArray, text: pa.StringArray) -> tuple[Any, Any]:
-    """Where each row's bounds begin, and the bounds; none for a null."""
+    """Where each row's bounds begin, and all bounds; a null has none."""
     if len(spans) != len(text):
         raise ValueError(f"{len(spans)} lists of spans for {len(text)} texts")
     lengths = pc.list_value_length(spans).fill_null(0).to_numpy(zero_copy_only=False)

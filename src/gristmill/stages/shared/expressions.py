@@ -11,8 +11,8 @@
     signed      = "-" signed | number | "text" | 'text' | true | false | column | "(" condition ")"
                 | ("max" | "min") "(" sum {"," sum} ")"
 
-A column is written as in READS: `text_bytes`, `signals.words`. Missing values and division are as `vectors` says. A
-rule becomes a tree of calls on whole columns; nothing is ever given to `eval`.
+Columns are written as in READS: `text_bytes`, `signals.words`. `vectors` defines missing values and division. A rule
+becomes a tree of calls on whole columns; nothing is passed to `eval`.
 """
 
 import re
@@ -25,7 +25,7 @@ from gristmill.counted import counted
 from gristmill.stages.shared.vectors import (
     ARITHMETIC,
     COMPARE,
-    Columns,
+    ColumnVectors,
     Vector,
     arithmetic,
     compare,
@@ -40,7 +40,7 @@ from gristmill.stages.shared.vectors import (
 
 MOST_CHARS = 2000
 MOST_NESTED = 50
-"""Parentheses, `not` and `-` inside each other; keeps a hostile rule from exhausting the stack."""
+"""Nested parentheses, `not` and `-`; keeps a hostile rule from exhausting the stack."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -61,37 +61,37 @@ class Token(NamedTuple):
     """number, text, name, sign, word, or end."""
     text: str
     at: int
-    """Where it begins, from 0."""
+    """Its offset in the text."""
 
 
 class Term(NamedTuple):
     """A part of an expression."""
 
-    run: Callable[[Columns], Vector]
+    run: Callable[[ColumnVectors], Vector]
     text: str
     literal: Vector | None = None
     condition: bool = False
-    """Whether it must be a truth value whatever its columns hold."""
+    """Whether it is always a truth value, regardless of its columns' types."""
 
 
 class Formula(NamedTuple):
     """A value or a condition over columns."""
 
-    run: Callable[[Columns], Vector]
+    run: Callable[[ColumnVectors], Vector]
     columns: tuple[str, ...]
-    """In the order in which they are first named."""
+    """In the order of their first use."""
     text: str
 
 
-class Rule(NamedTuple):
-    """A condition and the reason to drop a document for which it holds."""
+class OwnRule(NamedTuple):
+    """A condition, and the reason to drop a document that meets it."""
 
     condition: Formula
     reason: str
 
 
-def parse_rule(text: str) -> Rule:
-    """ValueError says where `text` is wrong and what was expected there."""
+def parse_rule(text: str) -> OwnRule:
+    """Parses a rule. ValueError says where `text` is wrong and what was expected there."""
     parser = _Parser(text)
     condition = parser.formula(parser.condition(), as_condition=True)
     parser.take("sign", "->", wanted="an operator, or -> and the reason")
@@ -99,11 +99,11 @@ def parse_rule(text: str) -> Rule:
     if "." in reason:
         parser.fail("the reason, a name without dots")
     parser.take("end", wanted="the end")
-    return Rule(condition, reason)
+    return OwnRule(condition, reason)
 
 
 def parse_condition(text: str) -> Formula:
-    """Whether something holds, for each row."""
+    """Parses a condition, which gives a truth value for each row."""
     parser = _Parser(text)
     formula = parser.formula(parser.condition(), as_condition=True)
     parser.take("end", wanted="an operator or the end")
@@ -111,7 +111,7 @@ def parse_condition(text: str) -> Formula:
 
 
 def parse_value(text: str) -> Formula:
-    """A number for each row."""
+    """Parses a value, which gives a number for each row."""
     parser = _Parser(text)
     formula = parser.formula(parser.sum(), as_condition=False)
     parser.take("end", wanted="an operator or the end")
@@ -121,7 +121,7 @@ def parse_value(text: str) -> Formula:
 class _Parser:
     def __init__(self, text: str) -> None:
         if len(text) > MOST_CHARS:
-            raise ValueError(f"the rule has {counted(len(text), 'character')}, and {MOST_CHARS} are the most. Split it")
+            raise ValueError(f"the rule has {counted(len(text), 'character')}, but the limit is {MOST_CHARS}. Split it")
         self.text = text
         self.columns: dict[str, None] = {}
         self.nested = 0
@@ -168,7 +168,7 @@ class _Parser:
 
     def formula(self, term: Term, as_condition: bool) -> Formula:
         if not self.columns:
-            raise ValueError(f"{self.text!r} names no column, so it says the same of every document. Name one")
+            raise ValueError(f"{self.text!r} names no column, so it is the same for every document. Use a column")
         cast = truth if as_condition else number
         if as_condition and term.literal is not None:
             self.fail("a comparison")
@@ -297,7 +297,7 @@ class _Parser:
         return term._replace(text=f"({term.text})")
 
     def _function(self, name: str) -> Term:
-        """The largest or smallest of some numbers, behind its parenthesis."""
+        """Parses the arguments of `max` or `min`, after the opening parenthesis."""
         self._deeper()
         found: Term | None = None
         texts = []
@@ -321,7 +321,7 @@ def _literal(kind: Any, value: Any, text: str) -> Term:
 
 
 def _joined(join: Callable[[Vector, Vector], Vector], left: Term, right: Term, text: str) -> Term:
-    def run(columns: Columns) -> Vector:
+    def run(columns: ColumnVectors) -> Vector:
         return join(truth(left.run(columns), left.text), truth(right.run(columns), right.text))
 
     return Term(run, text, condition=True)
@@ -333,7 +333,7 @@ def _computed(sign: str, left: Term, right: Term) -> Term:
     return Term(lambda columns: arithmetic(sign, left.run(columns), right.run(columns), text), text)
 
 
-def _maybe_not(negated: bool, run: Callable[[Columns], Vector], text: str) -> Term:
+def _maybe_not(negated: bool, run: Callable[[ColumnVectors], Vector], text: str) -> Term:
     if not negated:
         return Term(run, text, condition=True)
     return Term(lambda columns: invert(run(columns)), f"not {text}", condition=True)

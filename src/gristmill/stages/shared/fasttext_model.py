@@ -1,8 +1,8 @@
-"""fastText supervised model files, `.bin` and quantised `.ftz`, as arrays for `kernels.text.fasttext`.
+"""Reads supervised fastText models, `.bin` and quantised `.ftz`, as arrays for `kernels.text.fasttext`.
 
 A local file is memory-mapped: a dense matrix of 1.6 GB is in memory once for all processes of a machine. A quantised
-matrix is decoded when it comes to no more than 64 MB, and otherwise read as it lies. Every weight is checked, and no
-array is allocated that the size of the file does not justify.
+matrix is decoded if it takes at most 64 MB, and otherwise used as it is. Every weight is checked, and no array is
+allocated that the size of the file does not justify.
 
 The file, little-endian: int32 magic and version; 12 int32 and a double of arguments; the dictionary (int32 entries,
 words, labels; int64 tokens and pruned size; entries; pairs of bucket and row); a bool that says whether the input
@@ -30,9 +30,9 @@ Array = np.ndarray[Any, Any]
 _MAGIC, _VERSION, _SUPERVISED = 793712314, 12, 3
 _LABEL = "__label__"
 _LONGEST = 255  # n-gram in characters or words; trained models have at most 6
-_DECODED_BYTES = 64 << 20  # a decoded table larger than this misses the caches anyway
+_DECODED_BYTES = 64 << 20  # a larger decoded table misses the caches anyway
 _UNPACKED = 64  # bytes of a decoded matrix for each byte of the file; fastText's default is 8
-_LARGEST = 1e15  # of a weight: sums of products of two stay within float32; trained models are below 1e3
+_LARGEST = 1e15  # a weight: sums of products of two stay within float32; trained models are below 1e3
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class FastText:
 
     @cached_property
     def weights(self) -> Array:
-        """Of two labels: what each row adds to the first one's score over that of the second, float32."""
+        """For two labels: what each row adds to the first label's score minus the second's, float32."""
         output = self.arrays.output.astype(np.float64)
         return self._times(output[:, 0] - output[:, 1])
 
     @cached_property
     def scored(self) -> kernel.Model:
-        """The same with rows that are scores of labels already, where labels are fewer than dimensions."""
+        """The same model with rows that already are label scores, if there are fewer labels than dimensions."""
         dim, labels = self.arrays.output.shape
         if labels >= dim:
             return self.arrays
@@ -60,10 +60,10 @@ class FastText:
         shape[0] = labels
         none = np.empty((0, 1), np.uint8), np.empty(0, np.float32), np.empty((0, 256, 1), np.float32)
         table, output = np.stack(columns, axis=1), np.eye(labels, dtype=np.float32)
-        made: tuple[Array, ...] = (shape, table, *none, output)
-        for array in made:
+        replaced: tuple[Array, ...] = (shape, table, *none, output)
+        for array in replaced:
             array.flags.writeable = False
-        return self.arrays._replace(**dict(zip(_SCORED, made, strict=True)))
+        return self.arrays._replace(**dict(zip(_SCORED, replaced, strict=True)))
 
     def _times(self, direction: Array) -> Array:
         arrays = self.arrays
@@ -76,7 +76,7 @@ _SCORED = ("shape", "table", "codes", "norms", "centroids", "output")
 
 
 def load(uri: str) -> FastText:
-    """The model at any location that fsspec opens, kept for the process as long as the file stays the same."""
+    """The model at any location that fsspec opens, cached for the process as long as the file does not change."""
     filesystem, path = system_of(uri)
     try:
         if isinstance(filesystem, LocalFileSystem):
@@ -84,7 +84,7 @@ def load(uri: str) -> FastText:
             return _load_local(path, status.st_size, status.st_mtime_ns)
         return _load_remote(uri)
     except OSError as error:
-        raise UserError(f"{uri}: {error.strerror or error}; no text can be classified. Check the path.") from error
+        raise UserError(f"{uri}: {error.strerror or error}, so no text can be classified. Check the path.") from error
 
 
 @lru_cache(maxsize=4)
@@ -102,7 +102,7 @@ def _load_remote(uri: str) -> FastText:
 def predict(model: FastText, text: pa.Array, k: int = 1, max_bytes: int | None = None) -> tuple[Array, Array]:
     """The k best labels of each text (int32, -1 for none) and their probabilities (float32): two (texts, k) arrays.
 
-    Newlines count as spaces. A null, and a text without a word, has no label.
+    Newlines count as spaces. A null or a text without a word has no label.
     """
     text = text.cast(pa.large_string())
     _, offsets, buffer = text.buffers()
@@ -128,18 +128,19 @@ def predict(model: FastText, text: pa.Array, k: int = 1, max_bytes: int | None =
 
 
 MOST_LABELS = 256
-"""Of a classifier whose score is made of its labels: to say how likely one is, all are put in order."""
+"""The most labels of a classifier whose score combines its labels: all of them are sorted to get their probabilities.
+"""
 
 
 def scores(model: FastText, text: pa.Array, weights: Array, max_bytes: int | None = None) -> pa.Array:
-    """The sum of the probabilities of all labels, times what each counts, float32; null for a text without a word.
+    """The sum of the probabilities of all labels times their weights, float32; null for a text without a word.
 
-    Of a label that a tree of labels cuts off as hopeless, the probability is 0.
+    The probability is 0 for a label that a tree of labels prunes.
     """
     labels, probabilities = predict(model, text, len(model.labels), max_bytes)
     weight = np.where(labels >= 0, weights[np.maximum(labels, 0)], 0.0)
     total = np.zeros(len(text))
-    for place in range(labels.shape[1]):  # one after the other: the order of a sum is part of its value
+    for place in range(labels.shape[1]):  # one after the other, since the order of a sum affects its value
         total += weight[:, place] * probabilities[:, place]
     return pa.array(total.astype(np.float32), mask=labels[:, 0] < 0)
 
@@ -150,14 +151,14 @@ def _padded(labels: Array, probabilities: Array, k: int) -> tuple[Array, Array]:
 
 
 class _Cursor:
-    """Reads a model file from front to back and names the place where it makes no sense."""
+    """Reads a model file from start to end and names the byte at which it is wrong."""
 
     def __init__(self, data: Array, name: str) -> None:
         self.data, self.name, self.at = data, name, 0
 
     def fail(self, fact: str) -> UserError:
         return UserError(
-            f"{self.name}: {fact} (byte {self.at} of {self.data.size}); no text can be classified with it. "
+            f"{self.name}: {fact} (byte {self.at} of {self.data.size}), so no text can be classified with it. "
             "Give a complete supervised fastText model, .bin or .ftz."
         )
 
@@ -182,7 +183,7 @@ class _Cursor:
 
 @dataclass(slots=True)
 class _Matrix:
-    """Rows of float32, either as they are or as codes of a product quantiser."""
+    """Rows of float32, either plain or as codes of a product quantiser."""
 
     rows: int
     dim: int
@@ -207,16 +208,16 @@ class _Matrix:
 
 
 def parse(data: Array, name: str) -> FastText:
-    """The model whose file holds these bytes (uint8); `name` stands in errors."""
+    """The model whose file holds these bytes (uint8); `name` is for errors."""
     file = _Cursor(data, name)
     if data.size < 8 or file.take("i")[0] != _MAGIC:
-        raise file.fail("this is no fastText model")
+        raise file.fail("this is not a fastText model")
     (version,) = file.take("i")
     if not 0 < version <= _VERSION:
-        raise file.fail(f"fastText file version {version} is not known, only those up to {_VERSION}")
+        raise file.fail(f"fastText file version {version} is unknown; the newest known version is {_VERSION}")
     dim, _, _, _, _, word_ngrams, loss, kind, buckets, minn, maxn, _, _ = file.take("12id")
     if kind != _SUPERVISED:
-        raise file.fail("the model holds word vectors and is not supervised")
+        raise file.fail("the model holds word vectors, not a supervised classifier")
     if (
         dim < 1
         or not 0 <= buckets // 8 <= max(_DECODED_BYTES, data.size)
@@ -315,7 +316,7 @@ def _matrix(file: _Cursor, quantised: bool, name: str) -> _Matrix:
 
 
 def _check_weights(file: _Cursor, name: str, *factors: Array) -> None:
-    """Refuses a matrix with NaN, infinity or a number that a sum would make infinite: a score would be nothing."""
+    """Rejects a matrix with NaN, infinity or a number that makes a sum infinite: scores would be meaningless."""
     largest = 1.0
     for factor in factors:
         if factor.size:
@@ -337,7 +338,7 @@ def _centroids(file: _Cursor, dim: int) -> Array:
     if own_dim != dim or parts < 1 or not 1 <= last <= width or (parts - 1) * width + last != dim:
         raise file.fail(f"the model file is damaged: {parts} x {width} subquantisers for {dim} dimensions")
     values = file.array(np.float32, dim * 256)
-    width = width if parts > 1 else last  # of a single one nothing else says how wide it is
+    width = width if parts > 1 else last  # nothing else gives the width of a single one
     centroids = np.zeros((parts, 256, width), np.float32)
     centroids[:-1] = values[: (parts - 1) * 256 * width].reshape(parts - 1, 256, width)
     centroids[-1, :, :last] = values[(parts - 1) * 256 * width :].reshape(256, last)
@@ -345,7 +346,7 @@ def _centroids(file: _Cursor, dim: int) -> Array:
 
 
 def _kept_buckets(file: _Cursor, kept: Array, buckets: int, source: _Matrix, words: int) -> tuple[Array, Array]:
-    """`Model.kept` and `Model.before`; the rows of the buckets are put in the order of the buckets."""
+    """`Model.kept` and `Model.before`; sorts the rows of the buckets by bucket."""
     kept = kept[np.argsort(kept[:, 0], kind="stable")]
     known, rows = kept[:, 0], kept[:, 1]
     if kept.size and (
@@ -364,7 +365,7 @@ def _kept_buckets(file: _Cursor, kept: Array, buckets: int, source: _Matrix, wor
 
 
 def _huffman(counts: Array) -> Array:
-    """The tree of the hierarchical softmax: labels come by falling count, so two queues suffice."""
+    """The tree of the hierarchical softmax. Labels come in order of falling count, so two queues suffice."""
     labels = len(counts)
     tree = np.full((2 * labels - 1, 2), -1, np.int32)
     weights = counts.tolist()

@@ -1,7 +1,7 @@
-"""Which of several copies stays: an order that the user chooses, the same for every dedup stage.
+"""Decides which of several copies is kept: an order that the user chooses, the same for every dedup step.
 
-A rank is a string of bytes that sorts (memcmp) as the documents do: the smallest of a group is the one to keep. It is
-made once, from columns that a reducer then need not see, and ends with the doc_id, so no two documents tie and nothing
+A rank is a string of bytes that sorts (memcmp) like the documents: the smallest of a group is kept. It is computed
+once, from columns that a reducer then does not need, and ends with the doc_id. So no two documents tie, and nothing
 depends on the order in which records arrive.
 
     (fields of `by`, big-endian, in that order)  source 2  score 8  length 4  date 8 bytes
@@ -33,16 +33,16 @@ _MOST_SOURCES = 2**16 - 1
 
 
 class KeepOrder(StageConfig):
-    """The first field in which two documents differ decides; documents that differ in none go by doc_id."""
+    """The first field in which two documents differ decides; if none differs, doc_id decides."""
 
     by: tuple[Literal["source", "score", "length", "date"], ...] = ("source", "score", "length", "date")
-    """What is compared, most important first. After these always doc_id, which makes the choice unique."""
+    """What is compared, most important first. doc_id always comes last and makes the choice unique."""
     sources: Annotated[tuple[SourceName, ...], Field(max_length=_MOST_SOURCES)] = ()
-    """Names of sources, best first; a source that is not named comes after all of them. Empty: all are equal."""
+    """Names of sources, best first; unnamed sources come after all of them. Empty: all are equal."""
     score: str | None = None
-    """A column with a score, as `quality.score`: the higher is the better, null and NaN the worst. None: not used."""
+    """A column with a score, such as `quality.score`: higher is better, null and NaN are worst. None: not used."""
     length: Literal["longest", "shortest"] = "longest"
-    """Which text is better, by its bytes. An empty one, or none, is worst."""
+    """Which text is better, by its bytes. An empty or missing text is worst."""
     date: Literal["oldest", "newest"] = "oldest"
     """Which timestamp is better. A document without one comes last."""
 
@@ -51,7 +51,7 @@ class KeepOrder(StageConfig):
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         twice = [name for place, name in enumerate(names) if name in names[:place]]
         if twice:
-            raise ValueError(f"{twice[0]!r} stands there twice; its first place decides, so name it once")
+            raise ValueError(f"{twice[0]!r} appears twice, but only the first one counts. Remove the other")
         return names
 
     @model_validator(mode="after")
@@ -59,22 +59,22 @@ class KeepOrder(StageConfig):
         for name, given in (("source", self.sources), ("score", self.score)):
             if given and name not in self.by:
                 field = "sources" if name == "source" else "score"
-                raise ValueError(f"{field} is given, but by does not name {name}. Add {name} to by, or remove {field}")
+                raise ValueError(f"{field} is set, but by does not contain {name}. Add {name} to by, or remove {field}")
         return self
 
 
 def reads(order: KeepOrder) -> tuple[str, ...]:
     """The columns that `ranks` needs: never the text itself, only its length."""
-    asked = {
+    needed = {
         "source": bool(order.sources),
         "timestamp": "date" in order.by,
         "text_bytes": "length" in order.by,
     }
-    return ("doc_id", *(name for name, wanted in asked.items() if wanted), *((order.score,) if order.score else ()))
+    return ("doc_id", *(name for name, wanted in needed.items() if wanted), *((order.score,) if order.score else ()))
 
 
 def ranks(batch: pa.RecordBatch, order: KeepOrder) -> pa.Array:
-    """The rank of every row, fixed_size_binary(RANK_BYTES). Columns are found by the names that `reads` gives."""
+    """The rank of every row, fixed_size_binary(RANK_BYTES). Columns are found by the names in `reads`."""
     rows = batch.num_rows
     out = np.zeros((rows, RANK_BYTES), np.uint8)
     at = 0
@@ -90,20 +90,20 @@ def ranks(batch: pa.RecordBatch, order: KeepOrder) -> pa.Array:
 
 
 def fixed_bytes(column: pa.Array) -> Array:
-    """A fixed-size binary column without nulls as a matrix of bytes, uncopied."""
+    """A fixed-size binary column without nulls as a matrix of bytes, not copied."""
     width = column.type.byte_width
     data = np.frombuffer(column.buffers()[1] or b"", np.uint8)
     return data[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)
 
 
 def unseen_sources(metrics: Mapping[str, Any], order: KeepOrder) -> Sequence[str]:
-    """A warning where `sources` names what never came: a slip of the pen would silently order nothing."""
+    """A warning if `sources` names a source without documents: a misspelled name would silently have no effect."""
     known = metrics.get("sources") or {}
     missing = [name for name in order.sources if name not in known]
     if not known or not missing:
         return ()
     return (
-        f"keep.sources names {', '.join(missing)}, but no document came from there. "
+        f"keep.sources names {', '.join(missing)}, but no document has that source. "
         f"Sources here: {', '.join(sorted(known))}",
     )
 
@@ -114,11 +114,11 @@ def _source(batch: pa.RecordBatch, order: KeepOrder) -> Array:
 
 
 def _score(batch: pa.RecordBatch, order: KeepOrder) -> Array:
-    """The bits of a double rise with its value, once those of negative numbers are turned round."""
+    """The bits of a double rise with its value, once those of negative numbers are inverted."""
     kind = batch.column(order.score).type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise UserError(
-            f"keep.score names {order.score}, a column of type {kind}, and a score is a number. What is finished is "
+            f"keep.score names {order.score}, a column of type {kind}, but a score must be a number. Finished work is "
             "kept. Name a column of numbers (`gristmill steps` shows what each step writes)."
         )
     column = batch.column(order.score).cast(pa.float64(), safe=False)
@@ -136,7 +136,7 @@ def _length(batch: pa.RecordBatch, order: KeepOrder) -> Array:
 
 
 def _date(batch: pa.RecordBatch, order: KeepOrder) -> Array:
-    """The last of all moments (292 thousand years away) gives its place to documents without one."""
+    """Documents without a date sort as the last moment (292 thousand years away)."""
     column = batch.column("timestamp").cast(pa.int64())
     moment = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64).view(np.uint64)
     rising = moment ^ _SIGN

@@ -1,13 +1,13 @@
-"""List files: one entry a line, a file or a folder of files, as sets that kernels look up.
+"""List files: one entry per line, in a file or a folder of files, as sets for the kernels.
 
     block_domains: bad.txt            one list
     block_domains: lists/             each file or sub-folder is a list:
         lists/adult.txt                   `adult`
         lists/spam/a.txt, spam/b.txt      `spam`
-        lists/malware/domains             `malware`; `urls` beside it belongs to a field for URLs (the layout of UT1)
+        lists/malware/domains             `malware`; `urls` next to it belongs to a field for URLs (the layout of UT1)
 
-A list may be compressed (.gz, .bz2, .xz, .zst). Hidden files, READMEs and licenses are none. A process keeps the sets
-that it has built, and builds one again when a file's size or time changes; nothing is written.
+A list may be compressed (.gz, .bz2, .xz, .zst). Hidden files, READMEs and licenses are not lists. A process caches the
+sets that it has built, and rebuilds one if a file's size or time changes; nothing is written.
 """
 
 import re
@@ -28,9 +28,9 @@ from gristmill.stages.dedup.url_parts import plain_urls
 Array = np.ndarray[Any, Any]
 
 BLOCK_BYTES = 8 << 20
-"""What is read of a list at a time: its text is never in memory as a whole."""
+"""How much of a list is read at a time: its text is never in memory as a whole."""
 LONGEST_BYTES = 1 << 20
-"""Of a line. The rest of a longer one is lost, or an entry by itself; it is a fault either way."""
+"""The longest line. The rest of a longer one is lost, or counts as another entry; it is a fault either way."""
 KEPT_SETS = 32
 
 HASHES: dict[str, Callable[[Array], tuple[Array, int]]] = {
@@ -44,7 +44,7 @@ HASHES: dict[str, Callable[[Array], tuple[Array, int]]] = {
 _SUFFIX = re.compile(r"(?i)(\.(txt|list|lst|csv|dat|conf|hosts))?(\.(gz|bz2|xz|zst))?$")
 _NO_LIST = re.compile(r"(?i)(.*/)?(\..*|(readme|licen[sc]e|copying|changelog)(\.\w+)?)")
 _BETWEEN = re.compile(r"([\x00-\x20]+[*.]*)")
-"""What separates words, with the `*.` before a domain."""
+"""Separators of words, with the `*.` before a domain."""
 _UT1 = ("domains", "urls", "expressions", "very_restrictive_expression", "usage")
 
 
@@ -53,42 +53,42 @@ class Lists:
     """The lists of one field of a config."""
 
     names: tuple[str, ...]
-    """`field` of a single file, `field/list` of a folder."""
+    """`field` for a single file, `field/list` for a folder."""
     entries: tuple[int, ...]
-    """Entries of each list that no list before it has."""
+    """Entries of each list that no earlier list has."""
     faults: tuple[int, ...]
-    """Entries of each list that are not what the field asks for."""
+    """Entries of each list that are not valid for the field."""
     strings: HashSet
     pairs: Array
     lengths: Array
-    """How words begin, for a search inside of URLs, and how long they or digests are."""
+    """The first bytes of words, for a search within URLs, and the lengths of words or digests."""
 
 
-Made = TypeVar("Made")
+Built = TypeVar("Built")
 _kept: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
 
 def load(field: str, path: str, kind: str, only: tuple[str, ...] | None = None) -> Lists:
-    """The lists at `path`, or those of these names, from memory where they are unchanged."""
+    """The lists at `path`, or those with these names, from memory if they are unchanged."""
     fs, root = system_of(path)
     found = [one for one in files(fs, root, kind) if only is None or one[0] in only]
     return keep((field, path, kind, only), stamp_of(found), lambda: _build(fs, field, found, kind))
 
 
-def keep(key: tuple[Any, ...], stamp: Any, make: Callable[[], Made]) -> Made:
-    """What was made under this key, made again where the files behind it have another stamp."""
+def keep(key: tuple[Any, ...], stamp: Any, make: Callable[[], Built]) -> Built:
+    """The cached value of this key; it is built again if the stamp of its files has changed."""
     kept = _kept.pop(key, None)
     if kept is None or kept[0] != stamp:
         kept = (stamp, make())
     _kept[key] = kept
     while len(_kept) > KEPT_SETS:
         del _kept[next(iter(_kept))]
-    made: Made = kept[1]
-    return made
+    built: Built = kept[1]
+    return built
 
 
 def stamp_of(found: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[Any, ...]]:
-    """What changes when a file does."""
+    """A stamp that changes when a file does."""
     return [(uri, *_stamp(info)) for _, uri, info in found]
 
 
@@ -145,7 +145,7 @@ def _build(fs: Any, field: str, found: list[tuple[str, str, dict[str, Any]]], ki
 
 
 def _plain(block: Array) -> Array:
-    """The same lines with hosts in their IDN form, as `plain_urls` gives those of documents."""
+    """The same lines with hosts in their IDN form, as `plain_urls` returns those of documents."""
     if block.max(initial=0) < 0x80:
         return block
     words = _BETWEEN.split("\n" + block.tobytes().decode(errors="replace"))
@@ -160,7 +160,7 @@ def blocks(fs: Any, uri: str) -> Any:
         while block := file.read(BLOCK_BYTES):
             block = rest + block
             end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
-            # No entry is so long: of a line that goes on and on, as one in a compressed file may, the start counts.
+            # No entry is this long. Only the start of an endless line, as in some compressed files, counts.
             rest = block[end : end + LONGEST_BYTES]
             if end:
                 yield np.frombuffer(block, np.uint8, end)
@@ -168,17 +168,19 @@ def blocks(fs: Any, uri: str) -> Any:
         yield np.frombuffer(rest, np.uint8)
 
 
-def oddities(loaded: Mapping[str, Lists]) -> dict[str, Any]:
-    """For the metrics of a batch, by field: lists without an entry, and entries that are not what they should be."""
+def list_faults(loaded: Mapping[str, Lists]) -> dict[str, Any]:
+    """For the metrics of a batch, by field: lists without entries, and invalid entries."""
     empty = {n: 1 for one in loaded.values() for n, size in zip(one.names, one.entries, strict=True) if not size}
     empty |= {field: 1 for field, one in loaded.items() if not one.names}
     faults = {n: bad for one in loaded.values() for n, bad in zip(one.names, one.faults, strict=True) if bad}
     return {"batches": 1, "empty_lists": empty, "bad_entries": faults}
 
 
-def told_of_oddities(found: Mapping[str, Any], why: Callable[[str], str]) -> list[str]:
-    """The same in words, from the metrics of all batches; `why`: what is wrong with the entries of a list."""
-    told = [f"{name} is an empty list" for name in found.get("empty_lists", {})]
+def list_warnings(found: Mapping[str, Any], why: Callable[[str], str]) -> list[str]:
+    """Warnings from the metrics of all batches; `why` says what is wrong with the entries of a list."""
+    messages = [f"{name} is an empty list" for name in found.get("empty_lists", {})]
     for name, bad in found.get("bad_entries", {}).items():
-        told.append(f"{name} has {counted(bad // found['batches'], 'entry', 'entries')} to no effect: {why(name)}")
-    return told
+        messages.append(
+            f"{name} has {counted(bad // found['batches'], 'entry', 'entries')} without effect: {why(name)}"
+        )
+    return messages

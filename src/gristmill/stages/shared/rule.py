@@ -1,13 +1,13 @@
-"""What a rule of a set is, and which threshold holds for which document.
+"""The rules of a set, and which threshold applies to which document.
 
 Every rule compares one value with one threshold, so a set is a table. A threshold is a number, or null for a rule that
-is off; a flag (true: the rule holds) stands for the threshold 0. Thresholds may have exceptions by language, by file
-extension (code) and by source. Where several say something about the same threshold of the same document, the source
-goes before the extension and the extension before the language: whoever names a source has looked at it.
+is off; a flag (true: the rule is on) means the threshold 0. Thresholds may have exceptions by language, by file
+extension (code) and by source. If several set the same threshold of a document, the source takes precedence over the
+extension and the extension over the language: a source is the most specific.
 
-The published thresholds are about English. A set has others of its own for documents that the step `language` labels
-otherwise (LANGUAGES in its file); they hold where the recipe leaves the threshold at its published value. (Whether it
-was written does not count: a config is what it says, in a task's key and in `gristmill whatif`.)
+The published thresholds are for English. A set has its own thresholds for documents that the step `language` labels
+otherwise (LANGUAGES in its file); they apply if the recipe leaves the threshold at its published value. (Whether the
+value was written out does not matter: only values count in a task's key and in `gristmill whatif`.)
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +29,11 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 EXCEPTIONS = {"by_language": "language", "by_extension": "code_signals.extension", "by_source": "source"}
-"""Fields that hold exceptions, in the order in which later ones win, and the columns that they look at; which column is
-the language differs from set to set."""
+"""Fields with exceptions and their columns, in the order in which later ones win; the language column may differ."""
 
 
 class Rule(NamedTuple):
-    """A document fails when `value` `fails` the threshold in the field of that name."""
+    """A document fails if `value` `fails` the threshold in the field with that name."""
 
     reason: str
     value: str
@@ -49,7 +48,7 @@ def formula(value: str) -> Formula:
 
 
 def only_set(model: StageConfig, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-    """Dumps an exception as the user wrote it: what it leaves out is not a default but that of the whole set."""
+    """Dumps an exception as the user wrote it: a missing field is not a default but the value of the whole set."""
     return {name: value for name, value in handler(model).items() if name in model.model_fields_set}
 
 
@@ -57,7 +56,7 @@ def _folded(exceptions: dict[str, Any]) -> dict[str, Any]:
     folded: dict[str, Any] = {}
     for name, exception in exceptions.items():
         if name.lower() in folded:
-            raise ValueError(f"{name} is there twice; case does not count in names of languages. Remove one")
+            raise ValueError(f"{name} appears twice; case does not matter in names of languages. Remove one")
         folded[name.lower()] = exception
     return folded
 
@@ -65,18 +64,18 @@ def _folded(exceptions: dict[str, Any]) -> dict[str, Any]:
 def _stated(exceptions: dict[str, Any]) -> dict[str, Any]:
     for name, exception in exceptions.items():
         if not exception.model_fields_set:
-            raise ValueError(f"{name} sets no threshold, so it is no exception. Set one, or remove {name}")
+            raise ValueError(f"{name} sets no threshold, so it has no effect. Set one, or remove {name}")
     return exceptions
 
 
 _Thresholds = TypeVar("_Thresholds")
 _Stated = Annotated[_Thresholds, WrapSerializer(only_set)]
 BySource = Annotated[dict[SourceName, _Stated[_Thresholds]], AfterValidator(_stated)]
-"""Exceptions by a name that is compared as it is written."""
+"""Exceptions by a name that is compared exactly."""
 ByName = Annotated[dict[str, _Stated[_Thresholds]], AfterValidator(_stated)]
-"""The same by a name that no list of names has, such as a domain."""
+"""Exceptions by any name, such as a domain."""
 ByExtension = Annotated[dict[str, _Stated[_Thresholds]], AfterValidator(_stated), AfterValidator(_folded)]
-"""Exceptions by the ending of a file's name: kept and compared in lower case, as languages are."""
+"""Exceptions by the extension of a file: kept and compared in lower case, like languages."""
 ByLanguage = Annotated[dict[LanguageName, _Stated[_Thresholds]], AfterValidator(_stated), AfterValidator(_folded)]
 """Exceptions by natural language."""
 ByCodeLanguage = Annotated[
@@ -86,7 +85,7 @@ ByCodeLanguage = Annotated[
 
 
 def as_number(threshold: Any) -> float:
-    """NaN for a rule that is off: no value is below or above it."""
+    """The threshold as a float. NaN for a rule that is off: no value is below or above it."""
     if isinstance(threshold, bool):
         return 0.0 if threshold else np.nan
     return np.nan if threshold is None else float(threshold)
@@ -107,7 +106,7 @@ def is_on(config: StageConfig, threshold: str) -> bool:
 
 
 def places(column: pa.Array, names: Sequence[str], fold: bool) -> npt.NDArray[np.int64]:
-    """For each row the place of its value among `names`; len(names) where it is none of them, or null."""
+    """For each row the index of its value among `names`; len(names) if it is not one of them, or null."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     known = encoded.dictionary.cast(pa.string())
     found = pc.index_in(pc.utf8_lower(known) if fold else known, value_set=pa.array(names, pa.string()))
@@ -119,19 +118,19 @@ def places(column: pa.Array, names: Sequence[str], fold: bool) -> npt.NDArray[np
 
 
 Languages = Mapping[str, Mapping[str, Any]]
-"""Thresholds of a set for other languages than English, by code; those of OTHER_LANGUAGES are for all of them."""
+"""Thresholds of a set for languages other than English, by code; those under OTHER_LANGUAGES are for all of them."""
 OTHER_LANGUAGES = "*"
 
 
-class Published(NamedTuple):
+class PublishedRules(NamedTuple):
     """A published set of rules."""
 
     rules: Callable[[Any], tuple[Rule, ...]]
-    """Of a config of the set."""
+    """Returns the rules for a config of the set."""
     language: str
-    """The column that `by_language` looks at."""
+    """The column of `by_language`."""
     languages: Languages
-    """Thresholds for other languages than English."""
+    """Thresholds for languages other than English."""
 
 
 def stated_in(exception: StageConfig) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def stated_in(exception: StageConfig) -> dict[str, Any]:
 
 
 def for_label(config: StageConfig, languages: Languages, label: str) -> dict[str, Any]:
-    """The exceptions for documents with a label: the set's for its language, then those that the recipe writes."""
+    """The exceptions for documents with a label: the set's for its language, then those of the recipe."""
     language = language_of(label)
     found: dict[str, Any] = {}
     if languages and language != ENGLISH:
@@ -152,17 +151,17 @@ def for_label(config: StageConfig, languages: Languages, label: str) -> dict[str
 
 
 class Exceptions(NamedTuple):
-    """Thresholds that some rows of a batch have in place of the set's."""
+    """Thresholds of some rows of a batch that replace the set's."""
 
     own: Sequence[Mapping[str, Any]]
     place: npt.NDArray[np.int64]
-    """For each row the place of its exception in `own`; len(own): it has none."""
+    """For each row the index of its exception in `own`; len(own) if it has none."""
 
 
 def thresholds(
     config: StageConfig, threshold: str, exceptions: Sequence[Exceptions]
 ) -> float | npt.NDArray[np.float64]:
-    """The threshold of each row, or one for all; of exceptions the later ones win."""
+    """The threshold of each row, or one for all; later exceptions win."""
     value: Any = as_number(getattr(config, threshold))
     for own, place in exceptions:
         stated = np.array([threshold in one for one in own] + [False])

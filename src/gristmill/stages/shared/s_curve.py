@@ -1,6 +1,4 @@
-"""Similarities: what a threshold may be; and the S-curve, how likely two documents are candidates, given how similar
-they are.
-"""
+"""Similarity thresholds, and the S-curve: the probability that two documents of a similarity become candidates."""
 
 from typing import Annotated
 
@@ -14,7 +12,7 @@ _WIDTH = 20
 
 
 def _exact(threshold: float) -> float:
-    """Comparisons take a fraction of whole numbers, not the double beside it."""
+    """Comparisons use an exact fraction of integers, not the nearest double."""
     ratio_of(threshold)
     return threshold
 
@@ -23,7 +21,7 @@ Similarity = Annotated[float, Field(gt=0, le=1), AfterValidator(_exact)]
 
 
 def probability(similarity: float, bands: int, rows: int) -> float:
-    """That two sketches agree in at least one band."""
+    """The probability that two sketches agree in at least one band."""
     return float(1 - (1 - similarity**rows) ** bands)
 
 
@@ -33,7 +31,7 @@ def halfway(bands: int, rows: int) -> float:
 
 
 def curve_in_short(bands: int, rows: int, threshold: float) -> list[str]:
-    """Where the curve rises, and what it is worth at the threshold of verification."""
+    """Where the curve rises, and its value at the threshold of verification."""
     return [
         f"half of the pairs with Jaccard {halfway(bands, rows):.2f} are compared,",
         f"{probability(threshold, bands, rows):.2%} with {threshold:g} (verify_jaccard){hint('curve')}",
@@ -41,7 +39,7 @@ def curve_in_short(bands: int, rows: int, threshold: float) -> list[str]:
 
 
 def curve_lines(bands: int, rows: int, threshold: float) -> list[str]:
-    """The curve drawn with characters, with the threshold of verification marked."""
+    """The curve as text, with the threshold of verification marked."""
     lines = [
         f"{bands} bands x {rows} rows = {bands * rows} hashes",
         f"Jaccard   compared   (and linked from {threshold:g} on, by exact sets)",

@@ -1,7 +1,7 @@
-"""Counts of verdicts by rule, whole and by source, snapshot or language; the engine adds them up over parts.
+"""Counts verdicts by rule, in total and by source, snapshot or language; the engine adds them up over parts.
 
-Every value of the column that they are broken down by is counted, however rare: a list of the most frequent ones would
-differ from part to part and could not be added.
+Every value of the column is counted, however rare: a list of the most frequent ones would differ from part to part and
+could not be added up.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 LANGUAGES = {"language": "language.label"}
 """Columns that have another name in `count_by`."""
 NOTHING = "(none)"
-"""Stands for null among the keys."""
+"""The key for null."""
 
 Counts = dict[str, Any]
 _Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class Tally:
             "first": (rows[starts], rules[starts]),
             "alone": (rows[lengths[rows] == 1], rules[lengths[rows] == 1]),
         }
-        """Rows and the places of their rules."""
+        """Rows and the indices of their rules."""
 
     def judged(self) -> Counts:
         return {"documents": len(self.sizes), "text_bytes": int(self.sizes.sum())}
@@ -49,7 +49,7 @@ class Tally:
         return self._grouped(np.zeros(len(self.sizes), np.int64), 1)[0]
 
     def by(self, column: pa.Array) -> Counts:
-        """The same for each value of a column, with what was judged."""
+        """The same for each value of a column, with the number of judged documents."""
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         names = [*encoded.dictionary.to_pylist(), NOTHING]
         indices = encoded.indices.fill_null(len(names) - 1)
@@ -81,5 +81,5 @@ class Tally:
 
 
 def _sum(cells: _Ints, sizes: _Ints, size: int) -> _Ints:
-    """Sums of sizes by cell. Sums of whole numbers below 2^53 in float64 are exact."""
+    """Sums of sizes by cell. Sums of integers below 2^53 in float64 are exact."""
     return np.bincount(cells, weights=sizes, minlength=size).astype(np.int64)

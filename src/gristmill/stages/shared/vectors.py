@@ -1,8 +1,8 @@
-"""Columns of a batch as numbers, truth values or texts that may be missing, and what can be done with them.
+"""Columns of a batch as numbers, truth values or texts that may be missing, and operations on them.
 
-A missing value makes every comparison that uses it unknown, and `and`, `or`, `not` treat the unknown as SQL does:
-`not (words > 5)` does not hold for a row without `words`. A number that is not a number is missing. A share of nothing
-is 0: dividing by 0 gives 0, since what is counted in an empty text is 0 as well.
+A comparison with a missing value is unknown, and `and`, `or`, `not` treat unknown values as SQL does: `not (words > 5)`
+does not hold for a row without `words`. NaN is missing. Dividing by 0 gives 0, since what is counted in an empty text
+is 0 as well.
 """
 
 import operator
@@ -21,27 +21,27 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Vector(NamedTuple):
-    """One value a row; a scalar of NumPy or a str stands for the same value in every row."""
+    """One value per row; a NumPy scalar or a str is the value of every row."""
 
     kind: Kind
     data: Any
-    """float64 for numbers, bool for truth values, which are False where they are unknown; pa.Array for texts."""
+    """float64 for numbers; bool for truth values, False if unknown; pa.Array for texts."""
     valid: Mask | None = None
     """Which rows have a value; None: all."""
 
 
-class Columns:
-    """The columns of a batch, each made a vector when it is first asked for."""
+class ColumnVectors:
+    """The columns of a batch, each converted to a vector on first use."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
         self.rows: int = batch.num_rows
-        self._made: dict[str, Vector] = {}
+        self._vectors: dict[str, Vector] = {}
 
     def __getitem__(self, name: str) -> Vector:
-        if name not in self._made:
-            self._made[name] = _vector(self.batch.column(name), name)
-        return self._made[name]
+        if name not in self._vectors:
+            self._vectors[name] = _vector(self.batch.column(name), name)
+        return self._vectors[name]
 
 
 def _vector(column: pa.Array, name: str) -> Vector:
@@ -52,7 +52,7 @@ def _vector(column: pa.Array, name: str) -> Vector:
         return Vector("text", column)
     if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise UserError(
-            f"the column {name} holds {kind}, and a rule compares numbers, texts and truth values. Use another column."
+            f"the column {name} has type {kind}, but rules compare numbers, texts and truth values. Use another column."
         )
     valid = None if column.null_count == 0 else column.is_valid().to_numpy(zero_copy_only=False)
     if valid is not None:
@@ -77,13 +77,13 @@ def both(first: Mask | None, second: Mask | None) -> Mask | None:
 def number(vector: Vector, what: str) -> Vector:
     """The vector as numbers; true is 1."""
     if vector.kind == "text":
-        raise UserError(f"{what} is text where a rule needs a number. Compare it with a text in quotes.")
+        raise UserError(f"{what} is text, but the rule needs a number here. Compare it with a text in quotes.")
     return vector if vector.kind == "number" else Vector("number", np.asarray(vector.data, np.float64), vector.valid)
 
 
 def truth(vector: Vector, what: str) -> Vector:
     if vector.kind != "truth":
-        raise UserError(f"{what} is no condition. Compare it with something: {what} > 0.")
+        raise UserError(f"{what} is not a condition. Compare it with something: {what} > 0.")
     return vector
 
 

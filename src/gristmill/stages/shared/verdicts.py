@@ -1,4 +1,4 @@
-"""Rules made ready to run, and what they say of a batch: every rule that each document fails, and the first of them."""
+"""Applies rules to a batch: every rule that each document fails, and the first of them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -24,19 +24,19 @@ from gristmill.stages.shared.rule import (
     stated_in,
     thresholds,
 )
-from gristmill.stages.shared.vectors import COMPARE, Columns, Vector
+from gristmill.stages.shared.vectors import COMPARE, ColumnVectors, Vector
 
 
 class RuleSet(NamedTuple):
     """A published set with the thresholds of a recipe."""
 
     rules: tuple[Rule, ...]
-    """Those that are on."""
+    """The rules that are on."""
     config: StageConfig
     language: str
-    """The column that `by_language` looks at."""
+    """The column of `by_language`."""
     languages: Languages
-    """The set's own thresholds for other languages than English."""
+    """The set's own thresholds for languages other than English."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class RuleSet(NamedTuple):
 
     @property
     def exceptions(self) -> dict[str, str]:
-        """The fields with exceptions for these rules, and the columns that they look at."""
+        """The fields with exceptions for these rules, and their columns."""
         stated = {rule.threshold for rule in self.rules}
         return {
             field: self.language if field == "by_language" else column
@@ -62,12 +62,12 @@ def rule_set(rules: Sequence[Rule], config: StageConfig, language: str, language
     return RuleSet(tuple(rule for rule in rules if is_on(config, rule.threshold)), config, language, languages)
 
 
-Group = RuleSet | Sequence[expressions.Rule]
-"""A set, or the rules of a recipe's own."""
+Group = RuleSet | Sequence[expressions.OwnRule]
+"""A set, or the recipe's own rules."""
 
 
 def reasons_of(groups: Sequence[Group]) -> list[str]:
-    """The reasons of all rules that are on, in the order in which they are tried."""
+    """The reasons of all rules that are on, in the order in which they are applied."""
     return [
         reason
         for group in groups
@@ -76,18 +76,18 @@ def reasons_of(groups: Sequence[Group]) -> list[str]:
 
 
 class Failing(NamedTuple):
-    """What one rule says of a batch."""
+    """The result of one rule for a batch."""
 
     reason: str
     fails: npt.NDArray[np.bool_]
     left: Sequence[tuple[str, Vector]]
-    """Named values that tell why: that of the rule's formula, or those of an own rule's columns."""
+    """Named values that explain the result: the value of the rule's formula, or those of an own rule's columns."""
     sign: str
     threshold: Any
-    """Null for an own rule and for a flag, whose name says it all."""
+    """None for an own rule and for a flag, whose name is enough."""
 
 
-def failing(group: Group, columns: Columns) -> list[Failing]:
+def failing(group: Group, columns: ColumnVectors) -> list[Failing]:
     if not isinstance(group, RuleSet):
         return [_own(rule, columns) for rule in group]
     exceptions = _exceptions(group, columns.batch)
@@ -107,7 +107,7 @@ def _exceptions(group: RuleSet, batch: pa.RecordBatch) -> list[Exceptions]:
     return found
 
 
-def _published(rule: Rule, config: StageConfig, exceptions: Sequence[Exceptions], columns: Columns) -> Failing:
+def _published(rule: Rule, config: StageConfig, exceptions: Sequence[Exceptions], columns: ColumnVectors) -> Failing:
     value = formula(rule.value).run(columns)
     threshold = thresholds(config, rule.threshold, exceptions)
     fails = COMPARE[rule.fails](value.data, threshold)
@@ -118,13 +118,13 @@ def _published(rule: Rule, config: StageConfig, exceptions: Sequence[Exceptions]
     return Failing(rule.reason, fails, [(name, value)], rule.fails, None if flag else threshold)
 
 
-def _own(rule: expressions.Rule, columns: Columns) -> Failing:
+def _own(rule: expressions.OwnRule, columns: ColumnVectors) -> Failing:
     fails = np.broadcast_to(rule.condition.run(columns).data, columns.rows)
     return Failing(rule.reason, fails, [(name, columns[name]) for name in rule.condition.columns], "", None)
 
 
 def first_of(failings: Sequence[Failing], rows: int) -> npt.NDArray[np.int16]:
-    """For each row the place of the first rule that it fails, -1: none."""
+    """For each row the index of the first rule that it fails, or -1."""
     first = np.full(rows, -1, np.int16)
     for place in range(len(failings) - 1, -1, -1):
         first[failings[place].fails] = place
@@ -144,20 +144,20 @@ def all_of(failings: Sequence[Failing], first: npt.NDArray[np.int16]) -> pa.Arra
     return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), found)
 
 
-def tell(failings: Sequence[Failing], first: npt.NDArray[np.int16]) -> pa.Array:
+def describe(failings: Sequence[Failing], first: npt.NDArray[np.int16]) -> pa.Array:
     """For each row that fails, the value and the threshold of its first rule: `words = 12 < 50`."""
     places_of = np.full(len(first), -1, np.int64)
-    told = []
+    details = []
     count = 0
     for place, one in enumerate(failings):
         rows = np.flatnonzero(first == place)
         if len(rows):
             places_of[rows] = np.arange(count, count + len(rows))
-            told.append(_words(one, rows))
+            details.append(_words(one, rows))
             count += len(rows)
-    if not told:
+    if not details:
         return pa.nulls(len(first), pa.string())
-    return pa.concat_arrays(told).take(pa.array(places_of, mask=places_of < 0))
+    return pa.concat_arrays(details).take(pa.array(places_of, mask=places_of < 0))
 
 
 def _words(one: Failing, rows: npt.NDArray[np.int64]) -> pa.Array:
@@ -182,11 +182,11 @@ def _shown(value: Vector, rows: npt.NDArray[np.int64]) -> Any:
 
 
 _NO_FRACTION = 2.0**53
-"""From here on a double is whole; the largest cannot be rounded at all."""
+"""From here on every double is an integer; the largest cannot be rounded at all."""
 
 
 def _shown_numbers(values: Any) -> Any:
-    """Six digits behind the point, fewer where that is the number: 12, 0.25, 0.333333."""
+    """Up to six decimals: 12, 0.25, 0.333333."""
     numbers = pa.array(np.ascontiguousarray(values))
     if not pa.types.is_floating(numbers.type):
         return numbers.cast(pa.string())

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from gristmill.counted import counted
 from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.matches import (
-    Match,
+    Matcher,
     first_and_last,
     match_domains,
     match_hashes,
@@ -45,7 +45,7 @@ _MATCHES = {
     "content_hashes": ("text", match_hashes),
 }
 """Kind of item -> the column that it is about, and what compares."""
-Rules = Mapping[str, tuple[str, Match, Mapping[str, int]]]
+Rules = Mapping[str, tuple[str, Matcher, Mapping[str, int]]]
 """Kind of item -> its column, what compares, and item -> the number of the first request that has it."""
 Array = np.ndarray[Any, Any]
 

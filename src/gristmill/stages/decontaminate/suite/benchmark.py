@@ -18,7 +18,7 @@ from gristmill.stages.decontaminate.suite.form import (
     item_of,
 )
 from gristmill.stages.decontaminate.suite.ready_benchmarks import NamedForm
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import field_names
 
 MOST_SHOWN = 5
@@ -71,7 +71,7 @@ def read_benchmark(
         for row, record in _records(file, kind, chosen.form, lines):
             place = f"{file.name}:{row}"
             try:
-                if isinstance(record, Fault):
+                if isinstance(record, ReadFault):
                     raise Broken(f"{record.detail} ({record.reason})")
                 item = item_of(record, chosen.form, name, place)
             except Broken as fault:
@@ -118,14 +118,16 @@ def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
         )
 
 
-def _records(file: Found, kind: Format, form: Form, answers: list[str | Fault] | None) -> Iterator[Row]:
+def _records(file: Found, kind: Format, form: Form, answers: list[str | ReadFault] | None) -> Iterator[Row]:
     """The records with their answers."""
     last = 0
     for row, record in records(file, kind, form):
         last = row
         if answers is not None and isinstance(record, dict) and row:
-            answer = answers[row - 1] if row <= len(answers) else Fault("no_answer", "answer_file has no line for it")
-            record = answer if isinstance(answer, Fault) else {**record, ANSWER_LINE: answer}
+            answer = (
+                answers[row - 1] if row <= len(answers) else ReadFault("no_answer", "answer_file has no line for it")
+            )
+            record = answer if isinstance(answer, ReadFault) else {**record, ANSWER_LINE: answer}
         yield row, record
     if answers is not None and last != len(answers):
         raise UserError(
@@ -134,12 +136,12 @@ def _records(file: Found, kind: Format, form: Form, answers: list[str | Fault] |
         )
 
 
-def _answer_lines(file: Found) -> list[str | Fault]:
+def _answer_lines(file: Found) -> list[str | ReadFault]:
     rows = records(file, "lines", _ANSWERS)
-    return [record if isinstance(record, Fault) else record["0"].strip() for _, record in rows]
+    return [record if isinstance(record, ReadFault) else record["0"].strip() for _, record in rows]
 
 
-def _form_of(file: Found, kind: Format, forms: list[NamedForm], answers: list[str | Fault] | None) -> NamedForm:
+def _form_of(file: Found, kind: Format, forms: list[NamedForm], answers: list[str | ReadFault] | None) -> NamedForm:
     """The first form that one of the first records of a file fits."""
     if len(forms) == 1:
         return forms[0]
@@ -148,7 +150,7 @@ def _form_of(file: Found, kind: Format, forms: list[NamedForm], answers: list[st
         for row, record in records(file, kind, chosen.form):
             if row > TRIED_RECORDS:
                 break
-            if isinstance(record, Fault):
+            if isinstance(record, ReadFault):
                 continue
             if answers is not None and 0 < row <= len(answers):
                 record[ANSWER_LINE] = answers[row - 1]

@@ -19,7 +19,7 @@ from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.ingest.parquet import rows as parquet_rows
 from gristmill.stages.reading.archive import chunks_of, is_archive, unpacked
 from gristmill.stages.reading.csv_cut import cut
-from gristmill.stages.reading.decompress import Fault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.json_value import BOM, parsed
 from gristmill.stages.reading.stream import MAGIC_BYTES, compression, without_compression_suffix
 
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 _OF_RECORDS = {"record_too_large", "invalid_utf8", "wrong_field_count", "not_an_object", "wrong_line_count"}
 """Faults of one record, behind which the next one is found. After every other nobody knows how many are lost."""
-Row = tuple[int, dict[str, Any] | Fault]
+Row = tuple[int, dict[str, Any] | ReadFault]
 """The number of a record, from 1 on, and the record, or what is wrong with it."""
 
 
@@ -99,7 +99,7 @@ class Folder:
                     seen.append(member)
                     if data is not None:
                         taken.append(Found(f"{name}:{member}", lambda data=data: io.BytesIO(data)))  # type: ignore[misc]
-        except Fault as fault:
+        except ReadFault as fault:
             raise UserError(f"the archive {name} cannot be read: {fault.detail} ({fault.reason})") from None
         if not taken:
             raise UserError(f"no file in {name} matches {inside!r}; it holds {', '.join(sorted(seen)[:5]) or 'none'}")
@@ -159,18 +159,22 @@ def records(found: Found, kind: Format, reading: Reading) -> Iterator[Row]:
     with found.open() as file:
         try:
             for number, (_, row) in enumerate(_rows(file, kind, reading), 1):
-                if isinstance(row, Fault) and row.reason not in _OF_RECORDS:
+                if isinstance(row, ReadFault) and row.reason not in _OF_RECORDS:
                     raise row
                 if isinstance(row, bytes):
                     try:
                         row = parsed(row, first=number == 1)
-                    except Fault as fault:
+                    except ReadFault as fault:
                         if kind == "json" and fault.reason not in _OF_RECORDS:
                             raise  # where it ends is a guess: it may have swallowed others
                         row = fault
                 yield number, row
-        except (Fault, OSError, MemoryError) as error:
-            told = f"{error.detail} ({error.reason})" if isinstance(error, Fault) else str(error) or "not enough memory"
+        except (ReadFault, OSError, MemoryError) as error:
+            told = (
+                f"{error.detail} ({error.reason})"
+                if isinstance(error, ReadFault)
+                else str(error) or "not enough memory"
+            )
             raise UserError(
                 f"{found.name} cannot be read to its end, so nobody knows how many items would go unprotected: {told}. "
                 "Replace the file by a whole one, or correct how it is described."
@@ -198,43 +202,43 @@ def _json(chunks: Iterator[bytes], reading: Reading) -> Iterator[tuple[int, Any]
         yield from elements(_closed(chunks), MOST_RECORD_BYTES)
         return
     for position, element in elements(chunks, MOST_JSON_BYTES):
-        if isinstance(element, Fault):
+        if isinstance(element, ReadFault):
             raise element
         try:
             held = value_at(parsed(element, first=False), reading.records)
         except Broken as broken:
-            raise Fault("no_records", str(broken)) from None
+            raise ReadFault("no_records", str(broken)) from None
         if not isinstance(held, list):
-            raise Fault("no_records", f"{reading.records} is no list of records")
+            raise ReadFault("no_records", f"{reading.records} is no list of records")
         for row in held:
-            yield position, row if isinstance(row, dict) else Fault("not_an_object", "a record is an object")
+            yield position, row if isinstance(row, dict) else ReadFault("not_an_object", "a record is an object")
 
 
 def _closed(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same chunks; raises Fault where they open an array that does not close."""
+    """The same chunks; raises ReadFault where they open an array that does not close."""
     begin = end = b""
     for chunk in chunks:
         bare = chunk.removeprefix(b"" if begin else BOM).strip()
         begin, end = begin or bare[:1], bare[-1:] or end
         yield chunk
     if begin == b"[" and end != b"]":
-        raise Fault("unclosed_json", "the array of records is never closed")
+        raise ReadFault("unclosed_json", "the array of records is never closed")
 
 
 def _lines(chunks: Iterator[bytes], per_item: int) -> Iterator[tuple[int, Any]]:
     held: list[str] = []
-    fault: Fault | None = None
+    fault: ReadFault | None = None
     begin = 0
     for position, line in lines(chunks, 0, MOST_RECORD_BYTES):
         begin = begin if held else position
         try:
-            if isinstance(line, Fault):
+            if isinstance(line, ReadFault):
                 raise line
             held.append(line.removeprefix(BOM if position == 0 else b"").decode().rstrip("\r"))
         except UnicodeDecodeError as error:
             held.append("")
-            fault = Fault("invalid_utf8", f"byte {error.start} of a line: {error.reason}")
-        except Fault as met:
+            fault = ReadFault("invalid_utf8", f"byte {error.start} of a line: {error.reason}")
+        except ReadFault as met:
             held.append("")
             fault = met
         if len(held) == per_item:
@@ -242,13 +246,13 @@ def _lines(chunks: Iterator[bytes], per_item: int) -> Iterator[tuple[int, Any]]:
             held, fault = [], None
     if held:
         told = f"the last item has {counted(len(held), 'line')}, and an item has {per_item:,}"
-        yield begin, fault or Fault("wrong_line_count", told)
+        yield begin, fault or ReadFault("wrong_line_count", told)
 
 
 def _csv(chunks: Iterator[bytes], delimiter: str, header: bool) -> Iterator[tuple[int, Any]]:
     names: Sequence[str] | None = None
     for position, row in cut(chunks, delimiter, True, None, MOST_RECORD_BYTES):
-        if isinstance(row, Fault):
+        if isinstance(row, ReadFault):
             yield position, row
             continue
         row = [row[0].removeprefix(BOM.decode()), *row[1:]] if position == 0 else row

@@ -10,7 +10,7 @@ stage `lines` cuts the lines. FineWeb took the rules without the demand for term
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.shared.rule import OTHER_LANGUAGES, ByLanguage, BySource, Count, Languages, Published, Rule
+from gristmill.stages.shared.rule import OTHER_LANGUAGES, ByLanguage, BySource, Count, Languages, PublishedRules, Rule
 
 # FineWeb2 ran none of these rules on other languages than English (Penedo et al. 2025): a bracket and the number of
 # sentences, in lines of three words with spaces between them, are measures of English pages.
@@ -44,4 +44,4 @@ def rules(config: Config) -> tuple[Rule, ...]:
     )
 
 
-SET = Published(rules, "language.label", LANGUAGES)
+SET = PublishedRules(rules, "language.label", LANGUAGES)

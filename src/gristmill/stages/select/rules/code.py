@@ -23,7 +23,7 @@ from gristmill.stages.shared.rule import (
     BySource,
     Count,
     Languages,
-    Published,
+    PublishedRules,
     Ratio,
     Rule,
     Share,
@@ -123,4 +123,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before all others."""
 
 
-SET = Published(lambda config: RULES, "language_hint", LANGUAGES)
+SET = PublishedRules(lambda config: RULES, "language_hint", LANGUAGES)

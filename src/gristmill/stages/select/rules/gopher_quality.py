@@ -17,7 +17,7 @@ from gristmill.stages.shared.rule import (
     BySource,
     Count,
     Languages,
-    Published,
+    PublishedRules,
     Ratio,
     Rule,
     Share,
@@ -81,4 +81,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
 
 
-SET = Published(lambda config: RULES, "language.label", LANGUAGES)
+SET = PublishedRules(lambda config: RULES, "language.label", LANGUAGES)

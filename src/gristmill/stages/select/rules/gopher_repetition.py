@@ -9,7 +9,7 @@ is void, goes as well.
 from pydantic import Field
 
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.shared.rule import ByLanguage, BySource, Count, Languages, Published, Rule, Share
+from gristmill.stages.shared.rule import ByLanguage, BySource, Count, Languages, PublishedRules, Rule, Share
 
 # Where every character is a token, ten of them are five or six words: shorter runs repeat in any text. FineWeb2's
 # thresholds for five and six words. A space is counted between the tokens of the most frequent n-gram, so that n
@@ -87,4 +87,4 @@ class Config(Thresholds):
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
 
 
-SET = Published(lambda config: RULES, "language.label", LANGUAGES)
+SET = PublishedRules(lambda config: RULES, "language.label", LANGUAGES)
