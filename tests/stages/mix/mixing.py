@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from gristmill.stages.mix import mix
-from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.groups import MixGroup
 from gristmill.stages.mix.numbers import exact
 from gristmill.stages.mix.options import MixOptions
 from gristmill.stages.shards.shard_groups import group_name, parts_of
@@ -22,7 +22,7 @@ def group(name, tokens, samples=None, domain="web"):
     """A group by name; its samples are full unless they are given."""
     source, tier, weight = parts_of(name)
     samples = -(-tokens // SEQ_LEN) if samples is None else samples
-    return Group(name, source, domain, tier, exact(weight), 1, tokens, samples, ())
+    return MixGroup(name, source, domain, tier, exact(weight), 1, tokens, samples, ())
 
 
 @st.composite

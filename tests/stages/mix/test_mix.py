@@ -96,25 +96,25 @@ def test_nothing_is_told_where_all_is_as_asked(tmp_path):
             {"max_epochs": {"wiki": 0.2}},
             [
                 "max_epochs limits reference to 768 tokens in the whole training",
-                "main asks for 1,920 tokens (20.0%) and gets 128 (1.3%), ",
-                "cooldown asks for 640 tokens (20.0%) and gets 640 (20.0%)",
+                "main requests 1,920 tokens (20.0%) and gets 128 (1.3%), ",
+                "cooldown requests 640 tokens (20.0%) and gets 640 (20.0%)",
                 "Other domains fill the gap",
                 "raise its max_epochs",
             ],
         ),
         (
             {"max_epochs": {"wiki/A@2": 0.01}},
-            ["max_epochs limits wiki/A@2 to 0 tokens", "main asks for 548 tokens (5.7%) and gets 0 (0.0%)", "Add text"],
+            ["max_epochs limits wiki/A@2 to 0 tokens", "main requests 548 tokens (5.7%) and gets 0 (0.0%)", "Add text"],
         ),
         (
             {"tokens": 640, "upsample": {"wiki": 1e-9}, "domains": "natural"},
-            ["nothing of wiki/A", "less than a sample", "Ask for more"],
+            ["nothing of wiki/A", "less than one sample", "Raise the tokens"],
         ),
-        ({"tokens": 1}, ["mix.tokens is 1, less than a sample for each of 2 phases", "are drawn"]),
+        ({"tokens": 1}, ["mix.tokens is 1, less than one sample for each of 2 phases", "are drawn"]),
         ({"sources": {**SOURCES, "wiki": "web"}}, ["the domain reference has nothing to draw", "corpus.funnel()"]),
-        ({"max_epochs": {"wiki/B": 2}}, ["no document is in the group wiki/B", "Groups: crawl/A"]),
+        ({"max_epochs": {"wiki/B": 2}}, ["max_epochs lists the group wiki/B", "Groups: crawl/A"]),
         ({"sources": {**SOURCES, "zine": "web"}}, ["no document of the source zine", "corpus.funnel()"]),
-        ({"upsample": {"wiki": 2}}, ["upsample.wiki changes nothing", "only source of the domain reference"]),
+        ({"upsample": {"wiki": 2}}, ["upsample.wiki has no effect", "only source of the domain reference"]),
     ],
 )
 def test_what_was_asked_and_not_done_is_told(tmp_path, asked, told):
@@ -130,7 +130,7 @@ def test_a_group_over_its_cap_is_told_once_and_by_how_much(tmp_path):
     asked = {"sources": {"crawl": "web"}, "max_epochs": 1, "phases": phases}
     warned = mixed(tmp_path, catalogue({"crawl": (6400, 1)}), **asked)[2]
     assert len(warned) == 1
-    assert "drawn over them, crawl by 2.00 epochs (12,800 tokens): a training" in warned[0]
+    assert "groups exceed their caps: crawl by 2.00 epochs (12,800 tokens). Training" in warned[0]
 
 
 def test_a_phase_that_gets_nothing_of_a_group_is_told_even_over_the_caps(tmp_path):
@@ -139,7 +139,7 @@ def test_a_phase_that_gets_nothing_of_a_group_is_told_even_over_the_caps(tmp_pat
     asked = {"sources": SOURCES, "tiers": {"A": 4, "B": 1}, "phases": phases, "tokens": 64_000}
     over, none = mixed(tmp_path, catalogue({"crawl/A": (6400, 1), "crawl/B": (64_000, 4)}), **asked)[2][:2]
     assert "crawl/A by 1.00 epochs" in over
-    assert "main asks for 9,142 tokens (28.6%) and gets 0 (0.0%), cooldown asks for 32,000 tokens" in none
+    assert "main requests 9,142 tokens (28.6%) and gets 0 (0.0%), cooldown requests 32,000 tokens" in none
 
 
 def test_many_short_groups_are_told_in_a_few_lines(tmp_path):
@@ -149,15 +149,15 @@ def test_many_short_groups_are_told_in_a_few_lines(tmp_path):
     warned = mixed(tmp_path, catalogue(sizes), sources={"crawl": "web"}, tiers=tiers, tokens=64_000)[2]
     assert [line.partition(":")[0] for line in warned] == [
         *(f"max_epochs limits crawl/{tier} to 2,560 tokens in the whole training" for tier in "ABC"),
-        "phases also get less than they ask for of 4 other groups, because of max_epochs",
+        "because of max_epochs, 4 other groups also get less than the requested share",
     ]
 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"tokens": 60_000}, "max_epochs limits reference to 15,360 tokens in the whole training: main asks for"),
-        ({"tokens": 320_000}, "more tokens are asked for than the caps"),
+        ({"tokens": 60_000}, "max_epochs limits reference to 15,360 tokens in the whole training: main requests"),
+        ({"tokens": 320_000}, "needs more tokens than the caps"),
         ({"tokens": 6400, "sources": {**SOURCES, "wiki": "web"}}, "nothing to draw in the phase main and cooldown"),
         ({"tokens": 40_000, "max_epochs": {"wiki": 0.01}}, "max_epochs limits reference to 0 tokens"),
     ],
@@ -242,7 +242,7 @@ def test_going_on_with_other_shards_is_refused(tmp_path):
     )
     assert "seed was 5" in refused(tmp_path, catalogue(SIZES), seed=6)
     assert "seq_len was 64" in refused(tmp_path, catalogue(SIZES, seq_len=32))
-    assert "has 200 samples, and the trainer cannot be at 201" in refused(tmp_path, catalogue(SIZES), at_sample=201)
+    assert "so the trainer cannot be at sample 201" in refused(tmp_path, catalogue(SIZES), at_sample=201)
     other = {"manifest": str(tmp_path / "old.json"), "at_tokens": 100}
     assert "Write at_tokens: 64 or 128" in refused(tmp_path, catalogue(SIZES), continues=other)
 

@@ -284,9 +284,9 @@ def test_the_budget_is_what_there_is_unless_it_is_given():
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"phases": [{"name": "x", "tokens": 6401}, {"name": "y"}]}, "nothing is left.*Write how many"),
+        ({"phases": [{"name": "x", "tokens": 6401}, {"name": "y"}]}, "nothing is left.*Set the total number"),
         ({"tokens": 100, "phases": [{"name": "x", "tokens": 100}, {"name": "y"}]}, "nothing is left"),
-        ({"tokens": 100, "phases": [{"name": "x", "tokens": 10}]}, "90 are in no phase.*leave out its tokens"),
+        ({"tokens": 100, "phases": [{"name": "x", "tokens": 10}]}, "90 are in no phase.*Leave out the tokens"),
         ({"upsample": {"a": 0}}, "draws from no group"),
         ({"tiers": {"B": 1}}, "group a/A has the tier A.*Add A"),
     ],
@@ -299,7 +299,7 @@ def test_what_cannot_be_planned_is_told(asked, told):
 
 def test_no_groups_at_all_are_told():
     """A corpus that lost every document has no mixture."""
-    with pytest.raises(UserError, match="no sample at all"):
+    with pytest.raises(UserError, match="have no samples"):
         plan([], asked_for())
 
 

@@ -94,4 +94,4 @@ def test_a_tier_without_documents_is_told():
     config = Config(source="web", tiers=(("A", "q.score > 0.9"), ("B", "else")))
     batch = batch_of(config, q__score=[0.1])
     found = shard_groups.metrics(batch, shard_groups.apply(batch, config), config)
-    assert shard_groups.warnings(found, config) == ["no document is of tier A"]
+    assert shard_groups.warnings(found, config) == ["no document has the tier A"]

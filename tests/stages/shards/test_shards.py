@@ -276,7 +276,7 @@ def test_a_config_that_cannot_work_is_refused():
     """Shards smaller than a sample, and names that no header holds."""
     with pytest.raises(UserError, match="mostly padding"):
         shards.check(shards.Config(seq_len_tokens=8192, shard_tokens=8191))
-    with pytest.raises(UserError, match="has room for 128"):
+    with pytest.raises(UserError, match="has space for only 128"):
         shards.check(shards.Config(recipe="ü" * 65))
     with pytest.raises(UserError, match="shorter name"):
         shards.layout({"groups": {"web": {"x" * 129: {"documents": 1, "tokens": 1}}}}, CONFIG)

@@ -71,7 +71,7 @@ def test_best_fit_leaves_a_document_in_two_stretches_at_most(tmp_path):
     """One where it fits into a sample; else its full samples side by side, and the rest."""
     documents = corpus()
     index, _ = shard(tmp_path, documents)
-    first, _, length = sidecars.stretches(index)
+    first, _, length = sidecars.runs_of(index)
     found = {}
     for piece, tokens in zip(first.tolist(), length.tolist(), strict=True):
         found.setdefault(index.doc_id[piece].tobytes(), []).append(tokens)
@@ -142,7 +142,7 @@ def test_olmo_reads_line_by_line_whatever_a_locator_holds(tmp_path):
     odd = pa.array([f'a,"b"\r\nc{row}' for row in range(lineage.num_rows)])
     data = sidecars.olmo_metadata(index, lineage.set_column(lineage.schema.get_field_index("locator"), "locator", odd))
     lines = gzip.decompress(data).decode().splitlines()
-    assert len(lines) == len(sidecars.stretches(index)[0])
+    assert len(lines) == len(sidecars.runs_of(index)[0])
     assert all(int(line.split(",")[0]) < int(line.split(",")[1]) for line in lines)
     assert next(csv.reader(lines[:1]))[4].startswith('a,"b" c')
 
@@ -150,7 +150,7 @@ def test_olmo_reads_line_by_line_whatever_a_locator_holds(tmp_path):
 def test_the_lineage_of_another_shard_is_refused(tmp_path):
     """Rows and pieces must be as many."""
     index, _ = shard(tmp_path, corpus(20))
-    with pytest.raises(UserError, match="not of one shard"):
+    with pytest.raises(UserError, match="belong to different shards"):
         sidecars.olmo_metadata(index, pq.read_table(tmp_path / "lineage.parquet").slice(1))
 
 

@@ -40,5 +40,5 @@ def test_the_end_of_a_turn_is_not_the_end_of_a_document():
 @pytest.mark.parametrize(("end", "padding", "field"), [("<x>", None, "end_of_document"), (None, "<x>", "padding")])
 def test_an_unknown_name_is_refused_with_those_that_there_are(end, padding, field):
     """Fact, consequence, fix."""
-    with pytest.raises(UserError, match=rf"shards\.{field}: '<x>' is not.*so no.*Special tokens: </s>, <pad>\."):
+    with pytest.raises(UserError, match=rf"shards\.{field}: '<x>' is not.*, so .*Special tokens: </s>, <pad>\."):
         special_ids(having("</s>", "<pad>"), end, padding)

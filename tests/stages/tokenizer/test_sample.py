@@ -185,17 +185,17 @@ def test_a_domain_with_less_than_its_budget_is_taken_whole_and_said():
     ]
     held = counts["domains"]["web"]["held_out"]["bytes"]
     assert any(
-        f"1,000,000,000 asked for; all are taken, {held:,} of them held out instead of 100,000,000" in message
+        f"budget of 1,000,000,000; all are used, {held:,} of them held out instead of 100,000,000" in message
         for message in told
     )
-    assert any("0 of 50 bytes were taken of the domain code" in message for message in told)
+    assert any("only 0 of 50 bytes of the domain code are used" in message for message in told)
 
 
 def test_all_domains_with_less_than_their_budget_are_one_warning():
     """A first recipe asks for more than it has of every domain."""
     config = config_of({"web": 10**9, "reference": 10**9, "code": 10**9})
     _, counts = sampled(corpus(300), config)
-    (told,) = (message for message in warnings(counts, config) if "all are taken" in message)
+    (told,) = (message for message in warnings(counts, config) if "all are used" in message)
     assert [told.count(f"he domain {name} has") for name in ("code", "reference", "web")] == [1, 1, 1]
 
 
@@ -231,11 +231,11 @@ def test_a_held_out_text_below_its_share_is_told():
     counts = sampled(rows, config)[1]
     assert counts["domains"]["web"]["held_out"]["bytes"] == 6_000
     (told,) = warnings(counts, config.model_copy(update={"held_out_share": 0.08}))
-    assert "6,000 of 8,000 bytes are held out of the domain web (2 documents), because the next document" in told
+    assert "only 6,000 of 8,000 bytes of the domain web are held out (2 documents), because the next document" in told
     assert warnings(counts, config) == []
     config = config.model_copy(update={"held_out_share": 0.05})
     few = {"domains": {"web": {"available": {"bytes": 10**6, "documents": 9}, "train": {"bytes": 99_000}}}}
     few["domains"]["web"]["held_out"] = {"bytes": 900, "documents": 1}
     (told,) = warnings(few, config)
-    assert "900 of 5,000 bytes are held out of the domain web (1 document)" in told
+    assert "only 900 of 5,000 bytes of the domain web are held out (1 document)" in told
     assert "held_out_share" in told

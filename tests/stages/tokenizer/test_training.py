@@ -193,7 +193,7 @@ def test_rare_pretokens_are_left_out_by_min_count(tmp_path):
 def test_a_sample_without_text_is_an_error_that_says_where_to_look(tmp_path):
     """There is no tokenizer of nothing."""
     empty = pa.RecordBatch.from_arrays([pa.nulls(2, pa.string())] * 3, names=list(tokenizer.READS))
-    with pytest.raises(UserError, match="no document was left to train on"):
+    with pytest.raises(UserError, match="no document is left to train on"):
         tokenizer.fit(iter([empty]), tokenizer.Config(), tmp_path / "model")
 
 
