@@ -169,7 +169,7 @@ def test_detail_names_value_and_threshold() -> None:
         one.update(row, **{"signals.words": 12 + number, "signals.stop_words": 1, "signals.xml_header": True})
         one.update({"language.label": ("en", "zh", "en")[number], "source": "cc"})
     made = pa.RecordBatch.from_pylist(batch, documents(1).schema)
-    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
+    only = dict.fromkeys(gopher_quality.GopherQualityThresholds.model_fields)
     quality = {**only, "min_words": 50, "by_language": {"zh": {"min_words": 20}}}
     assert apply(made, Config.model_validate({"gopher_quality": quality}))["detail"].to_pylist() == [
         "words = 12 < 50",
@@ -198,7 +198,7 @@ def test_detail_names_value_and_threshold() -> None:
 @pytest.mark.parametrize("threshold", [1e15, 1e300, 1.7976931348623157e308])
 def test_a_threshold_too_large_to_be_rounded_is_shown_as_it_is(threshold: float) -> None:
     """The task ended with an overflow, over the words of a verdict."""
-    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
+    only = dict.fromkeys(gopher_quality.GopherQualityThresholds.model_fields)
     config = Config.model_validate({"gopher_quality": {**only, "min_mean_word_chars": threshold}})
     details = apply(documents(20, missing=0), config)["detail"].drop_null().to_pylist()
     assert details
@@ -233,7 +233,7 @@ def test_a_config_survives_its_dump() -> None:
 
 def test_reads_are_those_of_the_rules_that_are_on() -> None:
     """A threshold that is off asks for no column; languages are read only where a rule has exceptions by language."""
-    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
+    only = dict.fromkeys(gopher_quality.GopherQualityThresholds.model_fields)
     one = Config.model_validate({"gopher_quality": {**only, "min_stop_words": 1}})
     assert reads(one) == ("signals.stop_words", "source", "snapshot", "text_bytes")
     idle = {**only, "min_stop_words": 1, "by_language": {"de": {"min_words": None}}}
@@ -344,8 +344,10 @@ def test_a_threshold_that_replaces_those_of_other_languages_is_told() -> None:
     found = metrics(batch, apply(batch, changed), changed)
     assert found["not_english"] == 5
     (told,) = [one for one in warnings(found, changed) if "matched no" not in one]
-    assert told.startswith("gopher_quality.min_mean_word_chars took the place of the thresholds that other languages")
-    assert told.endswith("in these: 5. To change it for English alone, write gopher_quality: "
+    assert told.startswith(
+        "your value of gopher_quality.min_mean_word_chars also replaces the thresholds for languages"
+    )
+    assert told.endswith("in these: 5). To change only English, write gopher_quality: "
                          "{by_language: {en: {min_mean_word_chars: 2.5}}}")  # fmt: skip
     assert not [one for one in warnings({**found, "not_english": 0}, changed) if "matched no" not in one]
     english = Config.model_validate({"gopher_quality": {"by_language": {"en": {"min_mean_word_chars": 2.5}}}})

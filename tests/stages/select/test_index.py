@@ -45,7 +45,7 @@ def test_a_search_finds_what_a_look_at_all_entries_does_in_whatever_order_they_c
 
 
 def test_a_file_of_something_else_is_refused():
-    with pytest.raises(ValueError, match="no index of this version"):
+    with pytest.raises(ValueError, match="not an index of this version"):
         IndexFile(pa.py_buffer(b"PAR1" * 20))
 
 

@@ -116,7 +116,7 @@ def test_a_rule_that_takes_a_language_is_told_with_its_share():
     found, told = ended(rows)
     assert len(told) == 1
     for words in (
-        "web/heuristics took 83 of 85 documents in de (98%) for too_few_stop_words",
+        "web/heuristics dropped 83 of 85 documents in de (98%) for too_few_stop_words",
         "by_language",
         "corpus.documents(reasons=",
     ):
@@ -131,7 +131,7 @@ def test_a_rule_that_takes_a_source_is_told():
     rows = [(label, (None, None, "too_few_words")) for label in ("a", "b", "c", "d", "e") for _ in range(10)]
     told = ended([*rows, ("en", (None, None, None))])[1]
     assert len(told) == 1
-    assert "took 50 of 51 documents of this source (98%) for too_few_words" in told[0]
+    assert "dropped 50 of 51 documents of this source (98%) for too_few_words" in told[0]
     assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
 
 
@@ -139,7 +139,7 @@ def test_rules_that_take_a_source_together_are_told():
     """No rule of a set may take most of it alone; the most frequent reason is the one to look at."""
     taken = ["too_few_words"] * 30 + ["too_few_stop_words"] * 40 + ["too_many_bullets"] * 20 + [None] * 10
     [told] = ended([(None, (None, None, reason)) for reason in taken])[1]
-    assert "took 90 of 100 documents of this source (90%) for too_few_stop_words and other reasons" in told
+    assert "dropped 90 of 100 documents of this source (90%) for too_few_stop_words and other reasons" in told
     assert "corpus.documents(reasons=['too_few_stop_words']))" in told
 
 
@@ -147,14 +147,17 @@ def test_nearly_all_is_not_told_as_all():
     """As the funnel says it."""
     rows = [("de", (None, None, "too_few_words"))] * 882 + [("de", (None, None, None))]
     (told,) = ended(rows)[1]
-    assert "took 882 of 883 documents in de (99.9%)" in told
+    assert "dropped 882 of 883 documents in de (99.9%)" in told
 
 
 @pytest.mark.parametrize(
     ("step", "advice"),
     [
-        ("web/heuristics", r"if the rule does not fit the source, change it \(by_source\), or give the source steps"),
-        ("all/near_dedup", r"if they are no copies of what is kept, change the settings of all/near_dedup, or give"),
+        (
+            "web/heuristics",
+            r"if the rule does not fit the source, change it \(by_source\), or give the source its own steps",
+        ),
+        ("all/near_dedup", r"if they are not copies of kept documents, change the settings of all/near_dedup, or give"),
         ("web/gate", r"if they should stay, change the settings of web/gate, or give"),
     ],
 )
@@ -182,6 +185,6 @@ def test_many_languages_that_a_step_removes_are_one_warning():
         for _ in range(60 - 5 * place)
     ]
     _, warning = ended(rows)[1]  # after "no document survived"
-    assert "took 60 of 60 documents in de (100%) for too_few_words, and nearly all in fr (55 of 55), it" in warning
-    assert "pl (40 of 40) and 2 more languages, so that hardly any of these languages is left." in warning
+    assert "dropped 60 of 60 documents in de (100%) for too_few_words, and nearly all in fr (55 of 55), it" in warning
+    assert "pl (40 of 40) and 2 more languages, so hardly any text in these languages is left." in warning
     assert warning.endswith("change its threshold for each of them (by_language), or stop keeping them")

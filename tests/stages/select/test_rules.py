@@ -51,7 +51,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
 def test_defaults_are_those_of_the_papers(name: str) -> None:
     """Nobody changes a threshold by accident."""
-    assert MODULES[name].Thresholds().model_dump() == PUBLISHED[name]
+    assert MODULES[name].Config.__base__().model_dump() == PUBLISHED[name]
 
 
 @pytest.mark.parametrize("name", sorted(SETS))
@@ -59,7 +59,7 @@ def test_every_threshold_belongs_to_one_rule_and_every_rule_has_one(name: str) -
     """A field that no rule reads would silently do nothing; names say which side of the threshold fails."""
     module = MODULES[name]
     rules = module.SET.rules(module.Config())
-    assert sorted(rule.threshold for rule in rules) == sorted(module.Thresholds.model_fields)
+    assert sorted(rule.threshold for rule in rules) == sorted(module.Config.__base__.model_fields)
     for rule in rules:
         low = rule.threshold.startswith("min_")
         assert rule.fails == ("<" if low else ">")
@@ -91,7 +91,7 @@ def test_the_documentation_has_every_rule_with_its_formula_and_threshold(name: s
     text = DOCS.read_text()
     module = MODULES[name]
     for rule in module.SET.rules(module.Config()):
-        default = getattr(module.Thresholds(), rule.threshold)
+        default = getattr(module.Config.__base__(), rule.threshold)
         shown = "true" if default is True else "off" if default is None else f"{as_number(default):.10g}"
         value = rule.value.replace("code_signals.", "").replace("signals.", "")
         assert f"| `{rule.reason}` | `{value}` {rule.fails} | `{rule.threshold}` | {shown} |" in text

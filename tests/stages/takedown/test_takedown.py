@@ -197,7 +197,7 @@ def test_a_text_that_takes_nothing_down_is_warned_of():
     assert fields_of_output(takedown.Config()) == {"near", "copies"}
     config = takedown.Config(texts=("r1: a.txt", "r1: b.txt"))
     (told,) = takedown.warnings({"texts": {"1": 3}}, config)
-    assert told.startswith("1 text of a request takes no document down: r1: a.txt.")
+    assert told.startswith("1 text of a request removes no document: r1: a.txt.")
 
 
 def test_copies_may_be_listed_for_a_person(tmp_path):
