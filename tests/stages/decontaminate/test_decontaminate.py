@@ -125,14 +125,14 @@ TEXTS = [
 @given(st.randoms(use_true_random=False), st.sets(st.integers(1, len(TEXTS) - 1), max_size=6), st.sampled_from([0, 3]))
 def test_order_parts_and_blocks_change_nothing(step, draw, cuts, bits):
     """Every document has the same row of the layer, and the counts are the same."""
-    expected, told = step.run(TEXTS)
+    expected, totals = step.run(TEXTS)
     assert sum(row["drop"] is not None for row in expected) == 16
-    assert told["let_go_items"] == {"b wheel": 34}
+    assert totals["let_go_items"] == {"b wheel": 34}
     order = list(range(len(TEXTS)))
     draw.shuffle(order)
     rows, counts = step.run([TEXTS[at] for at in order], cuts, bits=bits, limit=draw.choice([None, 300]))
     assert rows == [expected[at] for at in order]
-    assert counts == told
+    assert counts == totals
 
 
 def test_a_benchmark_may_set_its_own_coverage(tmp_path):

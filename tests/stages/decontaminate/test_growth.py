@@ -20,7 +20,7 @@ STEP = "  - decontaminate: {suite: evals}"
 
 @pytest.fixture
 def corpus(project):
-    """Four files, a quarter of whose documents have an item of thirty and one has half of one, and a suite of twenty."""
+    """Four files; a quarter of their documents have an item of thirty, one has half of one; and a suite of twenty."""
     for number in range(4):
         lines = [{"text": prose(f"plain {number} {at}", 25)} for at in range(20)]
         for at in range(0, 20, 4):
@@ -128,20 +128,20 @@ def test_items_that_cannot_be_protected_count_over_all_generations(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "items", "told"),
+    ("config", "items", "expected"),
     [
         ("suite: evals, suite_hash: 0123456789abcdef", ITEMS[:2], "the suite has changed since it was pinned"),
         ("suite: evals", [{"id": "bare", "q": "Why so?", "a": ""}], "b bare ('Why so?')"),
         ("suite: nowhere", ITEMS[:2], "nowhere does not exist"),
     ],
 )
-def test_a_run_that_would_protect_less_does_not_begin(corpus, config, items, told):
+def test_a_run_that_would_protect_less_does_not_begin(corpus, config, items, expected):
     """There is one message before any document is read."""
     write_suite(corpus.folder / "evals", {"b": items})
     corpus.write_recipe(f"  - decontaminate: {{{config}}}")
     with pytest.raises(UserError) as error:
         corpus.run()
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert not (corpus.store / "runs").exists() or "notes/ingest" not in corpus.executed(corpus.dry_run())
 
 

@@ -1,4 +1,4 @@
-"""An eval suite depends only on its content, not on its packing. Unreadable files are named; nothing outside is read."""
+"""An eval suite depends only on its content, not on its packing. Unreadable files are named; no other is read."""
 
 import bz2
 import gzip
@@ -280,9 +280,9 @@ def test_a_mistake_is_one_message_with_its_line(tmp_path, case):
         "latin.csv": "q\nM\xfchle\n".encode("latin-1"),
         "p.parquet": DATA,
     }
-    with pytest.raises(UserError, match=message) as told:
+    with pytest.raises(UserError, match=message) as raised:
         read_suite(write(tmp_path, files, entry))
-    assert str(told.value).startswith(f"{tmp_path}/suite.yaml:")
+    assert str(raised.value).startswith(f"{tmp_path}/suite.yaml:")
 
 
 def test_broken_records_may_be_allowed_by_number(tmp_path):
@@ -312,9 +312,9 @@ def test_a_damaged_file_is_never_allowed(tmp_path, name):
     """The number of lost records is unknown, so allow_broken, which counts them, does not help."""
     records = "records: data, " if name == "whole.json" else ""
     entry = f"{{files: {name}, {records}question: q, allow_broken: 999}}"
-    with pytest.raises(UserError, match=r"cannot be read to its end") as told:
+    with pytest.raises(UserError, match=r"cannot be read to its end") as raised:
         read_suite(write(tmp_path, {name: DAMAGED[name]}, entry))
-    assert "allow_broken" not in str(told.value)
+    assert "allow_broken" not in str(raised.value)
 
 
 def test_aliases_cannot_expand_a_file(tmp_path):

@@ -47,18 +47,18 @@ def test_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch):
     """TriviaQA's evidence is a thousand times larger than its questions. If a column is missing, all are listed."""
     row = {"question": "Who built it?", "evidence": {"text": "a book"}, "answer": {"aliases": [], "value": "Ada"}}
     (tmp_path / "t.parquet").write_bytes(parquet(row))
-    asked = []
+    columns_read = []
     batches = pq.ParquetFile.iter_batches
 
     def watched(self, *given, columns, **named):
-        asked.append(columns)
+        columns_read.append(columns)
         return batches(self, *given, columns=columns, **named)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
     head = "suite: s\nversion: 1\nbenchmarks: {b: {files: t.parquet, "
     (tmp_path / "suite.yaml").write_text(f"{head}question: question, answer: answer.value, id: question_id}}}}")
     assert read_suite(str(tmp_path)).items[0].answer == "Ada"
-    assert asked == [["question", "answer"]]
+    assert columns_read == [["question", "answer"]]
     (tmp_path / "suite.yaml").write_text(f"{head}question: questions}}}}")
     with pytest.raises(UserError, match=r"nothing under questions; there are .*evidence.text"):
         read_suite(str(tmp_path))
@@ -108,7 +108,7 @@ TWO = "Steps:\n1. wash\n2. dry\nWhich?\n1. bed\n2. runner"
     ],
 )
 def test_other_lists_stay_in_the_question(text, known, answer, question, choices):
-    """Another list than the answer's, letters within a sentence, too many, or out of order; and no question is empty."""
+    """A list without the answer, letters within a sentence, too many, or out of order; and no question is empty."""
     found = read_prompt(text, known, answer)
     assert (found.question, found.choices) == (text if question is None else question, choices)
 
@@ -129,15 +129,15 @@ STYLES = {
 @pytest.mark.parametrize("like", ["commonsenseqa", "arc", "multiple_choice"])
 def test_an_item_does_not_depend_on_its_prompt(tmp_path, like, style):
     """Question, choices and answer are compared without the prompt around them."""
-    asked = [
+    questions = [
         "Where do adults use glue sticks?",
         "Which stone of a mill grinds",
         "Why is rye bread dark? (Options: many)",
     ]
-    told = [("at the office", "school"), ("the runner", "the bed"), ("bran, which is brown", "it is old")]
+    answers = [("at the office", "school"), ("the runner", "the bed"), ("bran, which is brown", "it is old")]
     records = [
         {"query": STYLES[style].format(q=q, a=b, b=a), "choices": [b, a], "gold": 1}
-        for q, (a, b) in zip(asked, told, strict=True)
+        for q, (a, b) in zip(questions, answers, strict=True)
     ]
     if style not in ("no names", "a row", "nothing else"):
         records += [{**one, "choices": ["A", "B"]} for one in records]
@@ -145,7 +145,7 @@ def test_an_item_does_not_depend_on_its_prompt(tmp_path, like, style):
     (tmp_path / "suite.yaml").write_text(f"suite: s\nversion: 1\nbenchmarks: {{b: {{files: f.jsonl, like: {like}}}}}\n")
     items = read_suite(str(tmp_path)).items
     assert {(one.question, one.answer, one.choices) for one in items} == {
-        (q, a, (b, a)) for q, (a, b) in zip(asked, told, strict=True)
+        (q, a, (b, a)) for q, (a, b) in zip(questions, answers, strict=True)
     }
 
 
@@ -156,11 +156,11 @@ def test_choices_that_end_a_question_stay_in_it():
 
 def test_statements_of_a_question_stay_in_it():
     """A list is the choices if the record has letters or the same texts; otherwise it is part of the question."""
-    asked = "Which hold?\nA. rye is a grain\nB. salt is a grain"
+    question = "Which hold?\nA. rye is a grain\nB. salt is a grain"
     form = Form(question="q", choices="c", answer_choice="n", prompt=True)
-    both = item_of({"q": asked, "c": ["A alone", "both"], "n": 0}, form, "b", "x")
-    assert (both.question, both.choices) == (asked, ("A alone", "both"))
-    letters = item_of({"q": asked, "c": ["A", "B"], "n": 0}, form, "b", "x")
+    both = item_of({"q": question, "c": ["A alone", "both"], "n": 0}, form, "b", "x")
+    assert (both.question, both.choices) == (question, ("A alone", "both"))
+    letters = item_of({"q": question, "c": ["A", "B"], "n": 0}, form, "b", "x")
     assert (letters.question, letters.answer) == ("Which hold?", "rye is a grain")
-    own = item_of({"q": asked, "c": ["A", "B"], "n": 0}, form.model_copy(update={"prompt": False}), "b", "x")
-    assert own.question == asked
+    own = item_of({"q": question, "c": ["A", "B"], "n": 0}, form.model_copy(update={"prompt": False}), "b", "x")
+    assert own.question == question

@@ -40,8 +40,8 @@ def test_copies_are_those_of_an_oracle_for_any_split(rows, bits, limit, seed):
 def test_the_warning_has_the_count_the_reasons_and_the_fix():
     """There is no warning without a copy."""
     config = Config(why=("a compares by snapshot", "b changes texts"), fix="Do that")
-    (told,) = copies_left.warnings({"copies": 1500}, config)
-    assert told == (
+    (warned,) = copies_left.warnings({"copies": 1500}, config)
+    assert warned == (
         "1,500 documents are exact copies of others in the corpus, because a compares by snapshot and b changes texts. "
         "Do that"
     )

@@ -179,6 +179,6 @@ def test_libraries_name_what_the_form_depends_on():
 )
 def test_warnings_are_only_about_odd_results(metrics, said):
     """A corpus without copies is fine; no text at all, or a source that lost nearly everything, is not."""
-    told = exact_dedup.warnings(metrics, Config())
-    assert len(told) == len(said)
-    assert all(line.startswith(start) for line, start in zip(told, said, strict=True))
+    warned = exact_dedup.warnings(metrics, Config())
+    assert len(warned) == len(said)
+    assert all(line.startswith(start) for line, start in zip(warned, said, strict=True))

@@ -46,7 +46,7 @@ def run(parts, config, **ways):
             tables.append(records.append_column("part", pa.array(np.full(len(records), number * 10**15, np.uint64))))
             before += len(documents)
     totals = {"totals": line_counts.totals(tally, config)}
-    tables, seen = one_round(line_counts, "by_line", config, tables, totals, **ways)
+    tables, line_totals = one_round(line_counts, "by_line", config, tables, totals, **ways)
     tables, _ = one_round(line_counts, "reduce", config, tables, totals, **ways)
     rows = [row for table in tables for row in table.to_pylist()]
     assert all(list(row) == ["part", "row", *line_counts.SCHEMA.names] for row in rows)
@@ -65,7 +65,7 @@ def run(parts, config, **ways):
             add_counts(found, line_dedup.metrics(batch, answer, config))
             answers |= {one["doc_id"]: row for one, row in zip(documents, answer.to_pylist(), strict=True)}
             before += len(documents)
-    return answers, found | {"counted": seen}
+    return answers, found | {"counted": line_totals}
 
 
 def oracle(documents, config):
@@ -172,10 +172,10 @@ def test_cuts_do_not_depend_on_order_parts_batches_and_blocks(documents, config,
         if random.random() < 0.3:
             parts[-1].append([])
         parts[-1][-1].append(one)
-    again, told = run(parts, config, bits=bits, limit=limit)
+    again, counts = run(parts, config, bits=bits, limit=limit)
     assert again == answers
-    assert told["most_cut"] == found.get("most_cut", {})
-    assert told["counted"] == found["counted"]
+    assert counts["most_cut"] == found.get("most_cut", {})
+    assert counts["counted"] == found["counted"]
 
 
 def test_totals_say_how_many_buckets_each_scope_has():
@@ -241,10 +241,10 @@ def test_protections_and_limits_without_effect_are_warned_about(tmp_path):
     path.write_text("\n")
     config = Config(protected=str(path))
     _, found = run([[[document("a", STORY)]]], config)
-    told = line_dedup.warnings(found, config)
-    assert told[0] == "the file of protected lines is empty"
-    assert "no line was cut" in told[1]
-    assert len(told) == 2
+    warned = line_dedup.warnings(found, config)
+    assert warned[0] == "the file of protected lines is empty"
+    assert "no line was cut" in warned[1]
+    assert len(warned) == 2
     assert line_dedup.warnings(run([[[]]], config)[1], config) == ()
 
 

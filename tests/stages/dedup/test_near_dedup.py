@@ -202,8 +202,8 @@ def test_a_large_bucket_is_compared_with_representatives():
         assert len(copies) >= 39
     assert counted[1] < 3 * counted[0]
     assert near_dedup.warnings({"budgets_used_up": 7, **counts}, config)
-    told = near_candidates.warnings({"buckets_over_cap": {"buckets": 1, "places": 400}}, config)
-    assert "1 bucket has more than max_bucket (32) documents" in told[0]
+    warned = near_candidates.warnings({"buckets_over_cap": {"buckets": 1, "places": 400}}, config)
+    assert "1 bucket has more than max_bucket (32) documents" in warned[0]
     assert near_candidates.warnings({}, config) == ()
 
 
@@ -223,9 +223,9 @@ def test_the_s_curve_is_that_of_the_formula():
 def test_a_source_that_loses_nearly_everything_raises_an_alarm():
     """The warning names the source and its share."""
     metrics = {"sources": {"a": {"rows_sent": 100, "dropped": {"near_duplicate": 95}}, "b": {"rows_sent": 100}}}
-    told = near_dedup.warnings(metrics, Config())
-    assert len(told) == 1
-    assert "source a lost 95%" in told[0]
+    warned = near_dedup.warnings(metrics, Config())
+    assert len(warned) == 1
+    assert "source a lost 95%" in warned[0]
 
 
 def test_a_bucket_in_pieces_is_split_like_a_whole_one():
@@ -245,10 +245,10 @@ def test_a_bucket_in_pieces_is_split_like_a_whole_one():
     assert counts["buckets_over_cap"]["buckets"] == 1
     order = [("row", "ascending"), ("group", "ascending")]
     for limit in (8_000, 50_000):
-        pieces, told = one_round(near_candidates, "buckets", config, [records], {}, limit=limit)
+        pieces, of_pieces = one_round(near_candidates, "buckets", config, [records], {}, limit=limit)
         assert len(pieces) > 1
         assert pa.concat_tables(pieces).sort_by(order).equals(whole.sort_by(order))
-        assert told == counts
+        assert of_pieces == counts
     chunks = Counter(whole.filter(pc.invert(whole["leads"]))["group"].to_pylist())
     assert len(chunks) == 32
     assert max(chunks.values()) < 2 * config.max_bucket

@@ -175,16 +175,16 @@ def test_many_fragments_are_warned_about():
     assert found == {"urls": 303, "anchors": 1}
     assert not url_parts.warnings(found, url_parts.Config())
     many = {"urls": 303, "anchors": 4}
-    (told,) = url_parts.warnings(many, url_parts.Config())
-    assert told.startswith("4 of 303 URLs have a #fragment")
+    (warned,) = url_parts.warnings(many, url_parts.Config())
+    assert warned.startswith("4 of 303 URLs have a #fragment")
     for chosen in ("keep", "drop"):
         assert not url_parts.warnings(many, url_parts.Config(fragments=chosen))
 
 
 def test_documents_without_any_url_are_warned_about():
     """The step did nothing and warns; a run without documents does not warn."""
-    (told,) = url_dedup.warnings({"rows_sent": 5, "records": 0}, Config())
-    assert "no document has a URL" in told
+    (warned,) = url_dedup.warnings({"rows_sent": 5, "records": 0}, Config())
+    assert "no document has a URL" in warned
     assert not url_dedup.warnings({"rows_sent": 0, "records": 0}, Config())
     assert not url_dedup.warnings({"rows_sent": 5, "records": 3}, Config())
 
@@ -196,15 +196,15 @@ MARKS = st.lists(st.sampled_from("e\u0301\u0316\u0344\u0f73\u0327é한각\u1100\
 @given(MARKS)
 def test_marks_of_a_long_url_are_sorted_before_they_are_composed(path):
     """Python sorts combining marks in quadratic time. The normal form is the same as for a short URL."""
-    url, seen = path + "x" * url_parts._LONG, []
+    url, composed_texts = path + "x" * url_parts._LONG, []
 
     def nfc(text):
-        seen.append(text)
+        composed_texts.append(text)
         return unicodedata.normalize("NFC", text)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(url_parts, "nfc", nfc)
         composed = url_parts._composed(quote(url))
     assert composed == quote(unicodedata.normalize("NFC", url))
-    classes = [unicodedata.combining(char) for char in seen[0]]
+    classes = [unicodedata.combining(char) for char in composed_texts[0]]
     assert all(before <= after for before, after in pairwise(classes) if after)

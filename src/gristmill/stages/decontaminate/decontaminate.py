@@ -171,9 +171,8 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("documents_seen") and not found.get("benchmarks"):
         return (
-            "no document was flagged for an item of the suite. This can be correct. `gristmill suite touched` lists "
-            "the matches that were ignored because more than common_documents have them; to test the suite, put one "
-            "of its items into a document",
+            "no document was flagged for an item of the suite. `gristmill suite touched` lists the matches ignored as "
+            "common phrases (common_documents); to test the suite, put one of its items into a document",
         )
     return ()
 

@@ -29,8 +29,7 @@ class Config(eval_suite.Config):
     """The share of an item's words that a passage must have, in order, to count as an edited copy. false: only n-grams
     and verbatim items count. A benchmark may set its own."""
     allow_unprotected: Annotated[int, AsCount, Field(ge=0, le=MOST_COUNT)] = 0
-    """How many items may be left unprotected because they are too short to distinguish from other texts. More stop the
-    run."""
+    """How many items may be too short to distinguish from other texts, and left unprotected. More stop the run."""
 
 
 def make(config: Config, path: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.counted import counted
+from gristmill.stages.buffers import changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPANS
 from gristmill.stages.decontaminate.eval_suite import open_suite
@@ -203,8 +204,7 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
         [(name, "ascending") for name in ("part", "row", "item", "piece", "rule", "share", "whole")]
     )
     part, row = (ordered.column(name).to_numpy() for name in ("part", "row"))
-    begins = np.ones(len(part), np.bool_)
-    begins[1:] = (part[1:] != part[:-1]) | (row[1:] != row[:-1])
+    begins = changes(part, row)
     offsets = np.append(np.flatnonzero(begins), len(part)).astype(np.int32)
     values = pa.StructArray.from_arrays(
         [ordered.column(name).combine_chunks() for name in names], fields=list(EVIDENCE)

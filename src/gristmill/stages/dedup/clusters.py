@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.buckets import SIZES, mixed
 from gristmill.kernels.dedup.links import forest
+from gristmill.stages.buffers import changes
 from gristmill.stages.shared.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +78,7 @@ def roots(records: pa.Table, config: Any) -> pa.Table:
     node, root, linked = (values_of(records, name) for name in ("node", "root", "linked_to"))
     chain = records.column("chain").to_numpy()
     order = np.lexsort((order_of(linked), chain, order_of(root), order_of(node)))
-    fresh = _first_of_each(node[order])
+    fresh = changes(node[order])
     best = order[np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))]
     kept = records.take(pa.array(order[fresh]))
     kept = _with(kept, "key", pa.array(_hashes(_matrix(kept, "root"))))
@@ -99,9 +100,7 @@ def _with_links(kept: pa.Table, records: pa.Table, order: Array, fresh: Array, l
     """Collect the links of each document from all groups, without duplicates."""
     document = np.cumsum(fresh) - 1
     once = np.lexsort((np.arange(len(order)), order_of(linked[order]), document))
-    new = np.ones(len(once), np.bool_)
-    new[1:] = (document[once][1:] != document[once][:-1]) | (linked[order][once][1:] != linked[order][once][:-1])
-    at = np.sort(once[new])
+    at = np.sort(once[changes(document[once], linked[order][once])])
     offsets = np.append(np.searchsorted(document[at], np.arange(kept.num_rows)), len(at)).astype(np.int32)
     for name in ("linked_to", "similarity"):
         values = records.column(name).combine_chunks().take(pa.array(order[at]))
@@ -273,13 +272,6 @@ def _hashes(matrix: Array) -> Array:
 def _column(matrix: Array, kind: pa.DataType) -> pa.Array:
     data = pa.py_buffer(np.ascontiguousarray(matrix))
     return pa.FixedSizeBinaryArray.from_buffers(kind, len(matrix), [None, data])
-
-
-def _first_of_each(values: Array) -> Array:
-    """A mask of the rows where a sorted column has a new value."""
-    first = np.ones(len(values), np.bool_)
-    first[1:] = values[1:] != values[:-1]
-    return first
 
 
 def _with(records: pa.Table, name: str, column: Any) -> pa.Table:

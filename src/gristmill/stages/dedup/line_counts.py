@@ -20,7 +20,7 @@ from pydantic import Field
 
 from gristmill.kernels.dedup.line_units import count_units
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
@@ -120,7 +120,7 @@ def by_line(
     bucket = _buckets(document[places], scope[places], totals)
     order = np.lexsort((document[places], bucket, scope[places], mark[places], key[places]))
     places, bucket = places[order], bucket[order]
-    begins = _changes(key[places], mark[places], scope[places], bucket)
+    begins = changes(key[places], mark[places], scope[places], bucket)
     times, of_group = _totals(count[places], begins)
     hot = times > config.max_count
     own = hot & (places[begins] < rows)
@@ -162,7 +162,7 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Tabl
     part, row, line = part[order], row[order], line[order]
     first = records.column("first").to_numpy()[order]
     occurrences = records.column("occurrences").to_numpy()[order]
-    begins = _changes(part, row)
+    begins = changes(part, row)
     group = np.cumsum(begins) - 1
     rows = int(begins.sum())
     shown = occurrences > 0
@@ -207,22 +207,13 @@ def _may_be_hot(key: Array, document: Array, count: Array, rows: int, max_count:
     places = np.argsort(key, kind="stable") if len(key) > rows else np.arange(rows)
     if not len(places):
         return places, 0
-    begins = _changes(key[places])
+    begins = changes(key[places])
     times, group = _totals(count[places], begins)
     different = int(begins.sum())
     if len(key) > rows:
         first = places[np.lexsort((document[places], group))[begins]]
         different = int(np.count_nonzero(first < rows))
     return places[(times > max_count)[group]], different
-
-
-def _changes(*columns: Array) -> Array:
-    """A mask of the rows that differ from the row before in any column; the first row counts as different."""
-    begins = np.zeros(len(columns[0]), np.bool_)
-    begins[:1] = True
-    for column in columns:
-        begins[1:] |= column[1:] != column[:-1]
-    return begins
 
 
 def _totals(count: Array, begins: Array) -> tuple[Array, Array]:
@@ -236,7 +227,7 @@ def _witnesses(key: Array, mark: Array, document: Array, count: Array, least: in
     """For lines with at least `least` occurrences, their number, in the row of the smallest document; 0 elsewhere."""
     found = np.zeros(len(key), np.int64)
     order = np.lexsort((document, mark, key))
-    begins = _changes(key[order], mark[order])
+    begins = changes(key[order], mark[order])
     times, _ = _totals(count[order], begins)
     found[order[begins]] = np.where(times >= least, times, 0)
     return found

@@ -2,8 +2,7 @@
 
 All occurrences are removed with their line ends, except for protected lines; with `keep_first`, the first in each
 bucket stays. Blank lines are removed with a cut if otherwise two gaps would meet or the text would begin or end with
-one. The byte ranges that were cut are in `cut_spans`. A document without a visible character left is dropped as
-`all_lines_repeated`.
+one. `cut_spans` has the byte ranges. A document without a visible character left is dropped as `all_lines_repeated`.
 
 Lines without a letter are never counted or cut: rulers, numbers, dates, rows of signs. A character outside ASCII counts
 as a letter.

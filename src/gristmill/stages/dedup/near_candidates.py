@@ -20,7 +20,7 @@ from gristmill.kernels.dedup.buckets import groups_of, members_of, needless
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of
 from gristmill.kernels.hash.radix import sort_order
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.clusters import size_class
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
@@ -127,9 +127,9 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     )
     crowd = np.flatnonzero((bucket > 0) & ~leads)
     crowd = crowd[sort_order(part[crowd], row[crowd], bucket[crowd])]
-    first = _first_of_group(part[crowd], row[crowd])
+    first = changes(part[crowd], row[crowd])
     place = np.arange(len(crowd)) - np.maximum.accumulate(np.where(first, np.arange(len(crowd)), 0))
-    alone = np.flatnonzero(_first_of_group(part, row))
+    alone = np.flatnonzero(changes(part, row))
     members = records.column("members").combine_chunks()
     spare = needless(
         np.append(alone, len(part)), members.offsets.to_numpy().astype(np.int64), members.values.to_numpy()
@@ -137,7 +137,7 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     chosen = np.concatenate([np.flatnonzero(((bucket == 0) & ~spare) | leads), crowd[place < MOST_CROWDS]])
     chosen = chosen[sort_order(part[chosen], row[chosen], group[chosen])]
     part, row, group = part[chosen], row[chosen], group[chosen]
-    first = _first_of_group(part, row)
+    first = changes(part, row)
     fresh = first.copy()
     fresh[1:] |= group[1:] != group[:-1]
     starts = np.flatnonzero(first[fresh])
@@ -162,12 +162,6 @@ def warnings(metrics: dict[str, Any], config: Config) -> tuple[str, ...]:
         f"documents (boilerplate?). In {counted(over['places'], 'case')} a document was compared only with 16 "
         "representatives and a part of its bucket",
     )
-
-
-def _first_of_group(part: Any, row: Any) -> Any:
-    first = np.ones(len(part), np.bool_)
-    first[1:] = (part[1:] != part[:-1]) | (row[1:] != row[:-1])
-    return first
 
 
 STAGE = Exchange(

@@ -33,8 +33,6 @@ from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.keep_order import RANK, KeepOrder
 
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
-
-
 _MOST_RECORDS = 10_000
 """The most records of a document, one for each choice of blocks. They take 300 KB, more than most texts."""
 

@@ -75,8 +75,7 @@ def totals(counts: dict[str, int], config: Config) -> dict[str, int]:
 def reduce(
     records: pa.Table, config: Config, totals: dict[str, int], others: pa.Table | None = None
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """The block of every document. `others`: the `summary` of the same hosts elsewhere. A host is counted where its
-    first document is."""
+    """The block of every document. `others`: the `summary` of the same hosts elsewhere; the first counts a host."""
     rows = records.num_rows
     found = [records, *([] if others is None else [others])]
     key, size, document = (np.concatenate([table.column(name).to_numpy() for table in found]) for name in _IN_SHORT)

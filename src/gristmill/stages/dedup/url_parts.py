@@ -143,9 +143,8 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     if config.fragments != "hashbang" or anchors <= MOST_ANCHORS * urls:
         return ()
     return (
-        f"{anchors:,} of {urls:,} URLs have a #fragment, which is ignored: documents whose URLs differ only in the "
-        "fragment count as one URL. Set fragments to keep if a source splits pages into documents by fragment, else "
-        "to drop",
+        f"{anchors:,} of {urls:,} URLs have a #fragment, which is ignored: URLs that differ only in the fragment are "
+        "equal. Set fragments to keep if a source splits pages into documents by fragment, else to drop",
     )
 
 

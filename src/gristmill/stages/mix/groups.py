@@ -42,9 +42,8 @@ def read_groups(outputs: list[Mapping[str, Any]], domains: Mapping[str, str | No
         shards = tuple(_shard(output) for output in sorted(several, key=lambda output: output["entry"]["shard"]))
         documents, tokens, samples = (sum(shard[key] for shard in shards) for key in ("documents", "tokens", "samples"))
         if samples and tokens:
-            groups.append(
-                MixGroup(name, source, domains[source], tier, exact(weight), documents, tokens, samples, shards)
-            )
+            domain = domains[source]
+            groups.append(MixGroup(name, source, domain, tier, exact(weight), documents, tokens, samples, shards))
     return groups
 
 

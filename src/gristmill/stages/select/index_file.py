@@ -8,8 +8,7 @@
     uint32      for each key: the number of its part among these
     uint32      for each key: its row in that part
 
-All numbers are little-endian. Entries with the same key are sorted by part and row, so the bytes depend only on the set
-of entries.
+All numbers are little-endian. Entries with the same key are sorted by part and row, so equal entries give equal bytes.
 """
 
 from pathlib import Path

@@ -18,9 +18,8 @@ def rules_for(text: str, agent: str) -> list[tuple[bool, str]]:
     """(allowed, path) of every rule for `agent`, in order of precedence.
 
     Groups belong to an agent by name, in upper or lower case. A group for `Googlebot` also applies to `Googlebot-News`
-    unless that has its own. All groups of the longest matching name are combined; if no name matches, those of `*`. The
-    longest path decides; of two equally long paths, the one that allows. Paths are in the form of
-    `kernels/urls/robots.py`.
+    unless that has its own. All groups of the longest matching name are combined, or those of `*` if none matches. The
+    longest path decides; of two equal lengths, the one that allows. Paths are in the form of `kernels/urls/robots.py`.
     """
     ours = agent.lower()
     groups: dict[int, set[tuple[bool, str]]] = {}

@@ -135,9 +135,7 @@ def _of_yaml(text: str, shown: str) -> tuple[Request, ...]:
         request = _request(node, shown)
         items += sum(len(getattr(request, kind)) for kind in ITEMS)
         if items > len(text):
-            raise UserError(
-                f"{_at(node, shown)}: aliases expand to more items than the file has letters. Write them out."
-            )
+            raise UserError(f"{_at(node, shown)}: aliases make more items than the file has letters. Write them out.")
         if request.id in requests:
             raise UserError(
                 f"{_at(node, shown)}: an earlier request also has the id {_short(request.id)}, and verdicts show only "
@@ -189,9 +187,7 @@ def _item(written: str, kind: str, where: str) -> str:
     if kind == "domains":
         value = value.removeprefix("*").strip(".")
     if kind in ("urls", "url_prefixes") and re.search(r"\s", value):
-        raise UserError(
-            f"{where}: {_short(value)} has a space, so it is not one URL. Write each URL as a separate item."
-        )
+        raise UserError(f"{where}: {_short(value)} has a space, so it is not one URL. Write each URL separately.")
     digits = _DIGITS.get(kind)
     if digits and not (len(value) == digits and _HEX.fullmatch(value)):
         what = "a doc_id has 32" if kind == "doc_ids" else "the sha256 of a text has 64"

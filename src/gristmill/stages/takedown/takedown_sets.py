@@ -92,11 +92,9 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
                 raise UserError(f"{path}: a text of {request} is empty, so it matches nothing. Add the text.")
             yield request, text
         except UnicodeDecodeError:
-            message = f"{path}: a text of {request} is not UTF-8, so it cannot be used. Save the file as UTF-8."
-            raise UserError(message) from None
+            raise UserError(f"{path}: a text of {request} is not UTF-8, so it matches nothing. Convert it.") from None
         except OSError as error:
-            message = f"{path}: a text of {request} cannot be read: {error.strerror}. Correct the path."
-            raise UserError(message) from None
+            raise UserError(f"{path}: a text of {request} cannot be read: {error.strerror}. Correct it.") from None
 
 
 STAGE = Fit(

@@ -56,8 +56,7 @@ def make(config: Config, path: Path) -> dict[str, Any]:
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if our encoder cannot be used."""
-    reasons = found.get("encoded_by_library", ())
-    return [f"the `tokenizers` library encodes, about 20 times slower: {reason}" for reason in reasons]
+    return [f"`tokenizers` encodes, about 20 times slower: {reason}" for reason in found.get("encoded_by_library", ())]
 
 
 STAGE = Asset(version=1, config=Config, make=make, suffix="json", copies="file", check=check, warnings=warnings)

@@ -27,8 +27,7 @@ MIN_TOKENS = 8
 MIN_SPECIFIC = 15
 """The least sum of tokens and of letters that a renamed copy keeps: `x += y; return x` is in any program."""
 MIN_EDITED = 24
-"""The least number of tokens of code that is also found with edits; shorter code must agree in all tokens and
-literals."""
+"""The least tokens of code that is found with edits; shorter code must agree in all tokens and literals."""
 STEADY = 0.9
 """The least share of the names of a hit that are consistently renamed."""
 ALIKE = 0.75

@@ -122,8 +122,7 @@ def _records(file: BenchmarkFile, kind: Format, form: Form, answers: list[str | 
     for row, record in records(file, kind, form):
         last = row
         if answers is not None and isinstance(record, dict) and row:
-            no_line = "answer_file has no line for this record"
-            answer = answers[row - 1] if row <= len(answers) else Fault("no_answer", no_line)
+            answer = answers[row - 1] if row <= len(answers) else Fault("no_answer", "no such line in answer_file")
             record = answer if isinstance(answer, Fault) else {**record, ANSWER_LINE: answer}
         yield row, record
     if answers is not None and last != len(answers):

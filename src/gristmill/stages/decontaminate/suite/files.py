@@ -29,8 +29,6 @@ MOST_JSON_BYTES = 1 << 30
 """The largest JSON file that is one object with all records in it."""
 SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
 SUFFIXES |= {".tab": "tsv", ".parquet": "parquet", ".txt": "lines", ".lst": "lines"}
-
-
 _NO_DATA = (".yaml", ".yml", ".lock")
 """Suffixes of files that are not benchmark files: the description and the lock."""
 
@@ -118,9 +116,7 @@ def _walk(folder: str) -> Iterator[str]:
                 yield name if below == "." else f"{below}/{name}"
                 count += 1
         if count > MOST_FILES:
-            raise UserError(
-                f"{folder} contains more than {MOST_FILES:,} files, the limit for a suite. Name the suite's own folder."
-            )
+            raise UserError(f"{folder} has more than {MOST_FILES:,} files, the limit for a suite. Name another folder.")
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
