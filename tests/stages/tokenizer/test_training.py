@@ -145,7 +145,7 @@ def test_a_sample_too_small_for_the_vocabulary_is_a_warning(corpus, ran):
     size = run.made["all/tokenizer"].metrics["vocab"]
     assert 600 < size < 90_000
     assert files.load(file_of(run)).vocab_size == size
-    assert sum(f"the vocabulary is {size:,} and not 90,000" in warning for warning in find_warnings(run)) == 1
+    assert sum(f"the vocabulary has {size:,} entries instead of 90,000" in warning for warning in find_warnings(run)) == 1
 
 
 @pytest.mark.slow
