@@ -111,14 +111,14 @@ def test_held_out_texts_are_separate_and_only_kept_documents_are_sampled(corpus,
     assert held_out
     assert min(map(len, train + held_out)) > 30
     assert not set(train) & set(held_out)
-    metrics = run.made["all/tokenizer"].metrics
+    metrics = run.states["all/tokenizer"].metrics
     assert metrics["domains"].keys() == {"web", "books"}
     for split, texts in (("train", train), ("held_out", held_out)):
         counted = [counts[split] for counts in metrics["domains"].values()]
         assert sum(counts["documents"] for counts in counted) == len(texts)
         assert sum(counts["bytes"] for counts in counted) == sum(len(text.encode()) for text in texts)
     assert metrics["domains"]["web"]["train"]["bytes"] <= 15_000
-    sampled = run.made["all/tokenizer_sample"].metrics["domains"]
+    sampled = run.states["all/tokenizer_sample"].metrics["domains"]
     assert {name: {key: counts[key] for key in ("train", "held_out")} for name, counts in sampled.items()} == metrics[
         "domains"
     ]
@@ -129,23 +129,25 @@ def test_the_manifest_of_the_model_names_its_hash_and_what_it_was_trained_on(ran
     mill, run = ran
     name = mill.last_run()["nodes"]["all/tokenizer"]["datasets"]["model"]
     manifest = mill.store.read_json(f"datasets/{name}.json")
-    assert manifest["metrics"] == run.made["all/tokenizer"].metrics
+    assert manifest["metrics"] == run.states["all/tokenizer"].metrics
     assert list(manifest["metrics"]["tokenizers"]) == [files.load(file_of(run)).hash]
 
 
 def test_a_change_of_the_vocabulary_repeats_only_the_training(corpus, ran):
     """Nothing is sampled again."""
     _, run = corpus.run("first", train="vocab: 600, min_count: 1")
-    assert {name for name, made in run.made.items() if made.executed} == {"all/tokenizer"}
+    assert {name for name, state in run.states.items() if state.executed} == {"all/tokenizer"}
 
 
 def test_a_sample_too_small_for_the_vocabulary_is_a_warning(corpus, ran):
     """The vocabulary is as large as the merges allow, and the run warns."""
     _, run = corpus.run("first", train="vocab: 90000, min_count: 1")
-    size = run.made["all/tokenizer"].metrics["vocab"]
+    size = run.states["all/tokenizer"].metrics["vocab"]
     assert 600 < size < 90_000
     assert files.load(file_of(run)).vocab_size == size
-    assert sum(f"the vocabulary has {size:,} entries instead of 90,000" in warning for warning in find_warnings(run)) == 1
+    assert (
+        sum(f"the vocabulary has {size:,} entries instead of 90,000" in warning for warning in find_warnings(run)) == 1
+    )
 
 
 @pytest.mark.slow
@@ -158,10 +160,10 @@ def test_a_given_file_is_the_tokenizer_and_is_pinned_by_its_content(corpus, ran)
     assert list(sample_texts(run, "held_out")) == []
     (corpus.folder / "again.json").write_bytes(whole)
     _, run = corpus.run("given", tokenizer="{file: again.json}")
-    assert not any(made.executed for made in run.made.values())
+    assert not any(state.executed for state in run.states.values())
     (corpus.folder / "again.json").write_bytes(whole.replace(b'"<|reserved_7|>"', b'"<|renamed|>"'))
     _, run = corpus.run("given", tokenizer="{file: again.json}")
-    assert {name for name, made in run.made.items() if made.executed} == {"all/tokenizer"}
+    assert {name for name, state in run.states.items() if state.executed} == {"all/tokenizer"}
 
 
 def test_a_given_file_that_our_kernel_cannot_encode_is_a_warning(tmp_path):
