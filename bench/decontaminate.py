@@ -33,7 +33,8 @@ from bench._eval_suite import FILES, OWN, build_half, build_suite, described, re
 from bench._plants import WAYS, WITHIN, planted
 from bench.inputs import made_up_texts, measurement, scratch
 from gristmill.stages.decontaminate import eval_match, eval_scan, eval_suite
-from gristmill.stages.decontaminate.matching.findings import RULES, find
+from gristmill.stages.decontaminate.matching.evidence import RULES
+from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import key_of, open_index, write_index
 from gristmill.stages.decontaminate.matching.units import count_words
 from gristmill.stages.decontaminate.suite.suite import Item, Suite, read_suite

@@ -27,7 +27,7 @@ from gristmill.kernels.hash.word_counts import export, no_words
 from gristmill.shardformat.index import read_index
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.shards import shards
-from gristmill.stages.shards.sidecars import positions, stretches, used_tokens
+from gristmill.stages.shards.sidecars import positions, runs_of, used_tokens
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 from gristmill.tokenizer.patterns import PATTERNS
@@ -205,7 +205,7 @@ def expect(folder: Path, documents: dict[bytes, np.ndarray], tokenizer: Tokenize
         expected["pieces"][mark(tokens)] += 1
     expected["pieces"].update(mark(np.full(SEQ_LEN - count, padding)) for count in used.tolist() if count < SEQ_LEN)
     expected["samples"].update(map(mark, samples))
-    for piece, _, length in zip(*(array.tolist() for array in stretches(index)), strict=True):
+    for piece, _, length in zip(*(array.tolist() for array in runs_of(index)), strict=True):
         offset = int(index.doc_offset[piece])
         expected["stretches"][mark(documents[index.doc_id[piece].tobytes()][offset : offset + length])] += 1
 

@@ -190,7 +190,7 @@ def test_items_let_go_are_named(project, say):
     write_suite(project.folder / "evals", {"b": [{"id": "wheel", "q": "the water wheel turns", "a": "a mill"}]})
     project.write_recipe("  - decontaminate: {suite: evals, common_documents: 2}")
     said = say("run", project.recipe)
-    assert "9 findings were let go, since so many documents have the same words" in " ".join(said.err.split())
+    assert "9 findings were ignored as common phrases, since many documents have" in " ".join(said.err.split())
     assert "b wheel. `gristmill suite touched` lists" in " ".join(said.err.split())
     said = say("suite", "touched", project.recipe)
     assert "b: 9 findings of 1 item let go, as so many documents have the same words: wheel (9)." in said.out

@@ -29,7 +29,7 @@ def test_a_mixture_that_cannot_be_is_told_as_run_tells_it(corpus, say):
 
     corpus.recipe(MIX % "100B")
     planned, told = say("plan", recipe), say("plan", recipe, "--json")
-    with pytest.raises(UserError, match="100,000,000,000 tokens are asked for") as refused:
+    with pytest.raises(UserError, match="the mixture needs 100,000,000,000 tokens") as refused:
         corpus.run()
     assert (planned.code, planned.err) == (2, f"gristmill: {refused.value}\n")
     assert "all/mix" in planned.out

@@ -204,7 +204,7 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
     (short / "receipt.json").write_text(json.dumps(content))
     for words, told in [
         (("check", tmp_path / "absent.yaml", recipe), "cannot be read"),
-        (("check", tmp_path / "bad.yaml", recipe), "is no URL"),
+        (("check", tmp_path / "bad.yaml", recipe), "is not a URL"),
         (("check", taken["folder"] / "requests.yaml", f"{store}@nobody"), "no finished run"),
         (("check", taken["folder"] / "requests.yaml", recipe, "--near", "2"), "--near"),
         (("receipt", recipe, "--out", receipt), "exists"),
@@ -229,7 +229,7 @@ def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, mon
         shutil.copyfile(taken["folder"] / name, tmp_path / name)
     for requests, told in [
         (None, "does not exist"),
-        ("- id: a\n  urls: [x]\n", "requests.yaml:2: 'x' is no URL"),
+        ("- id: a\n  urls: [x]\n", "requests.yaml:2: 'x' is not a URL"),
         ("- id: a\n  texts: [absent.txt]\n", "absent.txt"),
     ]:
         if requests is not None:

@@ -182,11 +182,14 @@ def test_a_recipe_without_a_mix_draws_everything_once(corpus):
 def test_a_budget_beyond_the_text_is_told_with_its_line_and_as_it_is_written(corpus):
     """As other mistakes of a recipe are, though it is seen only when all is encoded."""
     for mix, tokens in (
-        ("mix:\n  max_epochs: 2\n  tokens: 99_999_999", r"12: mix: 99,999,999"),
-        ("mix:\n  phases:\n  - {name: a, tokens: 5000001}\n  - {name: b, tokens: 7M}", r"10: mix: 12,000,001"),
+        ("mix:\n  max_epochs: 2\n  tokens: 99_999_999", r"12: mix: the mixture needs 99,999,999"),
+        (
+            "mix:\n  phases:\n  - {name: a, tokens: 5000001}\n  - {name: b, tokens: 7M}",
+            r"10: mix: the mixture needs 12,000,001",
+        ),
     ):
         corpus.recipe(mix=mix.replace("9_9", "99"))
-        with pytest.raises(UserError, match=rf"recipe\.yaml:{tokens} tokens are asked for, and the groups"):
+        with pytest.raises(UserError, match=rf"recipe\.yaml:{tokens} tokens, but its groups have only"):
             corpus.run()
 
 

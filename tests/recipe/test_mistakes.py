@@ -472,7 +472,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "more records a document than can be sent": (
         STEPS + "  - gristmill.stages.dedup.simhash_dedup: {blocks: 24, max_distance: 12}\n",
         5,
-        ["2,704,156 records a document, and no more than 10,000 can be sent", "Take fewer blocks"],
+        ["2,704,156 records per document; at most 10,000 are allowed", "Lower blocks or max_distance"],
     ),
     "more comparisons than can be held in mind": (
         STEPS + "  - gristmill.stages.dedup.known_dedup: {indexes: [.], max_comparisons: 10001}\n",

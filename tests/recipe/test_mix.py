@@ -92,33 +92,33 @@ CASES = {
     "shares over 1": (
         "mix:\n  phases: [{name: a, share: 0.9}, {name: b, share: 0.2}]\n",
         8,
-        ["mix.phases: the shares sum to 1.1 and not to 1"],
+        ["mix.phases: the shares sum to 1.1 instead of 1"],
     ),
     "shares below 1": (
         "mix:\n  phases: [{name: a, share: 0.7}, {name: b, share: 0.2}]\n",
         8,
-        ["the shares sum to 0.9 and not to 1", "leave out that of the last phase"],
+        ["the shares sum to 0.9 instead of 1", "leave out that of the last phase"],
     ),
     "no rest": ("mix:\n  phases: [{name: a, share: 1}, {name: b}]\n", 8, ["nothing is left for the last phase"]),
     "a phase without a size": (
         "mix:\n  phases:\n    - {name: a}\n    - {name: b, share: 0.5}\n",
         9,
-        ["mix.phases[0]: there is no share and no tokens", "only the last"],
+        ["mix.phases[0]: share or tokens is missing", "only the last"],
     ),
     "both sizes": (
         "mix:\n  phases:\n    - {name: a, share: 0.5, tokens: 1B}\n    - {name: b}\n",
         9,
-        ["a share or a number of tokens, not both"],
+        ["share or tokens, not both"],
     ),
     "two phases of one name": (
         "mix:\n  phases:\n    - {name: a, share: 0.5}\n    - {name: a, share: 0.5}\n",
         10,
-        ["the name a is that of an earlier phase"],
+        ["an earlier phase is also called a"],
     ),
     "more than the budget": (
         "mix:\n  tokens: 1B\n  phases: [{name: a, tokens: 2B}]\n",
         9,
-        ["the phases ask for 2,000,000,000 tokens, and mix.tokens is 1,000,000,000"],
+        ["the phases need 2,000,000,000 tokens, but mix.tokens is 1,000,000,000"],
     ),
     "less than the budget": ("mix:\n  tokens: 3B\n  phases: [{name: a, tokens: 2B}]\n", 9, ["the rest is in no phase"]),
     "nothing left of the budget": (
@@ -145,12 +145,12 @@ CASES = {
     "no place to go on from": (
         "mix: {continues: {manifest: in.json}}\n",
         7,
-        ["at_sample or at_tokens", "one of the two"],
+        ["at_sample or at_tokens", "exactly one of them"],
     ),
     "a rate that is not constant": (
         "mix: {phases: [{name: a, learning_rate: {shape: constant, end: 0}}]}\n",
         7,
-        ["constant cannot go from 1 to 0"],
+        ["a constant rate cannot go from 1 to 0"],
     ),
     "a name that is no name": ("mix: {phases: [{name: a/b}]}\n", 7, ["mix.phases[0].name must match"]),
 }
@@ -285,4 +285,4 @@ def test_a_tier_more_than_there_are_is_left_to_the_run():
         "empty_domains": {},
         "phases": {"main": {"domains": {}, "tokens": 1}},
     }
-    assert any("no document is of tier C" in told for told in mix.warnings(found, config))
+    assert any("the mix lists the tier C" in warned for warned in mix.warnings(found, config))

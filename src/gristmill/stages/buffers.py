@@ -23,6 +23,15 @@ def bytes_of(column: pa.Array) -> tuple[Array, Array]:
     )
 
 
+def changes(*columns: Array) -> Array:
+    """A mask of the rows that differ from the row before in any column; the first row counts as different."""
+    begins = np.zeros(len(columns[0]), np.bool_)
+    begins[:1] = True
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    return begins
+
+
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """A column as one chunk; it is only copied if it has several."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,4 +1,4 @@
-"""One item of every public benchmark as its files hold it: (like, form, file name, how it is written, the item)."""
+"""One item of every public benchmark as in its files: (like, form, file name, content, item)."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Small suites, and the step decontaminate over parts that a test cuts as it likes, without the engine."""
+"""Small suites, and the step decontaminate without the engine, over any parts that a test chooses."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ def item(number, words=40, **texts):
 
 
 def write_suite(folder, benchmarks, settings=None):
-    """`benchmarks`: items by name; `settings`: what the description says of one besides, in YAML."""
+    """Write a suite. `benchmarks`: items by name; `settings`: more YAML for a benchmark, by name."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = []
     for name, items in benchmarks.items():
@@ -38,14 +38,14 @@ def write_suite(folder, benchmarks, settings=None):
 
 
 class Step:
-    """The step with the models of a suite; `texts` may be given again and again."""
+    """The step with the models of a suite, for any number of texts."""
 
     def __init__(self, folder, **config):
         self.config = Config(suite=str(folder), **config)
         self.models, self.metrics = make_assets(decontaminate, self.config, folder)
 
     def run(self, texts, cuts=(), **ways):
-        """Rows of the layer, in the order of the texts, which lie in parts that end at `cuts`; and the counts."""
+        """The rows of the layer, in the order of the texts, which are in parts that end at `cuts`; and the counts."""
         bounds = [0, *sorted(cuts), len(texts)]
         parts = [_part(texts[low:high]) for low, high in itertools.pairwise(bounds) if high > low]
         found = {}
@@ -60,12 +60,12 @@ class Step:
         return [row for layer in layers for row in layer.to_pylist()], found
 
     def hits(self, texts):
-        """Of each text the units of the index that are found in it."""
+        """The units of the index that are found in each text."""
         found, _ = findings.find(pa.array(texts, pa.string()), open_index(self.models["eval_index"]))
         return [{one.unit for one in found if one.row == row} for row in range(len(texts))]
 
     def flags(self, texts, **ways):
-        """Of each text the items that it is flagged with, and the rules."""
+        """The items and rules that flag each text."""
         rows, _ = self.run(texts, **ways)
         return [{(one["item"], one["rule"]) for one in row["evidence"] or ()} for row in rows]
 

@@ -1,4 +1,4 @@
-"""Decontamination: what counts when all documents are seen, what a benchmark may say of itself, and what is cut."""
+"""Decontamination: which findings count over all documents, settings of a benchmark, and cuts."""
 
 import json
 import random
@@ -39,8 +39,8 @@ def step(tmp_path_factory):
 
 
 @pytest.mark.parametrize("limit", [None, 300])
-def test_what_many_documents_have_is_let_go_by_degrees(step, limit):
-    """First a short question within a text, later one that has a line for itself; each is counted by its item."""
+def test_a_phrase_of_many_documents_is_ignored_by_degrees(step, limit):
+    """A short question within a text is ignored first, one on a line to itself later; both are counted by item."""
     kept, counts = step.run([*documents(WITHIN, 20), *documents(IN_A_LINE, 15)], limit=limit)
     assert all(row["drop"] for row in kept)
     assert counts["let_go_as_phrases"] == 0
@@ -49,25 +49,25 @@ def test_what_many_documents_have_is_let_go_by_degrees(step, limit):
     assert (counts["let_go_as_phrases"], counts["let_go_items"]) == (26, {"b wheel": 26})
 
 
-def test_a_long_question_counts_however_many_have_it(step):
+def test_a_long_question_counts_in_any_number_of_documents(step):
     """Most of it is a copy in forty documents as in one, without any answer."""
     rows, counts = step.run(documents(MOST_OF_IT, 40))
     assert [{one["rule"] for one in row["evidence"]} for row in rows] == [{"ngram"}] * 40
     assert counts["let_go_as_phrases"] == 0
 
 
-def test_items_let_go_are_named_in_a_warning():
-    """Those of the most documents first, the others as a number, and the command that lists them all."""
+def test_ignored_items_are_named_in_a_warning():
+    """The warning names the items of the most documents, counts the others, and names the command that lists all."""
     items = {f"b i{number}": number for number in range(1, 8)}
     (said,) = eval_match.warnings({"let_go_as_phrases": 28, "let_go_items": items}, eval_match.Config())
-    assert "28 findings were let go" in said
+    assert "28 findings were ignored as common phrases" in said
     assert "b i7, b i6, b i5, b i4, b i3 and 2 other items" in said
     assert "`gristmill suite touched` lists" in said
     assert eval_match.warnings({"let_go_as_phrases": 0}, eval_match.Config()) == ()
 
 
-def test_a_suite_of_which_nothing_is_found_is_a_warning(tmp_path):
-    """Not where something was found, nor where there was no document."""
+def test_a_suite_without_matches_is_a_warning(tmp_path):
+    """There is no warning if something was found or there was no document."""
     config = decontaminate.Config(suite=str(write_suite(tmp_path, {"b": [ITEM]})))
     (said,) = decontaminate.warnings({"documents_seen": 3, "benchmarks": {}}, config)
     assert said.startswith("no document was flagged for an item of the suite")
@@ -75,8 +75,8 @@ def test_a_suite_of_which_nothing_is_found_is_a_warning(tmp_path):
     assert not decontaminate.warnings({"documents_seen": 0, "benchmarks": {}}, config)
 
 
-def test_a_copy_with_changes_of_a_phrase_is_one(tmp_path):
-    """What many documents have to the word is no more an item where one of them changed a word."""
+def test_an_edited_copy_of_a_phrase_is_a_phrase(tmp_path):
+    """A phrase of many documents is not an item in a document that changed one word of it."""
     question = "how do you make a copy of a key"
     step = Step(write_suite(tmp_path, {"b": [{"id": "i", "q": question, "a": "file it"}]}), common_documents=1)
     changed = documents(f"\n\n{question.replace('a key', 'the key')}\n\n", 1)
@@ -87,8 +87,8 @@ def test_a_copy_with_changes_of_a_phrase_is_one(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [None, 300])
-def test_a_whole_item_counts_however_many_have_it(step, limit):
-    """An item that leaked often is no phrase; and those that have it do not make one of it for the others."""
+def test_a_whole_item_counts_in_any_number_of_documents(step, limit):
+    """An item that leaked often is not a phrase, and its copies do not make it one for other documents."""
     texts = [*documents(WHOLE, 50), *documents(MOST_OF_IT, 10)]
     rows, counts = step.run(texts, cuts=range(0, 60, 7), bits=3, limit=limit)
     assert [row["drop"] for row in rows] == ["eval_item"] * 60
@@ -97,7 +97,7 @@ def test_a_whole_item_counts_however_many_have_it(step, limit):
 
 
 def test_a_phrase_in_an_item_does_not_hide_the_rest_of_it(tmp_path):
-    """The more documents have an n-gram, the less it counts on both sides of the share: the others decide."""
+    """An n-gram in more documents counts less on both sides of the share, so the other n-grams decide."""
     step = Step(write_suite(tmp_path, {"b": [ITEM]}), fuzzy=False, coverage=0.9)
     phrase, rest = " ".join(WORDS[:20]), " ".join(WORDS[8:])
     for count, share in ((10, 0), (12, 0), (20, 0), (40, 20 / 22), (100, 20 / 20.8)):
@@ -125,18 +125,18 @@ TEXTS = [
 @given(st.randoms(use_true_random=False), st.sets(st.integers(1, len(TEXTS) - 1), max_size=6), st.sampled_from([0, 3]))
 def test_order_parts_and_blocks_change_nothing(step, draw, cuts, bits):
     """Every document has the same row of the layer, and the counts are the same."""
-    expected, told = step.run(TEXTS)
+    expected, totals = step.run(TEXTS)
     assert sum(row["drop"] is not None for row in expected) == 16
-    assert told["let_go_items"] == {"b wheel": 34}
+    assert totals["let_go_items"] == {"b wheel": 34}
     order = list(range(len(TEXTS)))
     draw.shuffle(order)
     rows, counts = step.run([TEXTS[at] for at in order], cuts, bits=bits, limit=draw.choice([None, 300]))
     assert rows == [expected[at] for at in order]
-    assert counts == told
+    assert counts == totals
 
 
-def test_a_benchmark_says_its_own_coverage(tmp_path):
-    """The same share of two items flags where it is enough for the benchmark; the step's own holds for a third."""
+def test_a_benchmark_may_set_its_own_coverage(tmp_path):
+    """The same share of two items flags only where it is enough for the benchmark; a third uses the step's setting."""
     items = {"strict": [item(1)], "loose": [item(2)], "plain": [item(3)]}
     suite = write_suite(tmp_path, items, {"strict": ", coverage: 0.9", "loose": ", coverage: 0.5"})
     texts = documents(" ".join(" ".join(item(number)["q"].split()[:30]) for number in (1, 2, 3)), 1)
@@ -144,8 +144,8 @@ def test_a_benchmark_says_its_own_coverage(tmp_path):
     assert Step(suite, fuzzy=False, coverage=0.6).flags(texts) == [{("i2", "ngram"), ("i3", "ngram")}]
 
 
-def test_a_benchmark_says_what_of_it_is_protected(tmp_path):
-    """Its answers, and not its questions; or only both together."""
+def test_a_benchmark_may_set_what_is_protected(tmp_path):
+    """Its answers but not its questions, or only both together."""
     items = [item(number, a=prose(f"long answer {number}", 30)) for number in range(3)]
     names = dict(zip(("answers", "wholes", "plain"), ([one] for one in items), strict=True))
     suite = write_suite(
@@ -160,8 +160,8 @@ def test_a_benchmark_says_what_of_it_is_protected(tmp_path):
     assert [bool(found) for found in step.flags(both)] == [True, True, True]
 
 
-def test_another_suite_than_the_pinned_one_stops_the_run(tmp_path):
-    """With both hashes, and what to write if the change is meant."""
+def test_a_suite_that_differs_from_the_pinned_one_stops_the_run(tmp_path):
+    """The message has both hashes, and what to write if the change is intended."""
     suite = write_suite(tmp_path, {"b": [ITEM]})
     held = eval_suite.read_pinned(eval_suite.Config(suite=str(suite))).hash
     eval_suite.make(eval_suite.Config(suite=str(suite), suite_hash=held[:16]), tmp_path / "model")
@@ -171,7 +171,7 @@ def test_another_suite_than_the_pinned_one_stops_the_run(tmp_path):
 
 
 def test_items_that_cannot_be_protected_stop_the_run(tmp_path):
-    """They are named; who allows them finds them named in the metrics."""
+    """The message names them; if they are allowed, the metrics name them."""
     suite = write_suite(tmp_path, {"b": [ITEM, {"id": "bare", "q": "Why so?", "a": ""}]})
     with pytest.raises(
         CannotBeMet, match=r"1 item of the eval suite small .*b bare \('Why so\?'\).*allow_unprotected: 1"
@@ -187,9 +187,10 @@ def test_items_that_cannot_be_protected_stop_the_run(tmp_path):
     st.text("aß水🌾 .\n", max_size=30),
     st.sampled_from([0, 1, 3, 10, 10**6]),
 )
-def test_a_cut_takes_the_item_and_its_margin_and_no_half_characters(cutting, before, after, margin):
-    """What is left is the text less the span with at most a margin of bytes on both sides, and of no word a half, where
-    there is a space in the margin; where nothing is left that shows, the document goes."""
+def test_a_cut_removes_the_item_and_its_margin_and_no_half_words(cutting, before, after, margin):
+    """The rest is the text without the span and at most a margin of bytes on both sides, and no word is split if the
+    margin has a space. If nothing visible is left, the document is dropped.
+    """
     text = f"{before} {WHOLE} {after}"
     step = cutting[margin]
     (row,), _ = step.run([text])
@@ -214,7 +215,7 @@ def cutting(tmp_path_factory):
 
 
 def test_a_document_without_items_is_not_cut(cutting):
-    """Nor is one without a text."""
+    """A document without a text is not cut, either."""
     rows, _ = cutting[10].run([prose("other"), "", None])
     assert [row["text"] for row in rows] == [prose("other"), "", None]
     assert [row["drop"] for row in rows] == [None] * 3
@@ -222,7 +223,7 @@ def test_a_document_without_items_is_not_cut(cutting):
 
 @pytest.mark.parametrize("size", [3, 7, 40])
 def test_words_whose_hashes_collide_never_flag(tmp_path, size):
-    """An index in which the hashes of an item are those of other words finds those words, and the letters refuse."""
+    """If an index has the hashes of other words, it finds those words, but their letters do not match."""
     suite = write_suite(tmp_path, {"b": [item(0, size)]})
     step = Step(suite)
     texts = pa.array([f"{prose('before')}. {item(0, size)['q']}? {item(0, size)['a']}. {prose('after')}"])
@@ -235,7 +236,7 @@ def test_words_whose_hashes_collide_never_flag(tmp_path, size):
 
 
 def test_spellings_of_an_item_are_one_flag(tmp_path):
-    """A text that is like several of them is told once, by the one that it has most of."""
+    """A text that matches several spellings is flagged once, by the one with the largest share."""
     step = Step(write_suite(tmp_path, {"b": [item(0, q=f"{ITEM['q']} don't stop")]}))
     words = [*WORDS, "dont", "stop"]
     words[9] = words[25] = "otherwise"
@@ -256,12 +257,14 @@ def test_spellings_of_an_item_are_one_flag(tmp_path):
     ],
 )
 def test_marks_are_words_that_copies_have(code, marks, between):
-    """None of a comment or a string where code has one; those with a sign beside them before those between words."""
+    """Words of comments and strings are used only if code has no other; words next to a sign come before words between
+    words.
+    """
     assert marks_of([Unit(0, CODE, code)], {}) == (marks, between)
 
 
-def test_code_that_is_one_expression_is_found_in_a_suite_of_its_own(tmp_path):
-    """Its keywords stand between words, as they do in prose."""
+def test_code_that_is_one_expression_is_found(tmp_path):
+    """The keywords of the only code in the suite are between words, as in prose."""
     code = "total = [x for x in seen if x not in given] + [x for x in given if x]\n"
     (tmp_path / "b.jsonl").write_text(json.dumps({"id": "i", "q": prose(9), "c": code}))
     (tmp_path / "suite.yaml").write_text(
@@ -285,14 +288,14 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS))
 def test_questions_of_any_script_are_found(tmp_path, script):
-    """Marks are no words of their own, and a question ends where its script ends one."""
+    """Combining marks are not words, and a question ends with the punctuation of its script."""
     step = Step(write_suite(tmp_path, {"b": [item(0, q=SCRIPTS[script], a="word")]}))
     found = step.flags([f"{prose(1)}\n{SCRIPTS[script]} word {prose(2)}", prose(3)])
     assert [{one for one, _ in flags} for flags in found] == [{"i0"}, set()]
 
 
-def test_flags_are_sorted_and_name_places_of_the_text(step):
-    """Whatever is between start and stop is of the item."""
+def test_flags_are_sorted_and_have_spans_of_the_text(step):
+    """The text between start and stop belongs to the item."""
     draw = random.Random(3)
     for text in draw.sample(TEXTS[:3] + TEXTS[39:50], 8):
         (row,), _ = step.run([text])

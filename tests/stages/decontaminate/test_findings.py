@@ -1,4 +1,4 @@
-"""What is found must say enough to be told from text that has nothing to do with the item, and decoys hide nothing."""
+"""A finding must carry enough information to exclude unrelated texts, and decoys cannot hide a copy."""
 
 from unicodedata import normalize
 
@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
-from gristmill.stages.decontaminate.matching.findings import _Budget, find
+from gristmill.stages.decontaminate.matching.evidence import Budget
+from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import open_index
-from gristmill.stages.decontaminate.matching.passage import Words
+from gristmill.stages.decontaminate.matching.passage import WordWindow
 
 CHOICES = {"b": ", choices: c"}
 NUMBERS = {"id": "i0", "q": "Cultural homogenization.", "a": "1,3,4", "c": ["1,3,4", "1,2,3", "1,2,3,4", "2,3,4"]}
@@ -33,21 +34,21 @@ def flagged(step, *texts):
         (POWER, "{1: 'i', 10: 1}, 32, i, 1"),
     ],
 )
-def test_numbers_and_letters_are_no_item(tmp_path, one, text):
-    """Choices that are lists of numbers or letters support nothing without the question."""
+def test_numbers_and_letters_are_not_an_item(tmp_path, one, text):
+    """Choices that are lists of numbers or letters are no support without the question."""
     assert flagged(step_of(tmp_path, one), text) == [False]
 
 
 @pytest.mark.parametrize("one", [NUMBERS, POWER])
 def test_an_item_with_numbers_is_found_whole(tmp_path, one):
-    """Its question with its choices is the item, however little the choices say."""
+    """Its question with its choices is the item, even if the choices carry little information."""
     lettered = "\n".join(f"{letter}. {choice}" for letter, choice in zip("ABCD", one["c"], strict=True))
     rows, _ = step_of(tmp_path, one).run([f"{prose(1)}.\n\n{one['q']}\n{lettered}\n\n{prose(2)}"])
     assert rows[0]["evidence"]
 
 
 def test_nothing_is_whole_without_its_question(tmp_path):
-    """All choices of an item beside each other are not the item."""
+    """All choices of an item next to each other are not the item."""
     one = {"id": "i0", "q": "Economic interdependence.", "a": "open borders between the states"}
     one["c"] = [one["a"], "tariffs on foreign cars and steel", "ports along the northern coast"]
     together = ". ".join(one["c"])
@@ -56,8 +57,8 @@ def test_nothing_is_whole_without_its_question(tmp_path):
 
 
 @pytest.mark.parametrize("phrase", ["Why is the sky blue?", "What time is it?", "How does it work?"])
-def test_an_everyday_phrase_flags_with_its_answer_alone(tmp_path, phrase):
-    """It says too little, also in a line of its own."""
+def test_an_everyday_phrase_flags_only_with_its_answer(tmp_path, phrase):
+    """It carries too little information, even on a line to itself."""
     step = step_of(tmp_path, {"id": "i0", "q": phrase, "a": "Rayleigh scattering"}, settings=None)
     alone = f"{prose(1)}.\n\n{phrase}\n\n{prose(2)}"
     assert flagged(step, alone, f"{prose(1)}. {phrase} Rayleigh scattering.") == [False, True]
@@ -73,8 +74,8 @@ def test_an_everyday_phrase_flags_with_its_answer_alone(tmp_path, phrase):
         ("how do you make a copy of a key?", True),
     ],
 )
-def test_many_common_words_say_what_few_do_not(tmp_path, question, is_found):
-    """A line of six common words is the question; one word, or a number, and what is around any word is not."""
+def test_many_common_words_are_enough_and_few_are_not(tmp_path, question, is_found):
+    """A line of six common words is the question; one word or number with common words around it is not."""
     step = step_of(tmp_path, {"id": "i0", "q": question, "a": "yes, surely"}, settings=None)
     assert flagged(step, f"{prose(1)}.\n\n{question}\n\n{prose(2)}") == [is_found]
 
@@ -91,8 +92,8 @@ def test_many_common_words_say_what_few_do_not(tmp_path, question, is_found):
         ("Easy bookshelf", False),
     ],
 )
-def test_a_line_that_is_a_short_question_to_the_sign_is_it(tmp_path, question, is_found):
-    """One telling word is enough there; a heading of any text, another case or another sign is not the item."""
+def test_a_line_that_is_exactly_a_short_question_flags(tmp_path, question, is_found):
+    """One telling word is enough on such a line; a possible heading, another case or another sign is not the item."""
     step = step_of(tmp_path, {"id": "i0", "q": question, "a": "yes, surely"}, settings=None)
     lines = [question, f"Question 12: {question}", question.swapcase(), f"{question}!", f"so {question}"]
     texts = [f"{prose(1)}.\n\n{line}\n\n{prose(2)}" for line in lines]
@@ -102,7 +103,7 @@ def test_a_line_that_is_a_short_question_to_the_sign_is_it(tmp_path, question, i
 
 
 def test_a_label_before_a_question_begins_it(tmp_path):
-    """At the beginning of a line; not in quotes."""
+    """The label must be at the start of a line and not in quotes."""
     step = step_of(tmp_path, {"id": "i0", "q": "Describe photosynthesis briefly.", "a": "no"}, settings=None)
     texts = [
         f"{prose(1)}\n\n{label} Describe photosynthesis briefly.\n\n" for label in ("Question:", "**Q3.**", '"query:')
@@ -110,8 +111,8 @@ def test_a_label_before_a_question_begins_it(tmp_path):
     assert flagged(step, *texts) == [True, True, False]
 
 
-def test_a_sentence_that_goes_on_asks_nothing(tmp_path):
-    """A question of few words has to be one where its answer follows."""
+def test_a_sentence_that_continues_is_not_a_question(tmp_path):
+    """A question of few words must end before its answer."""
     one = {"id": "i0", "q": "Define entropy.", "a": "a measure of disorder"}
     step = step_of(tmp_path, one, settings=None)
     texts = ["Here we define entropy as a measure of disorder.", "Define entropy. It is a measure of disorder."]
@@ -124,8 +125,8 @@ CUT = prose("cut", 20).split()
 @pytest.mark.parametrize(
     ("words", "fuzzy", "is_found"), [(14, 0.8, True), (12, 0.8, True), (11, 0.8, False), (14, False, False)]
 )
-def test_a_question_that_is_cut_off_is_found(tmp_path, words, fuzzy, is_found):
-    """By three fifths of its words, where it stands alone; `fuzzy: false` leaves it out."""
+def test_a_truncated_question_is_found(tmp_path, words, fuzzy, is_found):
+    """Three fifths of its words are enough if they are a whole line; `fuzzy: false` ignores it."""
     suite = write_suite(tmp_path, {"b": [{"id": "i0", "q": " ".join(CUT), "a": "yes"}]})
     step = Step(suite, fuzzy=fuzzy, ngram=15)
     begun = " ".join(CUT[:words])
@@ -137,16 +138,16 @@ def test_a_question_that_is_cut_off_is_found(tmp_path, words, fuzzy, is_found):
     ]
 
 
-def test_what_many_items_begin_with_is_no_cut_question(tmp_path):
-    """Words that more than three items begin with say nothing of any of them; one word more does."""
+def test_a_beginning_of_many_items_is_not_a_truncated_question(tmp_path):
+    """Words that more than three items begin with identify none of them; one more word does."""
     begun = prose("shared", 12)
     step = step_of(tmp_path, *(item(n, q=f"{begun} {prose(n, 4)}") for n in range(5)), settings=None)
     texts = [f"{prose(8)}\n\n{text}\n\n{prose(9)}" for text in (begun, f"{begun} {prose(3, 1)}")]
     assert [{name for name, _ in found} for found in step.flags(texts)] == [set(), {"i3"}]
 
 
-def test_what_says_little_is_close_to_its_choices(tmp_path):
-    """The words of the choices of `the file` are in many a text about files; behind it, to the letter, they are not."""
+def test_a_question_with_little_information_needs_its_choices_nearby(tmp_path):
+    """The words of the choices of `the file` are in many texts about files, but not verbatim after it."""
     one = {"id": "i0", "q": "the file", "a": "may be read", "c": ["may be read", "may be drunk"]}
     step = step_of(tmp_path, one)
     far = f"the file {prose(1, 12)} may {prose(2, 3)} be read, and {prose(3, 3)} may be drunk"
@@ -154,14 +155,14 @@ def test_what_says_little_is_close_to_its_choices(tmp_path):
 
 
 def test_an_answer_completes_an_open_question(tmp_path):
-    """Directly behind it, one word is enough."""
+    """Directly after the question, one word is enough."""
     step = step_of(tmp_path, {"id": "i0", "q": "An ice cube placed in sunlight will", "a": "shrink"}, settings=None)
     texts = [f"{prose(1)} and an ice cube placed in sunlight will {word} {prose(2)}" for word in ("shrink", "melt")]
     assert flagged(step, *texts) == [True, False]
 
 
 def test_a_question_in_quotes_is_a_mention(tmp_path):
-    """A short one is found as a sentence and not as an example; a longer one is found in quotes, too."""
+    """A short question is found as a sentence but not as an example in quotes; a longer one is also found in quotes."""
     questions = ["What is the capital of France?", "Which mountain towers over Kathmandu?"]
     step = step_of(tmp_path, *({"id": str(n), "q": q, "a": "none"} for n, q in enumerate(questions)), settings=None)
     quoted = [f'message = {{"content": "{q}"}}' for q in questions]
@@ -179,8 +180,8 @@ def test_a_question_in_quotes_is_a_mention(tmp_path):
         ("def f(n):\n    a = tuple(n)\n    return a\n", "def g(x):\n    b = tuple(x)\n    return b\n", True),
     ],
 )
-def test_small_code_under_other_names_says_enough(tmp_path, code, copy, is_found):
-    """What is in any program is no copy, nor is the same call with other literals."""
+def test_small_renamed_code_must_be_specific(tmp_path, code, copy, is_found):
+    """Code that is in any program is not a copy, nor is the same call with other literals."""
     one = item(0, c=[], code=code)
     step = step_of(tmp_path, one, settings={"b": ", code: code"})
     assert flagged(step, f"import os\n\n\n{copy}\n\nprint(os.name, len(os.name))\n") == [is_found]
@@ -199,41 +200,41 @@ def test_small_code_under_other_names_says_enough(tmp_path, code, copy, is_found
         ("To mix salt and sugar together, you can", "To mix salt and sugar together, you never can", True),
     ],
 )
-def test_the_fewer_words_are_left_the_more_they_say(tmp_path, question, copy, is_found):
-    """A copy with changes, or cut off, counts by the information of the words that are left of the question."""
+def test_fewer_remaining_words_need_more_information(tmp_path, question, copy, is_found):
+    """An edited or truncated copy counts by the information of the remaining words of the question."""
     step = step_of(tmp_path, {"id": "i0", "q": question, "a": "none of them"}, settings=None)
     assert flagged(step, f"{prose(1)}.\n\n{copy}\n\n{prose(2)}", copy) == [is_found, is_found]
 
 
-def test_a_letter_is_no_answer_of_a_short_question(tmp_path):
-    """A text that names a drive has its letter beside it."""
+def test_a_letter_does_not_answer_a_short_question(tmp_path):
+    """A text that names a drive has its letter next to it."""
     one = {"id": "i0", "q": "Name of the drive", "a": "C", "c": ["C", "A", "D", "E"]}
     assert flagged(step_of(tmp_path, one), f"{prose(1)}: the name of the drive (c:, d:, ...) {prose(2)}") == [False]
 
 
-def test_a_statement_is_no_heading(tmp_path):
-    """A short sentence with `I` or `it` is found to the sign where it ends with a full stop."""
+def test_a_statement_is_not_a_heading(tmp_path):
+    """A short sentence with `I` or `it` is found verbatim if it ends with a full stop."""
     questions = ["I ate it raw.", "Can I eat it raw?"]
     step = step_of(tmp_path, *({"id": str(n), "q": q, "a": "none"} for n, q in enumerate(questions)), settings=None)
     assert flagged(step, *(f"{prose(1)}.\n\n{q}\n\n{prose(2)}" for q in questions)) == [True, False]
 
 
-def test_emphasis_ends_no_sentence(tmp_path):
-    """A short question that goes on behind `*` says too little; behind a full stop it is a sentence."""
+def test_emphasis_does_not_end_a_sentence(tmp_path):
+    """A short question that continues after `*` carries too little information; after a full stop it is a sentence."""
     step = step_of(tmp_path, {"id": "i0", "q": "how to install python", "a": "none of them"}, settings=None)
     texts = [f"{prose(1)}.\n\nHow to install *python* {prose(2)}", f"{prose(1)}.\n\nHow to install python. {prose(2)}"]
     assert flagged(step, *texts) == [False, True]
 
 
-def test_a_sentence_that_goes_on_behind_a_comma_is_no_question(tmp_path):
-    """Also where emphasis or a bracket ends before the comma."""
+def test_a_sentence_that_continues_after_a_comma_is_not_a_question(tmp_path):
+    """This also holds if emphasis or a bracket ends before the comma."""
     step = step_of(tmp_path, {"id": "i0", "q": "Grease the lower stone", "a": "none of them"}, settings=None)
     texts = [f"{prose(1)} in **mill.txt**{sign} grease the lower stone: {prose(2)}" for sign in (",", ".")]
     assert flagged(step, *texts) == [False, True]
 
 
-def test_the_first_line_of_a_program_is_no_question(tmp_path):
-    """It is in other programs, too: the code says whether it is the item."""
+def test_the_first_line_of_a_program_is_not_a_question(tmp_path):
+    """Other programs have the same line, so the code decides whether it is the item."""
     code = "def last_item(items):\n    if not items:\n        return None\n    return items[-1]"
     first, _, rest = code.partition("\n")
     step = step_of(tmp_path, {"id": "i0", "q": first, "a": "x", "code": code}, settings={"b": ", code: code"})
@@ -244,16 +245,16 @@ def test_the_first_line_of_a_program_is_no_question(tmp_path):
 @pytest.mark.parametrize(
     "decoy", ["and nobody knows the water wheel turns quickly here", "x. the water wheel turns quickly"]
 )
-def test_a_mention_hides_no_copy(tmp_path, decoy):
-    """Every place where a question is counts, not the last: alone, or with its answer."""
+def test_a_mention_does_not_hide_a_copy(tmp_path, decoy):
+    """Every occurrence of a question counts, not only the last: alone, or with its answer."""
     step = step_of(tmp_path, {"id": "i0", "q": "the water wheel turns quickly", "a": "in spring"}, settings=None)
     alone = f"{prose(1)}\n\nThe water wheel turns quickly\n\n{prose(2)} {decoy} {prose(3)}"
     answered = f"{prose(1)} the water wheel turns quickly: in spring {prose(2, 200)} {decoy} {prose(3)}"
     assert flagged(step, alone, answered) == [True, True]
 
 
-def test_parts_of_other_items_hide_no_copy(tmp_path):
-    """A document that exhausts its budget says so, and the whole copy in it is found first."""
+def test_parts_of_other_items_do_not_hide_a_copy(tmp_path):
+    """A document that exhausts its budget is marked, and the whole copy in it is found first."""
     shared = prose("shared", 16)
     items = [item(n, q=f"{shared} {prose(n, 14)}", a="yes indeed") for n in range(60)]
     step = step_of(tmp_path, *items, settings=None)
@@ -264,13 +265,13 @@ def test_parts_of_other_items_hide_no_copy(tmp_path):
 
 
 def test_words_that_are_spelled_are_charged(tmp_path, monkeypatch):
-    """Of every unit that is hit, for the first text too: its own words, and those of the text between its hits."""
+    """The budget counts, for every unit that is hit, its own words and the words of the text between its hits."""
     shared = prose("shared", 16)
     step = step_of(tmp_path, *(item(n, q=f"{shared} {prose(n, 14)}", a="yes indeed") for n in range(60)), settings=None)
     index, spelled, charged = open_index(step.models["eval_index"]), [], []
-    letters, allows = Words.letters, _Budget.allows
-    monkeypatch.setattr(Words, "letters", lambda self, *place: spelled.append(1) or letters(self, *place))
-    monkeypatch.setattr(_Budget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
+    letters, allows = WordWindow.letters, Budget.allows
+    monkeypatch.setattr(WordWindow, "letters", lambda self, *place: spelled.append(1) or letters(self, *place))
+    monkeypatch.setattr(Budget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
     find(pa.array([f"{shared} {prose(-1, 5)}"]), index)
     assert 0 < len(spelled) <= sum(charged)
 
@@ -296,9 +297,9 @@ RUSSIAN = "В какой долине стоит самая старая вод�
         (RUSSIAN, RUSSIAN.replace("о", "o").replace("а", "a")),
     ],
 )
-def test_a_disguise_hides_no_copy(tmp_path, question, copy):
-    """Look-alike letters, other forms of letters, accents, NFD, control and invisible characters: a copy to the word
-    all the same, and its place is that of the disguised words.
+def test_a_disguise_does_not_hide_a_copy(tmp_path, question, copy):
+    """Look-alike letters, other forms of letters, accents, NFD, control and invisible characters: the text is still a
+    verbatim copy, and its span is that of the disguised words.
     """
     text = f"{prose(1)}.\n\n{copy}\n\n{prose(2)}"
     rows, _ = step_of(tmp_path, {"id": "i0", "q": question, "a": "1742"}, settings=None).run([text])

@@ -1,4 +1,4 @@
-"""What runs again when a suite or a setting changes: a suite that grew is looked for by what it grew by."""
+"""What runs again when a suite or a setting changes: for a larger suite, only the new items are searched."""
 
 import json
 
@@ -20,7 +20,7 @@ STEP = "  - decontaminate: {suite: evals}"
 
 @pytest.fixture
 def corpus(project):
-    """Four files, a quarter of whose documents hold an item of thirty, one half of one, and a suite of twenty."""
+    """Four files; a quarter of their documents have an item of thirty, one has half of one; and a suite of twenty."""
     for number in range(4):
         lines = [{"text": prose(f"plain {number} {at}", 25)} for at in range(20)]
         for at in range(0, 20, 4):
@@ -33,7 +33,7 @@ def corpus(project):
 
 
 def answers(run):
-    """The layer of the step, whatever ran to make it."""
+    """The layer of the step."""
     layers = run.states["all/decontaminate"].layers
     return [
         row for _, (part, _) in sorted(layers.items()) for row in PartReader(run.store, part).read(COLUMNS).to_pylist()
@@ -41,14 +41,15 @@ def answers(run):
 
 
 def scans(project, run):
-    """Tasks that looked through texts, by stage."""
+    """The number of tasks that scanned texts, by stage."""
     done = project.executed(run)
     return {name: done.get(f"all/{name}", 0) for name in ("eval_scan", "eval_scan_new")}
 
 
-def test_a_suite_that_grew_is_looked_for_by_what_is_new(corpus):
-    """After ten more items no document is compared with the others again; and the evidence is that of a suite which
-    had them all from the start."""
+def test_only_the_new_items_of_a_suite_are_searched(corpus):
+    """After ten more items, no document is compared with the others again, and the evidence is that of a suite that had
+    all of them from the start.
+    """
     pin_suite(str(corpus.folder / "evals"))
     first = corpus.run()
     parts = len(first.documents["notes"])
@@ -65,7 +66,7 @@ def test_a_suite_that_grew_is_looked_for_by_what_is_new(corpus):
 
 
 def test_growth_is_cheap_before_it_is_pinned(corpus):
-    """Items that no lock names yet are new ones, and pinning them runs nothing."""
+    """Items that are not in the lock yet are new, and pinning them runs nothing."""
     pin_suite(str(corpus.folder / "evals"))
     corpus.run()
     write_suite(corpus.folder / "evals", {"b": ITEMS})
@@ -76,7 +77,7 @@ def test_growth_is_cheap_before_it_is_pinned(corpus):
 
 @pytest.mark.parametrize("where", ["recipe", "suite"])
 def test_another_coverage_scans_nothing(corpus, where):
-    """Set for the step or for a benchmark: findings are judged anew, and no text is read again."""
+    """With another coverage of the step or of a benchmark, findings are judged again, but no text is read."""
     before = answers(corpus.run())
     if where == "recipe":
         corpus.write_recipe("  - decontaminate: {suite: evals, coverage: 0.3, common_documents: 100}")
@@ -88,15 +89,15 @@ def test_another_coverage_scans_nothing(corpus, where):
     assert sum(row != other for row, other in zip(answers(again), before, strict=True)) == 4
 
 
-def test_a_pinned_first_suite_has_the_index_of_one_that_never_was(corpus):
-    """A lock alone changes no index, so pinning what was scanned for scans nothing again."""
+def test_the_first_pin_does_not_change_the_index(corpus):
+    """A lock alone changes no index, so pinning a suite that was already scanned for repeats no scan."""
     corpus.run()
     pin_suite(str(corpus.folder / "evals"))
     assert scans(corpus, corpus.run())["eval_scan"] == 0
 
 
 def test_the_suite_of_a_scan_for_new_items_changes_nothing(tmp_path):
-    """It is in no key: where the index is empty, texts or not, the answer is the same."""
+    """The suite is not in the key: if the index is empty, the result is the same with and without texts."""
     suites = [write_suite(tmp_path / name, {"b": ITEMS[:2]}) for name in ("open", "pinned")]
     pin_suite(str(suites[1]))
     configs = [eval_scan_new.Config(suite=str(suite)) for suite in suites]
@@ -112,7 +113,7 @@ def test_the_suite_of_a_scan_for_new_items_changes_nothing(tmp_path):
 
 
 def test_items_that_cannot_be_protected_count_over_all_generations(tmp_path):
-    """One that came later does not slip through beside one that is allowed."""
+    """A later item is not allowed just because an earlier one is."""
     bare = [{"id": f"bare{n}", "q": f"{word}?", "a": ""} for n, word in enumerate(("Why so", "Who"))]
     suite = write_suite(tmp_path, {"b": [ITEMS[0], bare[0]]})
     pin_suite(str(suite))
@@ -127,25 +128,25 @@ def test_items_that_cannot_be_protected_count_over_all_generations(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "items", "told"),
+    ("config", "items", "expected"),
     [
-        ("suite: evals, suite_hash: 0123456789abcdef", ITEMS[:2], "it is not the suite that was agreed on"),
+        ("suite: evals, suite_hash: 0123456789abcdef", ITEMS[:2], "the suite has changed since it was pinned"),
         ("suite: evals", [{"id": "bare", "q": "Why so?", "a": ""}], "b bare ('Why so?')"),
         ("suite: nowhere", ITEMS[:2], "nowhere does not exist"),
     ],
 )
-def test_a_run_that_would_protect_less_does_not_begin(corpus, config, items, told):
-    """One message, before a document is read."""
+def test_a_run_that_would_protect_less_does_not_begin(corpus, config, items, expected):
+    """There is one message before any document is read."""
     write_suite(corpus.folder / "evals", {"b": items})
     corpus.write_recipe(f"  - decontaminate: {{{config}}}")
     with pytest.raises(UserError) as error:
         corpus.run()
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert not (corpus.store / "runs").exists() or "notes/ingest" not in corpus.executed(corpus.dry_run())
 
 
 def test_workers_and_parts_change_no_byte(corpus):
-    """Two workers write the parts that one process does; other parts have the same verdicts."""
+    """Two workers write the same parts as one process; other parts have the same verdicts."""
     inline = corpus.parts(corpus.run())
     assert corpus.parts(corpus.run(workers=2, store=str(corpus.folder / "other"))) == inline
     expected = sorted(map(str, answers(corpus.dry_run())))

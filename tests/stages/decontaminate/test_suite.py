@@ -1,4 +1,4 @@
-"""An eval suite is what its files say, however they are packed. What cannot be read is named; nothing leaves it."""
+"""An eval suite depends only on its content, not on its packing. Unreadable files are named; no other is read."""
 
 import bz2
 import gzip
@@ -108,8 +108,8 @@ HASH = "794f06b380a877eb503454e66c3e75322979e738266ca13ca7ba0aa69d11b941"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_hash_is_that_of_the_content(tmp_path, layout):
-    """How a suite is packed, cut and ordered is not in it; ids and file names are not either."""
+def test_the_hash_depends_only_on_the_content(tmp_path, layout):
+    """Packing, splitting, order, ids and file names do not change the hash."""
     plain = read_suite(write(tmp_path / "plain", *LAYOUTS["plain"]))
     other = read_suite(write(tmp_path / "other", *LAYOUTS[layout]))
     assert other.hash == plain.hash
@@ -130,13 +130,13 @@ def test_the_hash_is_that_of_the_content(tmp_path, layout):
     ],
 )
 def test_another_content_has_another_hash(tmp_path, files, entry, version):
-    """An item, a field, the version, how it is protected."""
+    """The hash changes with an item, a field, the version and the protection."""
     plain = read_suite(write(tmp_path / "plain", *LAYOUTS["plain"]))
     assert read_suite(write(tmp_path / "other", files, entry, version)).hash != plain.hash
 
 
-def test_protections_are_what_the_entry_says_above_the_ready_description(tmp_path):
-    """WinoGrande's description protects whole sentences; an entry may say otherwise, and what is unset is none."""
+def test_an_entry_overrides_the_ready_description(tmp_path):
+    """WinoGrande's description protects whole sentences; an entry may change that, and unset fields are null."""
     record = {"sentence": "The _ turns.", "option1": "wheel", "option2": "sack"}
     files = {"w.jsonl": lines([record])}
     like = read_suite(write(tmp_path / "like", files, "{files: w.jsonl, like: winogrande, ngram: 8}"))
@@ -149,8 +149,10 @@ def test_protections_are_what_the_entry_says_above_the_ready_description(tmp_pat
     assert own.protections["b"] == Protection(protect=("question",), fuzzy=0.9, rule="whole")
 
 
-def test_items_are_in_order_and_ids_are_their_own(tmp_path):
-    """By benchmark, then as in the files; an id that comes twice is told apart, and one that is missing is a place."""
+def test_items_are_in_order_and_ids_are_unique(tmp_path):
+    """Items are sorted by benchmark and in file order; a duplicate id gets a number, and a missing id is the file and
+    row.
+    """
     records = [{"q": "one", "id": "x"}, {"q": "two", "id": "x"}, {"q": "three"}, {"q": "one", "id": "y"}]
     folder = write(tmp_path, {"q.jsonl": lines(records)}, "{files: q.jsonl, question: q, id: id}")
     suite, counts = read_with_counts(folder)
@@ -158,8 +160,8 @@ def test_items_are_in_order_and_ids_are_their_own(tmp_path):
     assert counts["b"].duplicates == 1
 
 
-def test_new_items_are_a_generation_of_their_own(tmp_path):
-    """Pin, grow, shrink, pin, compact: what was there keeps its generation."""
+def test_new_items_are_a_new_generation(tmp_path):
+    """Pin, grow, shrink, pin, compact: existing items keep their generation."""
     write(tmp_path, {"q.jsonl": lines(ITEMS[:8])})
     assert set(read_suite(str(tmp_path)).generations) == {0}
     first = pin_suite(str(tmp_path))
@@ -180,10 +182,10 @@ def test_new_items_are_a_generation_of_their_own(tmp_path):
 
 
 @pytest.mark.parametrize("lock", [b"", b"{}", b"[]", b'{"suite": 1, "version": "1", "hash": "", "generations": []}'])
-def test_a_lock_that_is_none_is_refused(tmp_path, lock):
-    """Nobody would know which items are new."""
+def test_a_damaged_lock_is_refused(tmp_path, lock):
+    """Otherwise it would be unknown which items are new."""
     folder = write(tmp_path, {"q.jsonl": DATA, "suite.lock": lock})
-    with pytest.raises(UserError, match=r"suite\.lock: this is not what gristmill suite pin writes"):
+    with pytest.raises(UserError, match=r"suite\.lock: the lock is damaged"):
         read_suite(folder)
 
 
@@ -195,51 +197,54 @@ BAD = {
     "no question": ("{files: q.jsonl}", "suite.yaml:4: b does not say which field is the question"),
     "no such field": ("{files: q.jsonl, question: z}", r"(?s)12 records.*q.jsonl:1: nothing under z; there are .*more"),
     "unknown description": ("{files: q.jsonl, like: gsm8}", "no ready description 'gsm8'. Did you mean gsm8k"),
-    "two descriptions": ("{files: q.jsonl, like: gsm8k, question: q}", "has like and its own question"),
+    "two descriptions": ("{files: q.jsonl, like: gsm8k, question: q}", "sets both like and question"),
     "wrong form": (
         "{files: q.jsonl, like: arc}",
-        "q.jsonl has none of the forms.* first record has q, a; the forms want",
+        "q.jsonl matches none of the known forms.* first record has q, a; the forms need",
     ),
-    "no file": ("{files: p.jsonl, question: q}", "no file matches 'p.jsonl' below .*there is"),
-    "outside": ("{files: ../q.jsonl, question: q}", "leads out of the folder"),
-    "absolute": ("{files: /etc/passwd, question: q}", "leads out of the folder"),
-    "unknown format": ("{files: odd.bin, question: q}", "odd.bin does not say by its name what it is"),
+    "no file": ("{files: p.jsonl, question: q}", "no file matches 'p.jsonl' below .*it contains"),
+    "outside": ("{files: ../q.jsonl, question: q}", "is outside the folder"),
+    "absolute": ("{files: /etc/passwd, question: q}", "is outside the folder"),
+    "unknown format": ("{files: odd.bin, question: q}", "the format of odd.bin is not clear from its name"),
     "no archive": ("{files: q.jsonl, inside: x, question: q}", "`inside` is for .zip and .tar"),
-    "archive alone": ("{files: x.tar, question: q}", "x.tar is an archive; say which"),
+    "archive alone": ("{files: x.tar, question: q}", "x.tar is an archive. Name the files"),
     "nothing inside": (
         '{files: x.tar, inside: "y/*", question: q}',
-        "no file in x.tar matches 'y/.*it holds x/1.jsonl",
+        "no file in x.tar matches 'y/.*it contains x/1.jsonl",
     ),
     "number too large": (
         "{files: q.jsonl, question: q, coverage: 7}",
-        "coverage: 7 is no share: it is above 0 and at most 1",
+        "coverage: 7 is not above 0 and at most 1",
     ),
-    "no number": ("{files: q.jsonl, question: q, fuzzy: true}", "fuzzy: write a number above 0 and up to 1, or false"),
+    "no number": (
+        "{files: q.jsonl, question: q, fuzzy: true}",
+        "fuzzy: write a number above 0 and at most 1, or false",
+    ),
     "no share": ("{files: q.jsonl, question: q, coverage: true}", "coverage: Input should be a valid number"),
     "idle answers": (
         "{files: q.jsonl, answer_file: one.lst, question: q}",
-        "answers of answer_file are used by no field",
+        "no field uses the answers of answer_file",
     ),
-    "idle header": ("{files: q.jsonl, header: false, question: q}", "q.jsonl is jsonl, where header does nothing"),
-    "idle records": ("{files: q.jsonl, records: q, question: q}", "q.jsonl is jsonl, where records does nothing"),
-    "idle labels": ("{files: q.jsonl, question: q, labels: a}", "labels does nothing without answer_choice"),
-    "idle blank": ("{files: q.jsonl, question: q, blank: _}", "blank does nothing without choices"),
+    "idle header": ("{files: q.jsonl, header: false, question: q}", "header has no effect on q.jsonl, which is jsonl"),
+    "idle records": ("{files: q.jsonl, records: q, question: q}", "records has no effect on q.jsonl, which is jsonl"),
+    "idle labels": ("{files: q.jsonl, question: q, labels: a}", "labels has no effect without answer_choice"),
+    "idle blank": ("{files: q.jsonl, question: q, blank: _}", "blank has no effect without choices"),
     "two answers": (
         "{files: q.jsonl, question: q, answer: a, choices: a, answer_choice: a}",
         "answer and answer_choice",
     ),
-    "open brace": ('{files: q.jsonl, question: "{q"}', "has braces and no path between them"),
+    "open brace": ('{files: q.jsonl, question: "{q"}', "has braces without a path in them"),
     "wrong role": ("{files: q.jsonl, question: q, protect: [questions]}", "protect: Input should be"),
     "choice that is none": (
         "{files: q.jsonl, question: q, choices: [a], answer_choice: a}",
-        "names none of the choices",
+        "is not one of the choices",
     ),
-    "list for text": ("{files: list.jsonl, question: q}", "q is a list, not text; name what is meant of it"),
+    "list for text": ("{files: list.jsonl, question: q}", "q is a list, not text; name a value in it"),
     "empty question": ("{files: empty.jsonl, question: q}", r"(?s)1 record.*empty.jsonl:2: no question: q is empty"),
-    "no item": ("{files: empty.jsonl, question: z, allow_broken: 9}", "it has no item"),
+    "no item": ("{files: empty.jsonl, question: z, allow_broken: 9}", "it has no items"),
     "answers short": (
         "{files: q.jsonl, answer_file: one.lst, question: q, answer: answer_line}",
-        "its file of answers 1 line",
+        "its file of answers has 1 line",
     ),
     "no mapping": ("[1]", "a benchmark must be a mapping"),
     "cut line": ("{files: cut.jsonl, question: q}", r"(?s)cut.jsonl:2: .*invalid_json"),
@@ -248,7 +253,7 @@ BAD = {
     "cut zip": ('{files: cut.zip, inside: "x/*", question: q}', "archive cut.zip cannot be read: .*corrupt_zip"),
     "not utf-8": ("{files: latin.csv, question: q}", "invalid_utf8"),
     "no parquet": ("{files: p.parquet, question: q}", "not_parquet"),
-    "lines left": ("{files: one.lst, lines_per_item: 2, question: 0}", "the last item has 1 line, and an item has 2"),
+    "lines left": ("{files: one.lst, lines_per_item: 2, question: 0}", "the last item has 1 line instead of 2"),
     "deep": ("[" * 5000, "nested too deeply"),
     "tag": ("!!python/object/apply:os.system [echo]", "is not allowed|not valid YAML"),
     "nul": ('{files: "a\\0b", question: q}', "an invalid character|is not valid YAML"),
@@ -257,8 +262,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_one_message_with_its_line(tmp_path, case):
-    """Unknown fields, files that are not there, records that are no items, archives that are damaged."""
+def test_a_mistake_is_one_message_with_its_line(tmp_path, case):
+    """Unknown fields, missing files, records that are not items, damaged archives."""
     entry, message = BAD[case]
     cut = tarred({"x/1.jsonl": DATA, "y": bytes(50_000)})
     files = {
@@ -275,17 +280,17 @@ def test_what_is_wrong_is_one_message_with_its_line(tmp_path, case):
         "latin.csv": "q\nM\xfchle\n".encode("latin-1"),
         "p.parquet": DATA,
     }
-    with pytest.raises(UserError, match=message) as told:
+    with pytest.raises(UserError, match=message) as raised:
         read_suite(write(tmp_path, files, entry))
-    assert str(told.value).startswith(f"{tmp_path}/suite.yaml:")
+    assert str(raised.value).startswith(f"{tmp_path}/suite.yaml:")
 
 
 def test_broken_records_may_be_allowed_by_number(tmp_path):
-    """So many and no more; they are counted."""
+    """Up to that number are allowed and counted."""
     files = {"q.jsonl": DATA + b"{broken\n" + lines([{"q": None}])}
     suite, counts = read_with_counts(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 2}"))
     assert (len(suite.items), counts["b"].broken) == (len(ITEMS), 2)
-    with pytest.raises(UserError, match="say allow_broken: 2"):
+    with pytest.raises(UserError, match="write allow_broken: 2"):
         read_suite(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 1}"))
 
 
@@ -303,16 +308,16 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_file_is_never_forgiven(tmp_path, name):
-    """Nobody knows how many records it has lost, so allow_broken, which counts them, is no way out."""
+def test_a_damaged_file_is_never_allowed(tmp_path, name):
+    """The number of lost records is unknown, so allow_broken, which counts them, does not help."""
     records = "records: data, " if name == "whole.json" else ""
     entry = f"{{files: {name}, {records}question: q, allow_broken: 999}}"
-    with pytest.raises(UserError, match=r"cannot be read to its end") as told:
+    with pytest.raises(UserError, match=r"cannot be read to its end") as raised:
         read_suite(write(tmp_path, {name: DAMAGED[name]}, entry))
-    assert "allow_broken" not in str(told.value)
+    assert "allow_broken" not in str(raised.value)
 
 
-def test_aliases_make_no_more_of_a_file_than_is_written(tmp_path):
+def test_aliases_cannot_expand_a_file(tmp_path):
     """A billion laughs are refused before they are built."""
     laughs = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
     (tmp_path / "suite.yaml").write_text(f"l0: &l0 [ha]\n{laughs}")
@@ -322,7 +327,7 @@ def test_aliases_make_no_more_of_a_file_than_is_written(tmp_path):
 
 @pytest.mark.parametrize("names", [[], ["a.yaml", "b.yml"]])
 def test_one_file_describes_a_suite(tmp_path, names):
-    """None, or two, are told."""
+    """No file, or two, are refused."""
     for name in names:
         (tmp_path / name).write_text("suite: s\n")
     with pytest.raises(UserError, match="exactly one"):
@@ -331,8 +336,8 @@ def test_one_file_describes_a_suite(tmp_path, names):
         read_suite(str(tmp_path / "no"))
 
 
-def test_the_file_stands_for_its_folder(tmp_path, monkeypatch):
-    """And so does a folder that is named from inside of it."""
+def test_the_file_may_be_named_instead_of_its_folder(tmp_path, monkeypatch):
+    """A folder may also be named from within it."""
     folder = write(tmp_path, *LAYOUTS["plain"])
     monkeypatch.chdir(tmp_path)
     hashes = {read_suite(name).hash for name in (folder, f"{folder}/suite.yaml", ".", "suite.yaml")}
@@ -340,11 +345,11 @@ def test_the_file_stands_for_its_folder(tmp_path, monkeypatch):
 
 
 def test_links_that_leave_the_folder_are_not_followed(tmp_path):
-    """A file, and a folder of files; one that stays inside is read."""
+    """Links to a file or a folder outside are not followed; a link within the folder is."""
     (tmp_path / "secret.jsonl").write_bytes(DATA)
     folder = write(tmp_path / "suite", {"real.jsonl": DATA})
     os.symlink(tmp_path / "secret.jsonl", tmp_path / "suite" / "q.jsonl")
-    with pytest.raises(UserError, match=r"q\.jsonl is a link that leads out"):
+    with pytest.raises(UserError, match=r"q\.jsonl is a link to a file outside"):
         read_suite(folder)
     os.remove(tmp_path / "suite" / "q.jsonl")
     os.symlink(tmp_path, tmp_path / "suite" / "up")
@@ -354,24 +359,24 @@ def test_links_that_leave_the_folder_are_not_followed(tmp_path):
     assert len(read_suite(write(tmp_path / "suite", {})).items) == len(ITEMS)
 
 
-def test_only_plain_files_are_opened(tmp_path):
-    """A link that points to itself, and pipes, which nobody would ever write to."""
+def test_only_regular_files_are_opened(tmp_path):
+    """A link that points to itself and a pipe are refused."""
     os.symlink("q.jsonl", tmp_path / "q.jsonl")
-    with pytest.raises(UserError, match=r"q\.jsonl is a link that leads to no file"):
+    with pytest.raises(UserError, match=r"q\.jsonl is a link that points to itself"):
         read_suite(write(tmp_path, {}))
     os.remove(tmp_path / "q.jsonl")
     folder = write(tmp_path, {"q.jsonl": DATA})
     os.mkfifo(tmp_path / "suite.lock")
-    with pytest.raises(UserError, match=r"suite\.lock: this is no plain file"):
+    with pytest.raises(UserError, match=r"suite\.lock: not a regular file"):
         read_suite(folder)
     os.remove(tmp_path / "suite.yaml")
     os.mkfifo(tmp_path / "suite.yaml")
-    with pytest.raises(UserError, match=r"suite\.yaml: this is no plain file"):
+    with pytest.raises(UserError, match=r"suite\.yaml: not a regular file"):
         read_suite(folder)
 
 
 def test_members_never_leave_the_archive(tmp_path):
-    """Names that climb are names and nothing else; links inside of an archive are no files."""
+    """Names with `..` are just names, and links in an archive are not files."""
     file = io.BytesIO(tarred({"../../q.jsonl": DATA}))
     with tarfile.open(fileobj=file, mode="a") as archive:
         link = tarfile.TarInfo("link.jsonl")
@@ -386,7 +391,7 @@ def test_members_never_leave_the_archive(tmp_path):
 
 @pytest.mark.parametrize("kind", ["zip", "many.zip", "tar.gz", "jsonl.gz", "jsonl.bz2", "jsonl.zst", "long name"])
 def test_a_bomb_is_refused(tmp_path, monkeypatch, kind):
-    """What unpacks to far more than its size allows is given up before it is held."""
+    """A file that unpacks to far more than its size allows is refused before it is in memory."""
     monkeypatch.setattr(suite_archive, "FREE_UNPACKED_BYTES", 1 << 16)
     monkeypatch.setattr(suite_archive, "MOST_NAME_BYTES", 1 << 10)
     air = bytes(8 << 20)
@@ -406,7 +411,7 @@ def test_a_bomb_is_refused(tmp_path, monkeypatch, kind):
 
 
 def test_a_line_without_end_is_a_broken_record(tmp_path, monkeypatch):
-    """It is never held; the records around it are read."""
+    """It is never kept in memory, and the records around it are read."""
     monkeypatch.setattr(suite_files, "MOST_RECORD_BYTES", 1000)
     files = {"q.jsonl": DATA + b'{"q": "' + b"x" * 5000 + b'"}\n' + lines([{"q": "last"}])}
     suite = read_suite(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 1}"))
@@ -426,7 +431,7 @@ def test_a_line_without_end_is_a_broken_record(tmp_path, monkeypatch):
     ],
 )
 def test_globs_are_those_of_a_shell(pattern, yes, no):
-    """`*` stays inside of a name, `**` goes over any folders; many of them take no longer than one."""
+    """`*` stays within a name and `**` matches any folders; many of them take no longer than one."""
     matches = matcher(pattern)
     assert all(map(matches, yes))
     assert not any(map(matches, no))

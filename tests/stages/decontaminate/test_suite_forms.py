@@ -17,7 +17,7 @@ from gristmill.stages.decontaminate.suite.suite import read_suite, read_with_cou
     ("like", "form", "name", "content", "wanted"), PUBLISHED, ids=[f"{one[0]}-{one[1]}-{one[2]}" for one in PUBLISHED]
 )
 def test_a_published_file_gives_its_item(tmp_path, like, form, name, content, wanted):
-    """Question, answer, choices, code and context as the paper means them, by the form that is meant for the file."""
+    """Question, answer, choices, code and context are those of the paper, read with the right form."""
     content, answers = content if isinstance(content, tuple) else (content, None)
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,28 +37,28 @@ def test_a_published_file_gives_its_item(tmp_path, like, form, name, content, wa
     assert counts["b"].forms == (form,)
 
 
-def test_every_form_that_is_listed_is_tried_above():
-    """A form without an example could be a slip that nobody sees."""
+def test_every_listed_form_has_an_example():
+    """A form without an example could be wrong unnoticed."""
     listed = {(name, form.name) for name in ready_names() for form in ready(name).forms}
     assert listed == {one[:2] for one in PUBLISHED}
 
 
-def test_of_a_table_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch):
-    """TriviaQA's evidence is a thousand times its questions. Where a column is missing, all are told."""
+def test_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch):
+    """TriviaQA's evidence is a thousand times larger than its questions. If a column is missing, all are listed."""
     row = {"question": "Who built it?", "evidence": {"text": "a book"}, "answer": {"aliases": [], "value": "Ada"}}
     (tmp_path / "t.parquet").write_bytes(parquet(row))
-    asked = []
+    columns_read = []
     batches = pq.ParquetFile.iter_batches
 
     def watched(self, *given, columns, **named):
-        asked.append(columns)
+        columns_read.append(columns)
         return batches(self, *given, columns=columns, **named)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
     head = "suite: s\nversion: 1\nbenchmarks: {b: {files: t.parquet, "
     (tmp_path / "suite.yaml").write_text(f"{head}question: question, answer: answer.value, id: question_id}}}}")
     assert read_suite(str(tmp_path)).items[0].answer == "Ada"
-    assert asked == [["question", "answer"]]
+    assert columns_read == [["question", "answer"]]
     (tmp_path / "suite.yaml").write_text(f"{head}question: questions}}}}")
     with pytest.raises(UserError, match=r"nothing under questions; there are .*evidence.text"):
         read_suite(str(tmp_path))
@@ -87,7 +87,7 @@ def test_of_a_table_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch)
         (f"Passage: {'Mills grind. ' * 30}Question: Which? Answer:", (("Mills grind. " * 30).strip(), "Which?", ())),
     ],
 )
-def test_a_prompt_is_taken_apart(text, parts):
+def test_a_prompt_is_split_into_its_parts(text, parts):
     """Labels at the start of a line and letters in order are scaffolding; the same words in a question are not."""
     assert read_prompt(text) == parts
 
@@ -107,8 +107,8 @@ TWO = "Steps:\n1. wash\n2. dry\nWhich?\n1. bed\n2. runner"
         ("A:", (), "", None, ()),
     ],
 )
-def test_what_is_no_list_of_choices_stays_in_the_question(text, known, answer, question, choices):
-    """Another list than the answer's, letters within a sentence, too many, in no order; and no question is empty."""
+def test_other_lists_stay_in_the_question(text, known, answer, question, choices):
+    """A list without the answer, letters within a sentence, too many, or out of order; and no question is empty."""
     found = read_prompt(text, known, answer)
     assert (found.question, found.choices) == (text if question is None else question, choices)
 
@@ -127,17 +127,17 @@ STYLES = {
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("like", ["commonsenseqa", "arc", "multiple_choice"])
-def test_an_item_is_the_same_whatever_the_prompt(tmp_path, like, style):
-    """Question, choices and answer are compared without anything of the prompt around them."""
-    asked = [
+def test_an_item_does_not_depend_on_its_prompt(tmp_path, like, style):
+    """Question, choices and answer are compared without the prompt around them."""
+    questions = [
         "Where do adults use glue sticks?",
         "Which stone of a mill grinds",
         "Why is rye bread dark? (Options: many)",
     ]
-    told = [("at the office", "school"), ("the runner", "the bed"), ("bran, which is brown", "it is old")]
+    answers = [("at the office", "school"), ("the runner", "the bed"), ("bran, which is brown", "it is old")]
     records = [
         {"query": STYLES[style].format(q=q, a=b, b=a), "choices": [b, a], "gold": 1}
-        for q, (a, b) in zip(asked, told, strict=True)
+        for q, (a, b) in zip(questions, answers, strict=True)
     ]
     if style not in ("no names", "a row", "nothing else"):
         records += [{**one, "choices": ["A", "B"]} for one in records]
@@ -145,22 +145,22 @@ def test_an_item_is_the_same_whatever_the_prompt(tmp_path, like, style):
     (tmp_path / "suite.yaml").write_text(f"suite: s\nversion: 1\nbenchmarks: {{b: {{files: f.jsonl, like: {like}}}}}\n")
     items = read_suite(str(tmp_path)).items
     assert {(one.question, one.answer, one.choices) for one in items} == {
-        (q, a, (b, a)) for q, (a, b) in zip(asked, told, strict=True)
+        (q, a, (b, a)) for q, (a, b) in zip(questions, answers, strict=True)
     }
 
 
 def test_choices_that_end_a_question_stay_in_it():
-    """Without a heading, names or lines of their own they are words of the question."""
+    """Without a heading, labels or separate lines they are words of the question."""
     assert read_prompt("Which is larger, a cat or a mill?", ["a cat", "a mill"]).question.endswith("cat or a mill?")
 
 
 def test_statements_of_a_question_stay_in_it():
-    """A list is the choices where the record has letters or the same texts; otherwise it is part of the question."""
-    asked = "Which hold?\nA. rye is a grain\nB. salt is a grain"
+    """A list is the choices if the record has letters or the same texts; otherwise it is part of the question."""
+    question = "Which hold?\nA. rye is a grain\nB. salt is a grain"
     form = Form(question="q", choices="c", answer_choice="n", prompt=True)
-    both = item_of({"q": asked, "c": ["A alone", "both"], "n": 0}, form, "b", "x")
-    assert (both.question, both.choices) == (asked, ("A alone", "both"))
-    letters = item_of({"q": asked, "c": ["A", "B"], "n": 0}, form, "b", "x")
+    both = item_of({"q": question, "c": ["A alone", "both"], "n": 0}, form, "b", "x")
+    assert (both.question, both.choices) == (question, ("A alone", "both"))
+    letters = item_of({"q": question, "c": ["A", "B"], "n": 0}, form, "b", "x")
     assert (letters.question, letters.answer) == ("Which hold?", "rye is a grain")
-    own = item_of({"q": asked, "c": ["A", "B"], "n": 0}, form.model_copy(update={"prompt": False}), "b", "x")
-    assert own.question == asked
+    own = item_of({"q": question, "c": ["A", "B"], "n": 0}, form.model_copy(update={"prompt": False}), "b", "x")
+    assert own.question == question

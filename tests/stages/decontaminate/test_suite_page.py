@@ -1,4 +1,4 @@
-"""docs/suites.md says what may be written: every setting, every ready description, and an example that loads."""
+"""docs/suites.md documents every setting and every ready description, and its example loads."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "suites.md").read_text()
 
 
 def test_the_example_of_the_page_is_a_suite(tmp_path):
-    """Whoever copies it has a description that loads."""
+    """The example is a description that loads."""
     (text,) = re.findall(r"```yaml\n(suite:.*?)```", PAGE, re.S)
     (tmp_path / "suite.yaml").write_text(text)
     found = describe(str(tmp_path))
@@ -19,6 +19,6 @@ def test_the_example_of_the_page_is_a_suite(tmp_path):
 
 
 def test_the_page_names_every_setting_and_every_ready_description():
-    """A setting that nobody can find is none."""
+    """An undocumented setting cannot be found."""
     assert [name for name in Benchmark.model_fields if f"`{name}" not in PAGE] == []
     assert [name for name in ready_names() if name not in PAGE] == []

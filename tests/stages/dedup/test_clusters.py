@@ -1,4 +1,4 @@
-"""Trees found apart become the clusters of all links, whatever the ranges of keys."""
+"""Trees that were found separately become the clusters of all links, for any ranges of keys."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ from gristmill.stages.shared.keep_order import ID_BYTES, RANK, RANK_BYTES
 
 
 def rank(number):
-    """Ranks that sort as the numbers do, with doc_ids that do not."""
+    """Ranks that sort like the numbers, with doc_ids that do not."""
     head = number.to_bytes(RANK_BYTES - ID_BYTES, "big")
     return head + hashlib.md5(str(number).encode()).digest()
 
@@ -31,7 +31,7 @@ groups = st.lists(st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), ma
 
 @given(groups, st.sampled_from([0, 1, 3]))
 def test_clusters_are_the_components_of_all_links(links_by_meet, bits):
-    """Each group knows some links; at the end every document has the best of its component, and their number."""
+    """Each group knows some links; in the end every document has the best document and the size of its component."""
     tables = []
     for links in links_by_meet:
         links = [(one, other) for one, other in links if one != other]

@@ -1,4 +1,4 @@
-"""Exact copies that dedup leaves are counted exactly, however records are cut."""
+"""Exact copies that dedup leaves are counted exactly, for any split of the records."""
 
 import random
 from collections import Counter
@@ -26,8 +26,8 @@ def table(rows, draw):
 
 
 @given(rows=documents, bits=st.integers(0, 2), limit=st.none() | st.sampled_from([40, 200]), seed=st.integers(0, 9))
-def test_copies_are_those_of_an_oracle_for_any_cut(rows, bits, limit, seed):
-    """Of equal texts all but one; texts differ by more than white space."""
+def test_copies_are_those_of_an_oracle_for_any_split(rows, bits, limit, seed):
+    """All but one of equal texts are copies; texts differ by more than white space."""
     draw = random.Random(seed)
     parts = [table(some, draw) for part in "abcd" if (some := [row for row in rows if row[1] == part])]
     layers, counts = run_exchange(copies_left, Config(), parts, bits=bits, limit=limit)
@@ -38,10 +38,10 @@ def test_copies_are_those_of_an_oracle_for_any_cut(rows, bits, limit, seed):
 
 
 def test_the_warning_has_the_count_the_reasons_and_the_fix():
-    """Nothing where there is no copy."""
+    """There is no warning without a copy."""
     config = Config(why=("a compares by snapshot", "b changes texts"), fix="Do that")
-    (told,) = copies_left.warnings({"copies": 1500}, config)
-    assert told == (
+    (warned,) = copies_left.warnings({"copies": 1500}, config)
+    assert warned == (
         "1,500 documents are exact copies of others in the corpus, because a compares by snapshot and b changes texts. "
         "Do that"
     )

@@ -19,14 +19,14 @@ def spans(*lists):
 
 
 def pieces(text, bounds):
-    """The stretches that stay and those that go, in turn."""
+    """The spans that stay and those that are cut, in turn."""
     data, places = text.encode(), [0, *bounds, len(text.encode())]
     return [data[start:stop].decode() for start, stop in pairwise(places)]
 
 
 @st.composite
 def stretches(draw):
-    """A text and any stretches of it, in any order, which may overlap."""
+    """A text and any spans of it, in any order, possibly overlapping."""
     text = draw(st.text(alphabet="ab \n\u00e4\u4e16\U0001f600", min_size=1, max_size=20))
     place = st.integers(0, len(text))
     found = draw(st.lists(st.tuples(place, place).filter(lambda pair: pair[0] != pair[1]), max_size=5))
@@ -36,7 +36,7 @@ def stretches(draw):
 @settings(deadline=None)
 @given(st.lists(stretches(), max_size=5), st.randoms())
 def test_a_cut_can_be_undone(rows, random):
-    """What is left and what the spans say went, put together, are the text before; order and overlap do not matter."""
+    """The rest and the cut spans together are the original text; order and overlap of spans do not matter."""
     flat = [
         (row, len(text[:start].encode()), len(text[:stop].encode()))
         for row, (text, found) in enumerate(rows)
@@ -55,8 +55,8 @@ def test_a_cut_can_be_undone(rows, random):
         assert columns["cut_bytes"][row].as_py() == len("".join(parts[1::2]).encode())
 
 
-def test_a_text_of_which_nothing_is_left_gets_the_verdict():
-    """Only where something was cut and nothing shows: a text that was empty before is not this stage's to judge."""
+def test_a_text_with_nothing_left_gets_the_verdict():
+    """Only if something was cut and nothing visible is left; a text that was already empty is not judged here."""
     columns = cut(column(["menu\n \u200b\n", "", " \n", "menu\nx", None]), spans([0, 4], [], [], [0, 4], None), "gone")
     assert columns["drop"].to_pylist() == ["gone", None, None, None, None]
     assert columns["detail"].to_pylist() == ["4 bytes cut", None, None, None, None]
@@ -65,8 +65,8 @@ def test_a_text_of_which_nothing_is_left_gets_the_verdict():
     assert columns["cut_bytes"].to_pylist() == [4, 0, 0, 4, None]
 
 
-def test_columns_are_those_promised_for_any_slice():
-    """Names and types are those of FIELDS, and a slice of the columns gives the slice of the answer."""
+def test_columns_are_those_declared_for_any_slice():
+    """Names and types are those of FIELDS, and a slice of the columns gives a slice of the result."""
     texts = column(["one two", None, "drei\u00e4", "", "four"])
     wanted = spans([0, 3], None, [4, 6], None, [])
     whole = pa.RecordBatch.from_pydict(cut(texts, wanted, "gone"), schema=pa.schema(FIELDS))
@@ -80,12 +80,12 @@ def test_columns_are_those_promised_for_any_slice():
 
 @pytest.mark.parametrize("bad", [[1, 5], [0, 2, 1, 3], [3, 2], [0, 9], [1]])
 def test_spans_that_would_break_a_text_are_refused(bad):
-    """A span inside a character, or out of order, is a bug of the stage and names the row."""
-    with pytest.raises(ValueError, match="of row 1 cannot cut its 6 bytes"):
+    """A span that splits a character or is out of order is a bug of the stage, and the error names the row."""
+    with pytest.raises(ValueError, match="of row 1 do not cut its 6 bytes"):
         cut(column(["abc", "abcd\u00e4"]), spans([0, 3], bad), "gone")
 
 
-def test_as_many_lists_as_texts():
-    """Columns that are not aligned are refused."""
+def test_lists_and_texts_must_be_aligned():
+    """Columns of different lengths are refused."""
     with pytest.raises(ValueError, match="2 lists of spans for 1 texts"):
         cut(column(["abc"]), spans([0, 3], []), "gone")

@@ -1,4 +1,4 @@
-"""Exact deduplication: of equal texts the best by the keep order stays."""
+"""Exact deduplication: the best of equal texts, by the keep order, stays."""
 
 import random
 from collections import defaultdict
@@ -59,7 +59,7 @@ def batch_of(rows, config):
 
 
 def verdicts_of(rows, cuts, config, **ways):
-    """Per doc_id what the stage answers, for rows cut into batches at `cuts`."""
+    """The result of the stage by doc_id, for rows split into batches at `cuts`."""
     edges = [0, *sorted(cuts), len(rows)]
     cut = [rows[start:stop] for start, stop in pairwise(edges)]
     found = carry_out(exact_dedup, [batch_of(part, config) for part in cut], config, **ways)
@@ -71,7 +71,7 @@ def verdicts_of(rows, cuts, config, **ways):
 
 
 def plain_key(row, config):
-    """What makes two rows copies, in plain Python."""
+    """The key that makes two rows copies, in plain Python."""
     text = row["text"]
     if config.normalise == "whitespace":
         text = " ".join(text.split())
@@ -100,8 +100,8 @@ def plainly(rows, config):
 
 
 @given(documents, configs, st.randoms(use_true_random=False), st.data())
-def test_verdicts_are_those_of_the_oracle_in_any_order_and_cut(rows, config, draw, data):
-    """Whatever the order, batches, ranges of keys, and blocks that cut a key: of each group the best stays."""
+def test_verdicts_are_those_of_the_oracle_for_any_order_and_split(rows, config, draw, data):
+    """The best of each group stays, for any order, batches, ranges of keys, and blocks that split a key."""
     rows = with_ids(rows)
     expected = plainly(rows, config)
     shuffled = list(rows)
@@ -112,7 +112,7 @@ def test_verdicts_are_those_of_the_oracle_in_any_order_and_cut(rows, config, dra
 
 
 def test_exactly_one_of_each_group_stays():
-    """A thousand copies of few texts, far more than a batch: as many documents are left as there are texts."""
+    """A thousand copies of few texts, far more than a batch: one document of each text is left."""
     draw = random.Random(3)
     config = Config(scope="global", keep=KeepOrder(by=("length", "date"), length="shortest"))
     bodies = ["word " * size for size in range(50)]
@@ -131,8 +131,8 @@ def test_exactly_one_of_each_group_stays():
     assert sum(drop is None for _, drop, _ in found.values()) == len({row["text"].strip() for row in rows})
 
 
-def test_equal_first_halves_are_told_apart_by_the_second():
-    """Records of one key are one group only if the other 64 bits are equal, too."""
+def test_equal_first_halves_are_distinguished_by_the_second():
+    """Records with one key are one group only if the other 64 bits are also equal."""
     high = np.array([1, 1, 1, 1, 2, 2], np.uint64)
     low = np.array([7, 8, 7, 9, 7, 7], np.uint64)
     order = np.array([[0, 5], [0, 4], [0, 3], [0, 2], [1, 0], [0, 255]], np.uint8)
@@ -142,22 +142,22 @@ def test_equal_first_halves_are_told_apart_by_the_second():
 
 
 def test_rows_without_text_are_left_alone():
-    """A null is no text: it is not a copy of another null, nor of an empty text."""
+    """A null is not a text: it is not a copy of another null, nor of an empty text."""
     config = Config(keep=KeepOrder(by=()), scope="global")
     rows = with_ids([{"text": None}, {"text": None}, {"text": ""}, {"text": " "}])
     counts = [answer[0] for answer in verdicts_of(rows, (), config).values()]
     assert counts == [None, None, 2, 2]
 
 
-def test_only_columns_that_the_config_asks_for_are_read():
-    """The scope needs source and snapshot only where it has them apart; a column is named once."""
+def test_only_columns_that_the_config_needs_are_read():
+    """Source and snapshot are read only if the scope separates them; no column is named twice."""
     assert exact_dedup.reads(Config(scope="global", keep=KeepOrder(by=()))) == ("text", "doc_id")
     several = exact_dedup.reads(Config(scope="source_and_snapshot", keep=KeepOrder(sources=("a",))))
     assert several == ("text", "source", "snapshot", "doc_id", "timestamp", "text_bytes")
 
 
 def test_libraries_name_what_the_form_depends_on():
-    """Bytes are bytes; what a space or a letter is changes with Unicode."""
+    """Bytes depend on nothing; white space and letters depend on the Unicode version."""
     assert exact_dedup.libraries(Config(normalise="none")) == ()
     assert exact_dedup.libraries(Config()) == ("unicode",)
 
@@ -166,7 +166,7 @@ def test_libraries_name_what_the_form_depends_on():
     ("metrics", "said"),
     [
         ({"rows_sent": 100, "records": 100, "sources": {"web": {"rows_sent": 100, "dropped": {}}}}, ()),
-        ({"rows_sent": 100, "records": 0}, ("no document had a text",)),
+        ({"rows_sent": 100, "records": 0}, ("no document has a text",)),
         (
             {
                 "rows_sent": 100,
@@ -177,8 +177,8 @@ def test_libraries_name_what_the_form_depends_on():
         ),
     ],
 )
-def test_warnings_speak_only_of_what_is_odd(metrics, said):
-    """No copy at all is fine; no text at all, or a source that lost nearly everything, is not."""
-    told = exact_dedup.warnings(metrics, Config())
-    assert len(told) == len(said)
-    assert all(line.startswith(start) for line, start in zip(told, said, strict=True))
+def test_warnings_are_only_about_odd_results(metrics, said):
+    """A corpus without copies is fine; no text at all, or a source that lost nearly everything, is not."""
+    warned = exact_dedup.warnings(metrics, Config())
+    assert len(warned) == len(said)
+    assert all(line.startswith(start) for line, start in zip(warned, said, strict=True))

@@ -16,7 +16,7 @@ def batch(texts):
     return table(texts).select(["text", "doc_id"]).combine_chunks().to_batches()[0]
 
 
-def made(folder, texts, **fields):
+def make_index(folder, texts, **fields):
     about = write_index(folder, [batch(texts[:3]), batch(texts[3:])], SketchConfig(**fields))
     return str(folder), about
 
@@ -32,7 +32,7 @@ def test_near_copies_of_known_documents_are_found_exactly(tmp_path):
         for _ in range(draw.randint(0, 9)):
             words[draw.randrange(len(words))] = draw.choice(WORDS)
         new.append(" ".join(words))
-    path, about = made(tmp_path / "index", known, bands=40, rows=3)
+    path, about = make_index(tmp_path / "index", known, bands=40, rows=3)
     assert about["documents"] == len(known)
     ids = [*batch(known[:3])["doc_id"].to_pylist(), *batch(known[3:])["doc_id"].to_pylist()]
     answers = apply(batch(new), Config(indexes=(path,))).to_pylist()
@@ -48,9 +48,9 @@ def test_near_copies_of_known_documents_are_found_exactly(tmp_path):
 
 
 def test_an_index_is_the_same_bytes_every_time(tmp_path):
-    """Whatever batches the documents come in, the index has the same files."""
+    """The index has the same files for any batches of the documents."""
     texts = families(3, 20)
-    made(tmp_path / "one", texts)
+    make_index(tmp_path / "one", texts)
     write_index(tmp_path / "two", [batch(texts[:3]), batch(texts[3:])], SketchConfig())
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
@@ -58,6 +58,7 @@ def test_an_index_is_the_same_bytes_every_time(tmp_path):
 
 
 def test_an_empty_index_knows_nothing(tmp_path):
+    """No document is dropped, and the run warns."""
     write_index(tmp_path / "index", [], SketchConfig())
     answers = apply(batch(["some words that nobody knows of yet"]), Config(indexes=(str(tmp_path / "index"),)))
     assert answers.column("drop").null_count == 1
@@ -65,21 +66,21 @@ def test_an_empty_index_knows_nothing(tmp_path):
 
 
 def test_wrong_folders_are_refused_with_the_reason(tmp_path):
-    """A folder that is no index, an index that is cut short, and one that exists already."""
-    with pytest.raises(UserError, match="no index of near duplicates"):
+    """A folder that is not an index, an incomplete index, and an index that already exists."""
+    with pytest.raises(UserError, match="not an index of near duplicates"):
         check(Config(indexes=(str(tmp_path),)))
-    path, _ = made(tmp_path / "index", families(1, 5))
+    path, _ = make_index(tmp_path / "index", families(1, 5))
     with pytest.raises(UserError, match="exists"):
-        made(tmp_path / "index", ["text"] * 4)
+        make_index(tmp_path / "index", ["text"] * 4)
     bands = tmp_path / "index" / "bands"
     bands.write_bytes(bands.read_bytes()[:-8])
     open_index.cache_clear()
-    with pytest.raises(UserError, match="cut short"):
+    with pytest.raises(UserError, match="incomplete"):
         check(Config(indexes=(path,)))
     with pytest.raises(UserError, match="local folder"):
         check(Config(indexes=("s3://bucket/index",)))
 
 
 def test_the_schema_is_kept(tmp_path):
-    path, _ = made(tmp_path / "index", families(1, 5))
+    path, _ = make_index(tmp_path / "index", families(1, 5))
     assert apply(batch(["a"]), Config(indexes=(path,))).schema.field("known").type == pa.binary(16)

@@ -32,7 +32,7 @@ def batch_of(documents):
 
 
 def run(parts, config, **ways):
-    """{doc_id: answer} for documents that lie in parts, each a list of batches; and the metrics."""
+    """{doc_id: result} of documents in parts, each a list of batches; and the metrics."""
     tables, tally, found = [], {}, {}
     for number, batches in enumerate(parts):
         before = 0
@@ -46,7 +46,7 @@ def run(parts, config, **ways):
             tables.append(records.append_column("part", pa.array(np.full(len(records), number * 10**15, np.uint64))))
             before += len(documents)
     totals = {"totals": line_counts.totals(tally, config)}
-    tables, seen = one_round(line_counts, "by_line", config, tables, totals, **ways)
+    tables, line_totals = one_round(line_counts, "by_line", config, tables, totals, **ways)
     tables, _ = one_round(line_counts, "reduce", config, tables, totals, **ways)
     rows = [row for table in tables for row in table.to_pylist()]
     assert all(list(row) == ["part", "row", *line_counts.SCHEMA.names] for row in rows)
@@ -65,11 +65,11 @@ def run(parts, config, **ways):
             add_counts(found, line_dedup.metrics(batch, answer, config))
             answers |= {one["doc_id"]: row for one, row in zip(documents, answer.to_pylist(), strict=True)}
             before += len(documents)
-    return answers, found | {"counted": seen}
+    return answers, found | {"counted": line_totals}
 
 
 def oracle(documents, config):
-    """For every document its units as (start, stop, normal form, hot, first of all); and all hot occurrences."""
+    """The units of every document as (start, stop, normal form, hot, first of all); and all hot occurrences."""
     scopes = {"global": lambda one: "", "source": lambda one: one["source"]}
     scopes["snapshot"] = lambda one: one["snapshot"]
     scopes["source_and_snapshot"] = lambda one: (one["source"], one["snapshot"])
@@ -127,8 +127,10 @@ CONFIGS = st.builds(
 
 
 @given(DOCUMENTS, CONFIGS)
-def test_what_is_repeated_too_often_goes_and_nothing_else(documents, config):
-    """Every line over the limit is cut (but the first, if asked for), no other loses a byte; a cut can be undone."""
+def test_exactly_the_lines_repeated_too_often_are_cut(documents, config):
+    """Every line over the limit is cut (except the first, with keep_first), and no other loses a byte; a cut can be
+    undone.
+    """
     answers, found = run([[documents]], config)
     expected, lines = oracle(documents, config)
     for one in documents:
@@ -159,7 +161,7 @@ def test_what_is_repeated_too_often_goes_and_nothing_else(documents, config):
 @pytest.mark.slow
 def test_cuts_do_not_depend_on_order_parts_batches_and_blocks(documents, config, bits, limit, random):
     """The same documents shuffled, in other parts and batches, with empty ones between, reduced by other ranges and in
-    blocks that cut a line, get the same answers.
+    blocks that split a line, give the same result.
     """
     answers, found = run([[documents]], config)
     shuffled = random.sample(documents, len(documents))
@@ -170,14 +172,14 @@ def test_cuts_do_not_depend_on_order_parts_batches_and_blocks(documents, config,
         if random.random() < 0.3:
             parts[-1].append([])
         parts[-1][-1].append(one)
-    again, told = run(parts, config, bits=bits, limit=limit)
+    again, counts = run(parts, config, bits=bits, limit=limit)
     assert again == answers
-    assert told["most_cut"] == found.get("most_cut", {})
-    assert told["counted"] == found["counted"]
+    assert counts["most_cut"] == found.get("most_cut", {})
+    assert counts["counted"] == found["counted"]
 
 
 def test_totals_say_how_many_buckets_each_scope_has():
-    """Documents without a line count, too; and a document more changes nothing until a bucket is full."""
+    """Documents without a line also count, and one more document changes nothing until a bucket is full."""
     config = Config(scope="source", bucket_documents=2)
     found = []
     for more in ([], [document("d", "z")]):
@@ -188,8 +190,8 @@ def test_totals_say_how_many_buckets_each_scope_has():
     assert found == [[1, 1], [1, 2]]
 
 
-def test_buckets_count_by_themselves():
-    """A line that is often in all documents but seldom in each bucket stays: the limit is per bucket."""
+def test_the_limit_is_per_bucket():
+    """A line that is frequent in all documents but rare in each bucket stays."""
     documents = [document(str(place), MENU) for place in range(40)]
     cut = [
         sum(row["cut_lines"] for row in run([[documents]], Config(bucket_documents=size))[0].values())
@@ -199,8 +201,8 @@ def test_buckets_count_by_themselves():
     assert cut[1] < 40
 
 
-def test_first_occurrence_stays_if_asked_for():
-    """One occurrence a bucket stays: in the document with the smallest doc_id, its first."""
+def test_the_first_occurrence_stays_with_keep_first():
+    """One occurrence per bucket stays: the first one in the document with the smallest doc_id."""
     documents = [document(str(place), f"{MENU}\nPage {place} is long enough.\n{MENU}\n") for place in range(9)]
     answers, found = run([[documents]], Config(keep_first=True))
     smallest = min(answers)
@@ -210,7 +212,7 @@ def test_first_occurrence_stays_if_asked_for():
 
 
 def test_protected_lines_stay_and_are_counted(tmp_path):
-    """A list protects lines whatever their white space, patterns protect what they find, and both are told apart."""
+    """A list protects lines with any white space, patterns protect what they match, and both are counted separately."""
     path = tmp_path / "keep.txt"
     path.write_text(f"\ufeff{MENU.replace(' ', '  ')}\r\nSomething else\n", encoding="utf-8")
     text = f"\t{MENU}\nCopyright 2026 by the miller\nRead more about this now\n"
@@ -225,7 +227,7 @@ def test_protected_lines_stay_and_are_counted(tmp_path):
 
 
 def test_a_protected_paragraph_is_one_of_the_file(tmp_path):
-    """With unit paragraph the file holds paragraphs, wherever their lines are wrapped."""
+    """With unit paragraph the file has paragraphs, however their lines are wrapped."""
     path = tmp_path / "keep.txt"
     path.write_text("First line of it,\nsecond line of it.\n\nSecond one\n")
     documents = [document(str(place), f"{STORY}\n\nFirst line of it, second\nline of it.\n") for place in range(8)]
@@ -233,21 +235,21 @@ def test_a_protected_paragraph_is_one_of_the_file(tmp_path):
     assert {row["text"] for row in answers.values()} == {"First line of it, second\nline of it.\n"}
 
 
-def test_what_did_nothing_is_told(tmp_path):
-    """Law 7: no line cut, an empty list; and silence where there was no document."""
+def test_protections_and_limits_without_effect_are_warned_about(tmp_path):
+    """Law 7: there is a warning if no line was cut or the list is empty, and none if there was no document."""
     path = tmp_path / "empty.txt"
     path.write_text("\n")
     config = Config(protected=str(path))
     _, found = run([[[document("a", STORY)]]], config)
-    told = line_dedup.warnings(found, config)
-    assert told[0] == "protected is an empty list"
-    assert "no line was cut" in told[1]
-    assert len(told) == 2
+    warned = line_dedup.warnings(found, config)
+    assert warned[0] == "the file of protected lines is empty"
+    assert "no line was cut" in warned[1]
+    assert len(warned) == 2
     assert line_dedup.warnings(run([[[]]], config)[1], config) == ()
 
 
 def test_documents_that_lose_everything_and_rows_without_text():
-    """Nothing visible left is a verdict with a reason; a null stays a null."""
+    """A document with nothing visible left is dropped with a reason; a null stays null."""
     documents = [document(str(place), f"\n{MENU}\n\n") for place in range(7)] + [document("n", None)]
     answers, _ = run([[documents]], Config())
     empty = answers.pop(documents[-1]["doc_id"])
@@ -257,8 +259,8 @@ def test_documents_that_lose_everything_and_rows_without_text():
     }
 
 
-def test_a_slice_of_a_batch_gives_a_slice_of_the_answers():
-    """Rows are treated by themselves, also where a batch starts inside its buffers."""
+def test_a_slice_of_a_batch_gives_a_slice_of_the_result():
+    """Rows are independent, even if a batch starts within its buffers."""
     lines = line_counts.emit(batch_of([document("a", MENU)]), Config())["key"].to_pylist()
     columns = [[f"{MENU}\nx", None, STORY, f"y\n{MENU}", ""], [lines, None, None, lines, None], [None] * 5, [None] * 5]
     kinds = [pa.string(), *(item.type for item in line_counts.SCHEMA)]
@@ -275,10 +277,10 @@ def test_a_slice_of_a_batch_gives_a_slice_of_the_answers():
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("(", "no regular expression"),
-        ("[[a]", "no regular expression: Possible nested set"),
-        ("a{99999999999}", "no regular expression"),
-        ("x*", "protects every line"),
+        ("(", "not a regular expression"),
+        ("[[a]", "not a regular expression: Possible nested set"),
+        ("a{99999999999}", "not a regular expression"),
+        ("x*", "protect every line"),
     ],
 )
 def test_patterns_are_checked_before_any_work(pattern, message):
@@ -288,13 +290,13 @@ def test_patterns_are_checked_before_any_work(pattern, message):
 
 
 def test_counting_does_not_depend_on_what_is_spared():
-    """The fields that only decide what is cut are not the counting stage's: changing them counts nothing again."""
+    """Fields that only decide what is cut are not in the counting stage, so changing them counts nothing again."""
     spared = set(Config.model_fields) - set(line_counts.Config.model_fields)
     assert spared == {"protected", "protected_patterns", "keep_first"}
 
 
-def test_lists_do_not_depend_on_the_order_in_which_lines_arrive():
-    """A document's lines come from many reducers: the lists are sorted by hash, whatever came first."""
+def test_lists_do_not_depend_on_the_order_of_lines():
+    """The lines of a document come from many reducers; the lists are sorted by hash."""
     lines = {"line": pa.array([7, 3, 5], pa.uint64()), "first": [True, False, True], "occurrences": [0, 9, 8]}
     records = pa.table({"key": [1, 1, 1], "part": [4, 4, 4], "row": [2, 2, 2], **lines})
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):

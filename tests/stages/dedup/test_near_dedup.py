@@ -1,4 +1,4 @@
-"""Near duplicates: exact about what is linked, independent of order, bounded."""
+"""Near duplicates: links are exact, results do not depend on the order, and the work is bounded."""
 
 import hashlib
 import itertools
@@ -35,7 +35,7 @@ def jaccard(one, other):
 
 
 def families(seed, number=25):
-    """Texts in families of copies with some words changed, and loners."""
+    """Texts in families of copies with some words changed, and unrelated texts."""
     draw = random.Random(seed)
     texts = []
     for _ in range(number):
@@ -64,7 +64,7 @@ def table(texts, snapshots=None, sources=None):
 
 
 def verdicts(documents, config, cuts=(), order=None, **ways):
-    """doc_id -> its row of the layer, with the parts cut and the documents ordered as asked."""
+    """doc_id -> its row of the layer, for the given parts and order of documents."""
     if order is not None:
         documents = documents.take(pa.array(order))
     bounds = [0, *sorted(cuts), documents.num_rows]
@@ -93,7 +93,7 @@ def components(texts, ids, threshold):
 
 @pytest.mark.parametrize("sketch", ["fast", "minhash"])
 def test_clusters_are_those_of_all_pairs(sketch):
-    """Where every pair over the threshold is a candidate, clusters are the components of all verified pairs."""
+    """If every pair over the threshold is a candidate, clusters are the components of all verified pairs."""
     texts = families(1)
     documents = table(texts)
     ids = documents["doc_id"].to_pylist()
@@ -111,7 +111,7 @@ def test_clusters_are_those_of_all_pairs(sketch):
 
 
 def test_every_removed_document_is_verified():
-    """Every link is a pair that is similar enough, and the links join each removed document to its keeper."""
+    """Every link is a pair that is similar enough, and links connect each removed document to its keeper."""
     texts = families(2, 60)
     documents = table(texts)
     of = dict(zip(documents["doc_id"].to_pylist(), texts, strict=True))
@@ -133,8 +133,8 @@ def test_every_removed_document_is_verified():
     assert sum(counts["chains"].values()) == len(removed)
 
 
-def test_the_longest_stays_unless_the_order_says_otherwise():
-    """The keeper is the best member by the order: length by default, the priority of sources before it if given."""
+def test_the_keeper_is_the_best_by_the_keep_order():
+    """By default the longest document stays; if given, the priority of sources comes first."""
     long = " ".join(WORDS)
     texts = [long, long + " and one more", long + " and yet two more"]
     kept = [row for row in verdicts(table(texts), Config(scope="global"))[0].items() if row[1]["drop"] is None]
@@ -148,7 +148,7 @@ def test_the_longest_stays_unless_the_order_says_otherwise():
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 2**32), st.data())
 def test_order_and_parts_change_nothing(seed, data):
-    """Any order of documents and any cut into parts, ranges and blocks gives every document the same verdict."""
+    """Any order of documents and any split into parts, ranges and blocks gives every document the same verdict."""
     documents = table(families(seed, 6))
     number = documents.num_rows
     first, first_counts = verdicts(documents, Config())
@@ -173,7 +173,7 @@ def test_scope_keeps_snapshots_and_sources_apart():
 
 
 def test_short_documents_are_compared_too():
-    """Texts of fewer words than a shingle, or of none, are duplicates where they are the same."""
+    """Texts of fewer words than a shingle, or of none, are duplicates if they are equal."""
     texts = ["Grind corn", "grind  CORN!", "grind rye", "***", " *** ", "###", "", ""]
     found = list(verdicts(table(texts), Config())[0].values())
     clusters = [row["cluster"] for row in found]
@@ -184,8 +184,8 @@ def test_short_documents_are_compared_too():
     assert len({clusters[0], clusters[3], clusters[6]}) == 3
 
 
-def test_a_crowd_is_met_by_representatives():
-    """Many documents in one bucket: comparisons grow with their number, not its square, and copies are still found."""
+def test_a_large_bucket_is_compared_with_representatives():
+    """With many documents in one bucket, comparisons grow linearly, and copies are still found."""
     draw = random.Random(5)
     shared = "this page is brought to you by the mill and its friends"
     counted = []
@@ -202,13 +202,13 @@ def test_a_crowd_is_met_by_representatives():
         assert len(copies) >= 39
     assert counted[1] < 3 * counted[0]
     assert near_dedup.warnings({"budgets_used_up": 7, **counts}, config)
-    told = near_candidates.warnings({"buckets_over_cap": {"buckets": 1, "places": 400}}, config)
-    assert "1 bucket has more than max_bucket (32) documents" in told[0]
+    warned = near_candidates.warnings({"buckets_over_cap": {"buckets": 1, "places": 400}}, config)
+    assert "1 bucket has more than max_bucket (32) documents" in warned[0]
     assert near_candidates.warnings({}, config) == ()
 
 
 def test_the_s_curve_is_that_of_the_formula():
-    """14 bands of 8 rows: 0.924 at a similarity of 0.8, and the plan says so."""
+    """14 bands of 8 rows find 0.924 of the pairs with a similarity of 0.8, and the plan shows it."""
     assert probability(0.8, 14, 8) == pytest.approx(0.924, abs=5e-4)
     assert probability(halfway(14, 8), 14, 8) == pytest.approx(0.5)
     lines = curve_lines(14, 8, 0.8)
@@ -223,13 +223,13 @@ def test_the_s_curve_is_that_of_the_formula():
 def test_a_source_that_loses_nearly_everything_raises_an_alarm():
     """The warning names the source and its share."""
     metrics = {"sources": {"a": {"rows_sent": 100, "dropped": {"near_duplicate": 95}}, "b": {"rows_sent": 100}}}
-    told = near_dedup.warnings(metrics, Config())
-    assert len(told) == 1
-    assert "source a lost 95%" in told[0]
+    warned = near_dedup.warnings(metrics, Config())
+    assert len(warned) == 1
+    assert "source a lost 95%" in warned[0]
 
 
-def test_a_crowd_in_pieces_is_cut_as_one_that_is_whole():
-    """A bucket that is too large for memory comes in pieces; its groups, representatives and counts are the same."""
+def test_a_bucket_in_pieces_is_split_like_a_whole_one():
+    """A bucket that is too large for memory is reduced in pieces with the same groups, representatives and counts."""
     draw = np.random.default_rng(5)
     documents = draw.integers(0, 2**64, 3000, np.uint64)
     config = near_candidates.Config(max_bucket=100)
@@ -245,10 +245,10 @@ def test_a_crowd_in_pieces_is_cut_as_one_that_is_whole():
     assert counts["buckets_over_cap"]["buckets"] == 1
     order = [("row", "ascending"), ("group", "ascending")]
     for limit in (8_000, 50_000):
-        pieces, told = one_round(near_candidates, "buckets", config, [records], {}, limit=limit)
+        pieces, of_pieces = one_round(near_candidates, "buckets", config, [records], {}, limit=limit)
         assert len(pieces) > 1
         assert pa.concat_tables(pieces).sort_by(order).equals(whole.sort_by(order))
-        assert told == counts
+        assert of_pieces == counts
     chunks = Counter(whole.filter(pc.invert(whole["leads"]))["group"].to_pylist())
     assert len(chunks) == 32
     assert max(chunks.values()) < 2 * config.max_bucket

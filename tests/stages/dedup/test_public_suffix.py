@@ -26,12 +26,12 @@ from gristmill.stages.shared.public_suffix import registered_domain, registered_
     ],
 )
 def test_registered_domain_follows_the_list(host, domain):
-    """Rules, wildcards, exceptions, both sections; what has no registered domain stays whole."""
+    """Rules, wildcards, exceptions, both sections; a name without a registered domain is unchanged."""
     assert registered_domain(host) == domain
 
 
-def test_a_column_is_answered_row_by_row():
-    """Repeats and nulls come back in their places, whatever slice of a column is given."""
+def test_a_column_is_processed_row_by_row():
+    """Repeated values and nulls stay in their rows, for any slice of a column."""
     column = pa.array(["x", "www.example.com", None, "a.example.com", "www.example.com", "bbc.co.uk"]).slice(1)
     expected = ["example.com", None, "example.com", "example.com", "bbc.co.uk"]
     assert registered_domains(column).to_pylist() == expected
@@ -39,7 +39,7 @@ def test_a_column_is_answered_row_by_row():
 
 
 def test_empty_labels_do_not_hide_a_domain():
-    """`..mill.org` is below mill.org for a takedown, so an index must file it there, too."""
+    """`..mill.org` is below mill.org for a takedown, so an index must use the same domain."""
     for host in ("..mill.org", ".mill.org", "a..mill.org", "a..b.mill.org"):
         assert registered_domain(host) == "mill.org"
     assert registered_domain("a..org") == "a..org"

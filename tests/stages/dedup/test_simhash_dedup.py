@@ -1,4 +1,4 @@
-"""SimHash: pairs within the distance, all of them, and nothing else."""
+"""SimHash links exactly the pairs within the distance."""
 
 import itertools
 import random
@@ -22,7 +22,7 @@ from stages.dedup.test_near_dedup import WORDS, table
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=60, unique=True))
 def test_a_fingerprint_is_the_majority_of_bits(values):
-    """Bit k is set where more than half of the shingles have it."""
+    """Bit k is set if more than half of the shingles have it."""
     expected = sum(1 << bit for bit in range(64) if 2 * sum(value >> bit & 1 for value in values) > len(values))
     found = fingerprints(np.array([0, len(values)]), np.array(values, np.uint64))
     assert int(found[0]) == expected
@@ -50,7 +50,7 @@ def texts_with_variants(seed):
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from([(3, 4), (3, 5), (0, 1), (5, 8)]))
 def test_clusters_are_those_of_all_pairs_within_the_distance(seed, bits_and_blocks):
-    """No pair within the distance is missed, whatever the blocks, and none beyond it is linked."""
+    """No pair within the distance is missed, for any blocks, and no other pair is linked."""
     most, blocks = bits_and_blocks
     texts = texts_with_variants(seed)
     documents = table(texts)
@@ -72,8 +72,8 @@ def test_clusters_are_those_of_all_pairs_within_the_distance(seed, bits_and_bloc
         assert together == (component[one] == component[other])
 
 
-def test_short_documents_are_linked_only_to_their_equals():
-    """A few words give a fingerprint that says little, so they must be the same."""
+def test_short_documents_are_linked_only_if_they_are_equal():
+    """The fingerprint of a few words carries little information, so the documents must be equal."""
     texts = ["The mill grinds corn", "the MILL grinds corn!", "the mill grinds rye", "", "", "a b c d e f"]
     layers, _ = run_step(simhash_dedup, Config(max_distance=3), [table(texts)])
     clusters = layers[0]["cluster"].to_pylist()

@@ -1,4 +1,4 @@
-"""Repeated stretches are cut from all documents but the best, whatever the order of documents, batches and parts."""
+"""Repeated substrings are cut from all documents but the best, for any order of documents, batches and parts."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def letters(count: int) -> str:
 
 
 def document(text: str | None, name: str = "", **fields) -> dict:
-    """A row; what is not given follows from the name."""
+    """A row; fields that are not given follow from the name."""
     return {
         "doc_id": hashlib.blake2b((name or letters(20)).encode(), digest_size=16).digest(),
         "source": "crawl",
@@ -50,7 +50,7 @@ def batch_of(documents: list[dict]) -> pa.RecordBatch:
 
 
 def find(batches: list[list[dict]], config: substring_spans.Config, **ways) -> tuple[dict, dict]:
-    """The spans of each document that has some, by doc_id, and the counts: an exchange in one process."""
+    """The spans of each document with repeated bytes, by doc_id, and the counts: an exchange in one process."""
     parts = [pa.Table.from_batches([batch_of(documents)]) for documents in batches]
     blocks, _ = run_stage(substring_blocks, substring_blocks.STAGE.config_within(config), parts, **ways)
     parts = [
@@ -68,7 +68,7 @@ def blocks_of(documents: list[dict], config: substring_blocks.Config, **ways) ->
 
 
 def oracle(documents: list[dict], size: int) -> dict:
-    """Of documents in their order, the spans of windows that an earlier one has."""
+    """The spans of windows that an earlier document has, for documents in order."""
     known: set[bytes] = set()
     found = {}
     for one in documents:
@@ -101,7 +101,7 @@ TEXTS = st.lists(st.lists(st.sampled_from(PIECES), max_size=4).map("".join), max
 @settings(max_examples=100, deadline=None)
 @given(TEXTS, st.randoms(use_true_random=False))
 def test_the_cuts_do_not_depend_on_the_order_of_documents_batches_or_reducers(texts, draw):
-    """One block: what is found is what a set of all windows finds in the keep order: longest first, then doc_id."""
+    """In one block, the result is that of a set of all windows in the keep order: longest first, then doc_id."""
     documents = [document(text, str(number)) for number, text in enumerate(texts)]
     draw.shuffle(documents)
     borders = sorted(draw.choices(range(len(documents) + 1), k=2))
@@ -112,8 +112,8 @@ def test_the_cuts_do_not_depend_on_the_order_of_documents_batches_or_reducers(te
 
 
 @pytest.mark.parametrize("copies", [2, 50])
-def test_one_copy_stays_however_many_there_are(copies):
-    """Each document but one loses the stretch that all share, and nothing else; the counts say so."""
+def test_one_of_any_number_of_copies_stays(copies):
+    """Each document but one loses exactly the substring that all share, and the counts match."""
     shared = letters(700)
     # No two documents have the same sign beside the stretch.
     documents = [document(f"{letters(300)}{chr(33 + n)}{shared}{chr(33 + n)}{letters(300)}") for n in range(copies)]
@@ -124,8 +124,8 @@ def test_one_copy_stays_however_many_there_are(copies):
     assert (counts["documents_compared"], counts["bytes_compared"]) == (copies, 1302 * copies)
 
 
-def test_the_keep_order_says_whose_copy_stays():
-    """The first of the named sources keeps the stretch, though it is shorter and its doc_id is larger."""
+def test_the_keep_order_decides_which_copy_stays():
+    """The first of the named sources keeps the substring, although it is shorter and its doc_id is larger."""
     shared = letters(600)
     best = document(shared, "book", source="books")
     other = document(shared + letters(90), "page", source="crawl")
@@ -144,8 +144,10 @@ def test_documents_are_compared_within_their_scope(scope, cut):
 
 
 @pytest.mark.parametrize("block", ["host", "document"])
-def test_pages_of_a_host_meet_in_one_block_and_documents_are_spread(block):
-    """With 64 blocks: 40 pages of a host, in any spelling, share one or are in many; those without URL are spread."""
+def test_pages_of_a_host_share_a_block_and_documents_are_spread(block):
+    """With 64 blocks, 40 pages of a host, in any spelling, are in one block or, by document, in many; documents without
+    a URL are spread.
+    """
     text = letters(600)
     pages = [document(text, str(n), url=f"http://{'WWW' if n % 2 else 'www'}.site.example/{n}") for n in range(40)]
     others = [document(text, f"other {n}") for n in range(40)]
@@ -157,23 +159,23 @@ def test_pages_of_a_host_meet_in_one_block_and_documents_are_spread(block):
 
 
 def test_short_texts_and_rows_without_one_are_not_sent():
-    """A text that has no window can neither repeat nor be repeated."""
+    """A text shorter than a window cannot repeat or be repeated."""
     documents = [document("a" * 499), document(None), document("a" * 500), document("")]
     blocks, _ = blocks_of(documents, substring_blocks.Config())
     assert [block is not None for block in blocks] == [False, False, True, False]
     assert find([documents], substring_spans.Config())[1]["documents_compared"] == 1
 
 
-def test_within_a_document_the_later_copy_goes_where_asked():
-    """Once by default kept, cut with within_document."""
+def test_the_later_copy_in_a_document_is_cut_with_within_document():
+    """By default it is kept."""
     shared = letters(600)
     one = document(shared + letters(100) + shared)
     assert find([[one]], substring_spans.Config())[0] == {}
     assert find([[one]], substring_spans.Config(within_document=True))[0] == {one["doc_id"]: [700, 1300]}
 
 
-def test_a_cut_takes_whole_characters_or_whole_lines():
-    """Byte spans through characters and lines shrink; what was cut can be put back from the text before."""
+def test_a_cut_removes_whole_characters_or_whole_lines():
+    """Byte spans that split characters or lines shrink, and a cut can be undone from the original text."""
     text = "erste Zeile é\nzweite 漢字\ndritte\n"
     encoded = text.encode()
     start, stop = encoded.index("é".encode()) + 1, encoded.index("字".encode()) + 2
@@ -189,8 +191,8 @@ def test_a_cut_takes_whole_characters_or_whole_lines():
     assert (one["text"], one["cut_spans"], one["cut_bytes"], one["drop"]) == (text, [], 0, None)
 
 
-def test_a_document_of_which_nothing_is_left_gets_a_verdict():
-    """White space that a cut leaves is nothing; rows without spans or text stay as they are."""
+def test_a_document_with_nothing_left_gets_a_verdict():
+    """White space that a cut leaves does not count; rows without spans or text are unchanged."""
     documents = [document(" " + "a" * 600 + "\n"), document("b" * 600), document(None), document("c" * 600)]
     answers = cut(documents, [[1, 601], None, None, [0, 599]])
     assert [one["drop"] for one in answers] == ["all_text_repeated", None, None, None]
@@ -199,7 +201,7 @@ def test_a_document_of_which_nothing_is_left_gets_a_verdict():
 
 
 def test_a_giant_host_is_compared_in_blocks():
-    """Only the host that is over the bound is cut, into blocks that are each within it on average."""
+    """Only a host over the limit is split, into blocks that are within it on average."""
     giant = [document(letters(600), url=f"https://giant.example/{n}") for n in range(40)]
     small = [document(letters(600), url=f"https://small.example/{n}") for n in range(4)]
     config = substring_blocks.Config(block_bytes=6000)
@@ -211,8 +213,8 @@ def test_a_giant_host_is_compared_in_blocks():
         assert blocks_of(giant + small, config, **ways) == (blocks, counts), ways
 
 
-def test_silence_is_told():
-    """A step that compared nothing or cut nothing says so; so does one that had to cut a host."""
+def test_steps_without_effect_warn():
+    """A step that compared or cut nothing warns, and so does one that had to split a host."""
     spans, dedup = substring_spans.Config(), substring_dedup.Config()
     assert "lower min_bytes" in substring_spans.warnings({"rows_sent": 3, "records": 0}, spans)[0]
     assert substring_spans.warnings({"rows_sent": 3, "records": 3}, spans) == ()
@@ -235,14 +237,14 @@ def test_metrics_count_what_was_cut_and_what_snapping_left():
 
 
 def test_a_window_of_a_few_bytes_is_refused():
-    """It would cut every common word; a slip in the unit must not pass."""
+    """It would cut every common word; a wrong unit must not pass."""
     with pytest.raises(ValidationError):
         substring_spans.Config(min_bytes=5)
     assert substring_spans.Config(min_bytes="1KB").min_bytes == 1000
 
 
 def test_a_run_of_the_engine_cuts_all_copies_but_one(project):
-    """The step alone is in the recipe; the stage before it runs by itself, and the text that later steps see is cut."""
+    """Only the step is in the recipe; the stages before it run automatically, and later steps see the cut text."""
     shared = letters(800)
     lines = [json.dumps({"id": str(number), "text": f"{number}: {shared}"}) for number in range(9)]
     for number in range(4):

@@ -1,4 +1,4 @@
-"""URL deduplication: of documents of one URL the best by the keep order stays."""
+"""URL deduplication: the best document of one URL, by the keep order, stays."""
 
 import random
 import unicodedata
@@ -29,7 +29,7 @@ def hashes_of(urls, **fields):
 
 
 def answers_of(rows, config, cuts=()):
-    """What the stage answers for rows of (url, source, snapshot, doc_id), with url_parts before it."""
+    """The result of the stage for rows of (url, source, snapshot, doc_id), with url_parts before it."""
     edges = [0, *sorted(cuts), len(rows)]
     batches = []
     for start, stop in pairwise(edges):
@@ -47,13 +47,15 @@ def answers_of(rows, config, cuts=()):
 
 
 def test_one_url_in_two_sources_and_snapshots_is_kept_once_by_default():
-    """Nobody has to name a scope for it."""
+    """The default scope compares all documents."""
     rows = [("https://a.de/x", "web", "1", bytes([3]) * 16), ("https://a.de/x", "books", "2", bytes([9]) * 16)]
     assert [drop for _, drop, _ in answers_of(rows, Config(keep=KeepOrder(by=())))].count("duplicate_url") == 1
 
 
-def test_the_smallest_rank_stays_and_names_itself():
-    """Spellings of one URL are one group; the others are dropped with the keeper's id; no URL, no answer."""
+def test_the_smallest_rank_stays_and_is_named_in_the_verdicts():
+    """Spellings of one URL form one group; the others are dropped with the keeper's id; rows without a URL have no
+    result.
+    """
     rows = [
         ("http://a.de/x?utm_source=1", "s", "1", bytes([9]) * 16),
         ("https://A.de/x/", "s", "1", bytes([3]) * 16),
@@ -68,8 +70,8 @@ def test_the_smallest_rank_stays_and_names_itself():
     assert found == [lost, (2, None, None), (1, None, None), nothing, nothing, nothing]
 
 
-def test_the_scope_says_who_is_compared():
-    """snapshot: within source and snapshot, where no snapshot is one of its own; source; global."""
+def test_the_scope_decides_which_documents_are_compared():
+    """snapshot, where documents without a snapshot are one group; source; global."""
     rows = [
         ("http://a.de", source, snapshot, bytes([place]) * 16)
         for place, (source, snapshot) in enumerate(
@@ -95,8 +97,8 @@ def test_the_scope_says_who_is_compared():
     st.randoms(use_true_random=False),
     st.lists(st.integers(0, 12), max_size=3),
 )
-def test_verdicts_do_not_depend_on_order_or_cut(pairs, draw, cuts):
-    """The same verdict on every document, in whatever order and batches the rows come."""
+def test_verdicts_do_not_depend_on_order_or_batches(pairs, draw, cuts):
+    """Every document gets the same verdict for any order and batches of the rows."""
     rows = [(url, source, None, random.Random(place).randbytes(16)) for place, (url, source) in enumerate(pairs)]
     config = Config(keep=KeepOrder(by=("source",), sources=("t",)))
     expected = {row[3]: answer for row, answer in zip(rows, answers_of(rows, config), strict=True)}
@@ -117,7 +119,7 @@ def test_domains_come_with_every_url():
 
 
 def test_hosts_of_other_scripts_are_one_in_every_spelling():
-    """IDN as letters, as %XX and as xn-- name one host; a host that IDNA refuses still is a URL."""
+    """IDN as letters, as %XX and as xn-- are one host; a host that IDNA refuses is still a URL."""
     one, two, three, refused = hashes_of(
         ["http://müller.de/é", "http://M%C3%9CLLER.de/%C3%A9", "https://xn--mller-kva.de/é", "http://ü..de/"]
     )
@@ -125,8 +127,8 @@ def test_hosts_of_other_scripts_are_one_in_every_spelling():
     assert refused not in (None, one)
 
 
-def test_every_option_changes_what_is_one():
-    """Each switch of the config: the same pair of URLs is two without it, one with it (or the other way round)."""
+def test_every_option_changes_which_urls_are_equal():
+    """For each option, the same pair of URLs is two without it and one with it, or the other way round."""
     for urls, default, fields in [
         (["http://a.de?x=1&y=2", "http://a.de?y=2&x=1"], 1, {"sort_query": False}),
         (["http://www.a.de", "http://a.de"], 2, {"strip_www": True}),
@@ -139,8 +141,8 @@ def test_every_option_changes_what_is_one():
         assert len(set(hashes_of(urls, **fields))) == 3 - default, urls
 
 
-def test_a_slice_is_answered_as_its_rows_are():
-    """The stage treats each row by itself, so any slice of a part gives the slice of the answers."""
+def test_a_slice_gives_the_results_of_its_rows():
+    """The stage processes each row separately, so any slice of a part gives a slice of the result."""
     urls = ["http://a.de", None, "http://é.de", "x.co.uk/?b&a", "", "http://a.de/", "http://é.de"]
     whole = parts_of(urls)
     batch = pa.record_batch({"url": pa.array(urls)})
@@ -153,36 +155,36 @@ def test_a_slice_is_answered_as_its_rows_are():
 @pytest.mark.parametrize("pattern", ["*", "", "a*b", "größe"])
 def test_patterns_that_mean_nothing_are_refused(pattern):
     """A pattern that would drop every parameter, or never match, is an error before any work."""
-    with pytest.raises(ValidationError, match=r"drop every parameter|no name of a parameter"):
+    with pytest.raises(ValidationError, match=r"drop every parameter|not a parameter name"):
         Config(tracking=(pattern,))
 
 
 def test_the_stage_before_has_a_part_of_the_config():
-    """What url_parts is asked for are fields of url_dedup as well, so that a recipe sets them in one place."""
+    """The fields of url_parts are also fields of url_dedup, so that a recipe sets them in one place."""
     fields = url_parts.Config.model_fields
     assert set(fields) < set(Config.model_fields)
     assert not {"keep", "scope", "alarm_share"} & set(fields)
     assert (url_parts.__name__,) == url_dedup.PREREQUISITES
 
 
-def test_many_fragments_are_told():
-    """Where documents are told apart by fragments, the run says that they do not count, until the user has chosen."""
+def test_many_fragments_are_warned_about():
+    """If documents differ only in fragments, the run warns that fragments are ignored, until the user has chosen."""
     urls = [f"http://a.de/{place}" for place in range(300)] + ["http://a.de#1", "http://a.de#!2", "http://a.de#", None]
     batch = pa.record_batch({"url": pa.array(urls)})
     found = url_parts.metrics(batch, parts_of(urls), url_parts.Config())
     assert found == {"urls": 303, "anchors": 1}
     assert not url_parts.warnings(found, url_parts.Config())
     many = {"urls": 303, "anchors": 4}
-    (told,) = url_parts.warnings(many, url_parts.Config())
-    assert told.startswith("4 of 303 URLs have a #fragment")
+    (warned,) = url_parts.warnings(many, url_parts.Config())
+    assert warned.startswith("4 of 303 URLs have a #fragment")
     for chosen in ("keep", "drop"):
         assert not url_parts.warnings(many, url_parts.Config(fragments=chosen))
 
 
-def test_no_url_at_all_is_told():
-    """Documents without one URL: the step did nothing, and says so; a run without documents has nothing to say."""
-    (told,) = url_dedup.warnings({"rows_sent": 5, "records": 0}, Config())
-    assert "no document had a URL" in told
+def test_documents_without_any_url_are_warned_about():
+    """The step did nothing and warns; a run without documents does not warn."""
+    (warned,) = url_dedup.warnings({"rows_sent": 5, "records": 0}, Config())
+    assert "no document has a URL" in warned
     assert not url_dedup.warnings({"rows_sent": 0, "records": 0}, Config())
     assert not url_dedup.warnings({"rows_sent": 5, "records": 3}, Config())
 
@@ -193,16 +195,16 @@ MARKS = st.lists(st.sampled_from("e\u0301\u0316\u0344\u0f73\u0327é한각\u1100\
 @settings(max_examples=50)
 @given(MARKS)
 def test_marks_of_a_long_url_are_sorted_before_they_are_composed(path):
-    """Python puts marks in order in quadratic time. The normal form is the same as for a short URL."""
-    url, seen = path + "x" * url_parts._LONG, []
+    """Python sorts combining marks in quadratic time. The normal form is the same as for a short URL."""
+    url, composed_texts = path + "x" * url_parts._LONG, []
 
     def nfc(text):
-        seen.append(text)
+        composed_texts.append(text)
         return unicodedata.normalize("NFC", text)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(url_parts, "nfc", nfc)
         composed = url_parts._composed(quote(url))
     assert composed == quote(unicodedata.normalize("NFC", url))
-    classes = [unicodedata.combining(char) for char in seen[0]]
+    classes = [unicodedata.combining(char) for char in composed_texts[0]]
     assert all(before <= after for before, after in pairwise(classes) if after)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from gristmill.stages.mix import mix
-from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.groups import MixGroup
 from gristmill.stages.mix.numbers import exact
 from gristmill.stages.mix.options import MixOptions
 from gristmill.stages.shards.shard_groups import group_name, parts_of
@@ -22,12 +22,12 @@ def group(name, tokens, samples=None, domain="web"):
     """A group by name; its samples are full unless they are given."""
     source, tier, weight = parts_of(name)
     samples = -(-tokens // SEQ_LEN) if samples is None else samples
-    return Group(name, source, domain, tier, exact(weight), 1, tokens, samples, ())
+    return MixGroup(name, source, domain, tier, exact(weight), 1, tokens, samples, ())
 
 
 @st.composite
 def some_groups(draw, least_tokens=1):
-    """Two to eight groups in up to three domains, each of one source and tier, padded as it comes."""
+    """Two to eight groups in up to three domains, each of one source and tier, with any padding."""
     keys = draw(
         st.lists(st.tuples(st.sampled_from(DOMAINS), st.sampled_from(TIERS)), min_size=2, max_size=8, unique=True)
     )
@@ -45,7 +45,7 @@ multipliers = st.fixed_dictionaries({name: st.sampled_from((0.25, 0.5, 1.0, 2.0,
 
 
 def tokens_by(groups, weights, key):
-    """Tokens that a phase draws, exactly, by what `key` gives for a group."""
+    """The exact tokens that a phase draws, by the `key` of a group."""
     found = {}
     for one in groups:
         amount = Fraction(weights.get(one.name, 0) * one.tokens, one.samples)
@@ -54,7 +54,7 @@ def tokens_by(groups, weights, key):
 
 
 def catalogue(sizes, seq_len=SEQ_LEN):
-    """A catalogue of groups {name: (tokens, shards)}, each shard but the last full."""
+    """A catalogue of groups {name: (tokens, shards)}; each shard but the last is full."""
     outputs = []
     for name, (tokens, shards) in sizes.items():
         source = name.partition("/")[0].partition("@")[0]
@@ -73,16 +73,16 @@ def catalogue(sizes, seq_len=SEQ_LEN):
     return {"outputs": outputs, "facts": {"tokenizer": tokenizer, "seq_len": seq_len, "token_bytes": 2}}
 
 
-def mixed(folder, cataloged, name="manifest.json", **asked):
+def mixed(folder, cataloged, name="manifest.json", **options):
     """The manifest that the stage writes to `folder`, its metrics and its warnings."""
     shards, tokenizer, path = folder / "shards.json", folder / "tokenizer.json", Path(folder) / name
     shards.write_text(json.dumps(cataloged))
     tokenizer.write_text("{}")
     sources = {output["entry"]["source"]: "web" for output in cataloged["outputs"]}
-    config = mix.Config(**{"recipe": "toy", "seed": 5, "sources": sources, **asked})
+    config = mix.Config(**{"recipe": "toy", "seed": 5, "sources": sources, **options})
     found = mix.make(config, path, {"shards": shards, "tokenizer": tokenizer})
     return json.loads(path.read_text()), found, mix.warnings(found, config)
 
 
-def asked_for(**fields):
+def mix_options(**fields):
     return MixOptions(**fields)

@@ -1,4 +1,4 @@
-"""Shares under caps, and whole samples for fractions: exact against slow oracles."""
+"""Shares under caps, and rounding to whole samples: exact, compared with slow oracles."""
 
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ bins = st.dictionaries(
 
 
 def filled_slowly(weights, caps, amount):
-    """Give to all by weight, fix those that overflow at their caps, and begin again with the others."""
+    """Give to all by weight, fix those that overflow at their caps, and start again with the others."""
     fixed = {}
     while True:
         open_ones = {name: weight for name, weight in weights.items() if name not in fixed}
@@ -34,8 +34,8 @@ def filled_slowly(weights, caps, amount):
 
 @some
 @given(bins, st.fractions(0, 1))
-def test_filling_equals_the_slow_way(both, part):
-    """For every amount that the caps can hold, the same fractions as the oracle."""
+def test_filling_equals_the_oracle(both, part):
+    """For every amount that the caps allow, the fractions are those of the oracle."""
     weights, caps = ({name: pair[at] for name, pair in both.items()} for at in (0, 1))
     amount = part * sum(caps.values())
     assert fill(weights, caps, amount) == filled_slowly(weights, caps, amount)
@@ -44,7 +44,7 @@ def test_filling_equals_the_slow_way(both, part):
 @some
 @given(bins, st.fractions(0, 1))
 def test_filling_spends_all_and_keeps_every_cap(both, part):
-    """The sum is the amount, nobody is over a cap, and who is under it has the level that all share."""
+    """The sum is the amount, no cap is exceeded, and all that are below their caps share one level."""
     weights, caps = ({name: pair[at] for name, pair in both.items()} for at in (0, 1))
     amount = part * sum(caps.values())
     found = fill(weights, caps, amount)
@@ -63,7 +63,7 @@ quotas = st.dictionaries(
 @some
 @given(quotas)
 def test_whole_samples_are_the_nearest_to_their_quotas(drawn):
-    """Each count is its quota rounded down or up, and their sum is the sum of the quotas, rounded; never 0 in all."""
+    """Each count is its quota rounded down or up, and their sum is the rounded sum of the quotas; never 0 in all."""
     tokens = {name: held[0] for name, held in drawn.items()}
     density = {name: held[1:] for name, held in drawn.items()}
     exactly = {name: tokens[name] * density[name][1] / density[name][0] for name in drawn}
@@ -79,7 +79,7 @@ def test_whole_samples_are_the_nearest_to_their_quotas(drawn):
 
 
 def test_a_tie_goes_to_the_first_name():
-    """Whichever way the groups come."""
+    """The order of the groups does not matter."""
     density = dict.fromkeys("abc", (10, 10))
     half = {"c": Fraction(1, 2), "a": Fraction(1, 2), "b": Fraction(1, 2)}
     assert apportion(half, density) == {"a": 1, "b": 1, "c": 0}
@@ -113,14 +113,14 @@ def test_a_root_is_right_to_thirty_places(number, degree):
         (12, 12),
     ],
 )
-def test_a_count_is_what_it_says(written, meant):
+def test_a_count_is_parsed_exactly(written, meant):
     """Units are decimal, and no digit is lost to a binary fraction."""
     assert parse_count(written) == meant
 
 
 @pytest.mark.parametrize("written", ["", "B", "1.5", 0.5, "7x", "1e-3", "-3", "ten", "1e9999", True, None, "0", "1e19"])
-def test_what_is_no_count_is_refused(written):
-    """A slip is told, not rounded."""
+def test_other_values_than_counts_are_refused(written):
+    """A mistake is an error and is not rounded."""
     with pytest.raises(ValidationError):
         TypeAdapter(Count).validate_python(written, strict=True)
 

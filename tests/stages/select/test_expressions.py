@@ -1,4 +1,4 @@
-"""The language of rules: what it accepts, what it means, and what it says of mistakes."""
+"""The language of rules: its syntax, its meaning, and its error messages."""
 
 import math
 import operator
@@ -66,7 +66,7 @@ def matches(condition: str, batch: pa.RecordBatch = BATCH) -> list[bool]:
     ],
 )
 def test_conditions_mean_what_they_say(condition: str, expected: list[bool]) -> None:
-    """Missing values make a comparison hold for no row, also under `not`; dividing by 0 gives 0."""
+    """With a missing value, a comparison holds for no row, also under `not`; dividing by 0 gives 0."""
     assert matches(condition) == expected
 
 
@@ -94,8 +94,8 @@ def test_conditions_mean_what_they_say(condition: str, expected: list[bool]) -> 
         ("", 1, "a column"),
     ],
 )
-def test_mistakes_are_told_with_their_place_and_what_was_expected(text: str, position: int, expected: str) -> None:
-    """The position is that of the first character that cannot stand there."""
+def test_mistakes_have_their_position_and_what_was_expected(text: str, position: int, expected: str) -> None:
+    """The position is that of the first invalid character."""
     with pytest.raises(ValueError) as caught:
         parse_rule(text)
     assert f"character {position}:" in str(caught.value)
@@ -103,7 +103,9 @@ def test_mistakes_are_told_with_their_place_and_what_was_expected(text: str, pos
 
 
 def test_a_rule_names_a_column_and_is_a_condition() -> None:
-    """What says the same of every document, or is no truth value, is refused, at the latest with the first batch."""
+    """A rule that is the same for every document, or has no truth value, is refused, at the latest with the first
+    batch.
+    """
     with pytest.raises(ValueError, match="names no column"):
         parse_rule("1 < 2 -> always")
     with pytest.raises(UserError, match=r"a\.n is not a condition"):
@@ -113,7 +115,7 @@ def test_a_rule_names_a_column_and_is_a_condition() -> None:
 
 
 def test_deep_nesting_is_refused_and_not_a_crash() -> None:
-    """A rule is bounded in depth and length."""
+    """A rule is limited in depth and length."""
     for opening in ("(", "not ", "-"):
         with pytest.raises(ValueError, match=f"at most {MOST_NESTED}"):
             parse_rule(opening * 400 + "a > 1 -> r")
@@ -122,7 +124,7 @@ def test_deep_nesting_is_refused_and_not_a_crash() -> None:
 
 
 def test_columns_are_listed_in_order_and_once() -> None:
-    """What a rule reads follows from its text."""
+    """The columns that a rule reads follow from its text."""
     rule = parse_rule('signals.words > 5 and (a < 1 or signals.words < b.c) and t in ["x"] -> reason')
     assert rule.condition.columns == ("signals.words", "a", "b.c", "t")
     assert rule.reason == "reason"
@@ -212,7 +214,7 @@ CONDITIONS = st.recursive(
 @given(CONDITIONS)
 @pytest.mark.slow
 def test_any_condition_equals_its_evaluation_row_by_row(pair: Pair) -> None:
-    """Whole columns at once give what three-valued logic gives each row alone."""
+    """Whole columns at once give the result of three-valued logic for each row."""
     text, run = pair
     rows = BATCH.to_pylist()
     assert matches(f"({text}) or (a.n is null and a.n is not null)") == [run(row) is True for row in rows]

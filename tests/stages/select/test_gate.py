@@ -1,4 +1,4 @@
-"""The gate: which documents may be used, and why not."""
+"""The gate: which documents are dropped, and for which reason."""
 
 import gzip
 import hashlib
@@ -38,7 +38,7 @@ def of_urls(urls: list[str | None], **config) -> list[tuple]:
 
 @pytest.fixture
 def list_file(tmp_path):
-    """Write a list and give its path."""
+    """Write a list and return its path."""
 
     def write(text: str, name: str = "list.txt") -> str:
         path = tmp_path / name
@@ -49,7 +49,7 @@ def list_file(tmp_path):
     return write
 
 
-def test_only_columns_that_a_rule_asks_for_are_read():
+def test_only_columns_that_a_rule_needs_are_read():
     """Reading html or text costs more than all rules."""
     none = {"x_robots_tag": (), "meta_robots": ()}
     assert gate.reads(gate.Config()) == ("meta", "html")
@@ -65,7 +65,7 @@ def test_a_gate_without_rules_is_refused():
 
 
 def test_domains_urls_and_words_block_with_the_entry_and_the_list(list_file):
-    """Each reason names its fault, the entry that matched and the field that it stands in."""
+    """Each verdict has the reason, the entry that matched and the field of its list."""
     found = of_urls(
         [
             "https://www.Bad.example:8080/x",
@@ -108,29 +108,29 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("entry", ["b\u00fccher.example", "*.BU\u0308CHER.example", "0.0.0.0\txn--bcher-kva.example"])
-def test_a_host_is_on_a_list_however_it_is_written(list_file, entry):
-    """Tabs, capitals, Unicode forms and percent signs hide no page, and a list may spell the domain in any of them."""
+def test_a_host_is_found_on_a_list_in_any_spelling(list_file, entry):
+    """Tabs, capitals, Unicode forms and percent signs do not hide a page, and a list may use any of them."""
     other = "https://b\u00fccher2.example/"
     found = of_urls([*SPELLINGS, other], block_domains=list_file(f"# \u00fcber\n{entry}\na.example\n"))
     assert found == [("blocked_domain", "xn--bcher-kva.example", "block_domains")] * len(SPELLINGS) + [(None,) * 3]
 
 
-def test_a_url_is_on_a_list_however_its_host_is_written(list_file):
-    """The same for single addresses."""
+def test_a_url_is_found_on_a_list_in_any_spelling_of_its_host(list_file):
+    """The same holds for single addresses."""
     for entry in SPELLINGS[:1] + SPELLINGS[4:5]:
         found = of_urls(SPELLINGS, opt_out_urls=list_file(f"{entry}\nhttps://\u00e4.example/\n"))
         assert [row[0] for row in found] == ["opted_out"] * len(SPELLINGS)
 
 
 def test_words_are_read_as_a_host_spells_them(list_file):
-    """A word with letters of other scripts is found in a host, with a tab in it too."""
+    """A word with letters of other scripts is found in a host, also with a tab in it."""
     urls = [SPELLINGS[0], SPELLINGS[5], "https://a.example/b\u00fcc\ther"]
     found = of_urls(urls, block_words=list_file("b\u00fccher\n"))
     assert [row[:2] for row in found] == [("blocked_word", "b\u00fccher")] * 3
 
 
-def test_words_that_are_no_utf8_are_still_shown_as_text(list_file):
-    """`%FF` decodes to a byte that no string column may hold."""
+def test_words_that_are_not_utf8_are_shown_as_text(list_file):
+    """`%FF` decodes to a byte that no string column may have."""
     assert lists.load("block_words", list_file("x"), "words").entries == (1,)
     path = list_file("")
     with open(path, "wb") as file:
@@ -139,7 +139,7 @@ def test_words_that_are_no_utf8_are_still_shown_as_text(list_file):
 
 
 def test_allow_lists_pass_only_what_is_on_one_of_them(list_file):
-    """A document without a URL is on none."""
+    """A document without a URL is on none of them."""
     found = of_urls(
         ["http://a.in.example/x", "http://out.example/1/", "http://Out.example/2", None],
         allow_domains=list_file("in.example", "a"),
@@ -154,7 +154,7 @@ def test_allow_lists_pass_only_what_is_on_one_of_them(list_file):
 
 
 def test_a_folder_is_one_list_for_each_file_and_sub_folder(list_file, tmp_path):
-    """UT1's layout included: `urls` beside `domains` is for fields of URLs; other files of no kind are left alone."""
+    """UT1's layout works: `urls` next to `domains` is for fields of URLs; files of unknown kind are ignored."""
     list_file("adult.example", "lists/adult/domains")
     list_file("page.example/adult", "lists/adult/urls")
     list_file("(^|x)", "lists/adult/expressions")
@@ -173,7 +173,7 @@ def test_a_folder_is_one_list_for_each_file_and_sub_folder(list_file, tmp_path):
 
 
 def test_a_list_that_changes_is_read_again(list_file):
-    """A process keeps what it built for as long as size and time of the file stay."""
+    """A process keeps a parsed list while the size and time of the file stay the same."""
     path = list_file("one.example")
     first = lists.load("block_domains", path, "domains")
     assert lists.load("block_domains", path, "domains") is first
@@ -183,7 +183,7 @@ def test_a_list_that_changes_is_read_again(list_file):
 
 
 def test_a_list_longer_than_a_block_is_read_whole(list_file, monkeypatch):
-    """Blocks end with a line: no entry is cut, wherever the block ends."""
+    """Blocks end with a line, so no entry is split."""
     entries = [f"host{number}.example" for number in range(60)]
     path = list_file("\n".join(entries))
     for size in (1, 7, 100, 333):
@@ -194,8 +194,8 @@ def test_a_list_longer_than_a_block_is_read_whole(list_file, monkeypatch):
         assert lists.load("block_domains", path, "domains").entries == (60,)
 
 
-def test_opt_outs_go_by_domain_url_text_and_document(list_file):
-    """And before every other reason: who opted out is counted as such."""
+def test_opt_outs_match_domain_url_text_and_document(list_file):
+    """They come before every other reason, so that opt-outs are counted as such."""
     ids = [bytes([number] * 16) for number in range(5)]
     texts = ["a", "b", "keep", None, "c"]
     urls = ["http://x.example/", "http://y.example/p", "http://z.example/", "http://z.example/", "http://z.example/"]
@@ -235,8 +235,8 @@ def test_opt_outs_go_by_domain_url_text_and_document(list_file):
         ("noindexing", None),
     ],
 )
-def test_headers_are_heeded_when_they_speak_to_all_or_to_us(value, directive):
-    """A name before a colon says to whom; directives with values of their own are no names."""
+def test_headers_apply_if_they_are_for_all_robots_or_ours(value, directive):
+    """A name before a colon is the robot; directives with values are not names."""
     meta = pa.array([json.dumps({"http_status": 200, "x_robots_tag": value}), "{}", None])
     assert find_in_headers(meta, ("noai", "noindex", "none"), "CCBot") == ({0: directive} if directive else {})
 
@@ -264,7 +264,7 @@ def test_headers_are_heeded_when_they_speak_to_all_or_to_us(value, directive):
         ("<meta name=robots", None),
     ],
 )
-def test_meta_tags_are_heeded_in_the_head_of_a_page(head, directive):
+def test_meta_tags_apply_in_the_head_of_a_page(head, directive):
     """In any order, case and quoting, for all robots or for ours; not in comments, scripts or the body."""
     pages = pa.array([None, f"<!doctype html><html><head><title>x</title>{head}", ""])
     assert find_in_pages(pages, ("noai", "noindex", "none"), "CCBot") == ({1: directive} if directive else {})
@@ -273,7 +273,7 @@ def test_meta_tags_are_heeded_in_the_head_of_a_page(head, directive):
 @given(st.lists(st.text("<meta >/\"'noai!-\n", max_size=40), max_size=4))
 @pytest.mark.slow
 def test_any_bytes_can_be_searched_for_meta_tags(pages):
-    """What is found lies in its page, begins with the tag and holds the word."""
+    """Every match is within its page, begins with the tag and has the word."""
     data = "".join(pages).encode()
     offsets = np.cumsum([0, *map(len, pages)]).astype(np.int32)
     words = np.frombuffer(b"noai", np.uint8)
@@ -316,7 +316,7 @@ def test_any_bytes_can_be_searched_for_meta_tags(pages):
     ],
 )
 def test_a_license_expression_is_satisfied_by_the_list_or_not(expression, answer):
-    """OR: any side; AND: all; exceptions and `or later` only add; what cannot be read is not allowed."""
+    """OR: any side; AND: all; exceptions and `or later` only add; unreadable expressions are not allowed."""
     names = ["MIT", "Apache-2.0", "LGPL-2.1-only", "CC BY 4.0", "EUPL-1.2-or-later"]
     allowed = licenses.allow_list([*names, "GPL-2.0+ WITH Classpath-exception-2.0"])
     assert licenses.satisfied(expression, allowed) is answer
@@ -327,8 +327,8 @@ TREES = st.recursive(NAMES, lambda tree: st.tuples(st.sampled_from(["AND", "OR"]
 
 
 @given(TREES, st.sets(NAMES))
-def test_expressions_mean_what_they_mean_in_python(tree, allowed):
-    """Python's `and` and `or` bind as SPDX's do."""
+def test_expressions_have_the_precedence_of_python(tree, allowed):
+    """Python's `and` and `or` bind like SPDX's."""
 
     def text(node, operators):
         if isinstance(node, str):
@@ -344,8 +344,8 @@ def test_expressions_mean_what_they_mean_in_python(tree, allowed):
     assert licenses.satisfied(spdx, licenses.allow_list(allowed)) == meaning
 
 
-def test_documents_without_a_license_are_dropped_or_kept_as_told():
-    """The two reasons tell what is unknown from what is refused."""
+def test_documents_without_a_license_are_dropped_or_kept_as_set():
+    """Two reasons distinguish an unknown license from a refused one."""
     documents = [{"license": name} for name in ("MIT", "GPL-3.0-only", None, "NONE")]
     refused = ("license_not_allowed", "GPL-3.0-only", None)
     unknown = [("license_unknown", None, None), ("license_unknown", "NONE", None)]
@@ -364,7 +364,7 @@ HOSTS = st.lists(st.sampled_from(["a.x", "b.x", "x", "y", "a.y", "z"]), max_size
     st.integers(0, 8),
 )
 def test_verdicts_do_not_depend_on_how_rows_are_batched(tmp_path_factory, opted_out, blocked, hosts, at):
-    """Each row is judged by itself, and as a plain loop over the two lists judges it."""
+    """Each row is judged separately, like by a plain loop over the two lists."""
     folder = tmp_path_factory.mktemp("lists")
     (folder / "a").write_text("\n".join(opted_out))
     (folder / "b").write_text("\n".join(blocked))
@@ -395,7 +395,7 @@ def gated(project, list_file):
 
 
 def test_a_recipe_with_a_gate_drops_what_the_lists_name(gated, list_file):
-    """Through the engine: reasons, lists and counts, and no word of warning."""
+    """Through the engine: reasons, lists and counts, without a warning."""
     list_file("b.example\n", "lists/spam.txt")
     project = gated("{block_domains: lists, x_robots_tag: [], meta_robots: []}")
     run = project.run()
@@ -403,12 +403,12 @@ def test_a_recipe_with_a_gate_drops_what_the_lists_name(gated, list_file):
     assert ("https://www.b.example/1", "blocked_domain", "block_domains/spam") in found
     assert len(found) == 1
     assert run.states["all/gate"].metrics["decided"] == {"block_domains/spam": 1}
-    (told,) = find_warnings(run)
-    assert told.startswith("notes/ingest: 1 of 5 records could not be read (invalid_json 1).")
+    (warned,) = find_warnings(run)
+    assert warned.startswith("notes/ingest: 1 of 5 records could not be read (invalid_json 1).")
 
 
-def test_lists_that_do_nothing_are_said_aloud(gated, list_file):
-    """Law 7: empty lists, entries of another kind, lists that matched nothing, an allow list of strangers."""
+def test_lists_without_effect_are_warnings(gated, list_file):
+    """Law 7: empty lists, entries of another kind, lists that matched nothing, an allow list of other sites."""
     list_file("# nothing yet\n", "empty.txt")
     list_file("nobody.example\nb.example/page\n", "strangers.txt")
     list_file("two words\nthree-word-entry\ntext\n", "words.txt")
@@ -433,7 +433,7 @@ def test_lists_that_do_nothing_are_said_aloud(gated, list_file):
 
 
 def test_a_changed_list_runs_the_gate_again_and_a_moved_one_does_not(gated, list_file):
-    """Law 2: a list counts by its content."""
+    """Law 2: only the content of a list counts."""
     list_file("a.example\n", "one.txt")
     project = gated("{block_domains: one.txt}")
     project.run()

@@ -1,4 +1,4 @@
-"""Verdicts over columns: against plain Python document by document, in any slices, under any thresholds."""
+"""Verdicts over columns equal those of plain Python, in any slices and with any thresholds."""
 
 from itertools import pairwise
 from typing import Any
@@ -24,7 +24,7 @@ HINTS = ("JSON", "Python", "JavaScript", "HTML", "Zig", None)
 
 
 def documents(rows: int, seed: int = 0, missing: float = 0.1) -> pa.RecordBatch:
-    """Random columns of every kind that rules read, small numbers so that ties with thresholds happen."""
+    """Random columns of every kind that rules read, with small numbers so that ties with thresholds occur."""
     draw = np.random.default_rng(seed)
     gone = draw.random(rows) < missing
     columns: dict[str, Any] = {}
@@ -49,7 +49,7 @@ def documents(rows: int, seed: int = 0, missing: float = 0.1) -> pa.RecordBatch:
 
 
 def value_of(text: str, row: dict[str, Any]) -> float | None:
-    """A rule's formula by Python itself; None where a column is missing, 0 where the divisor is 0."""
+    """The formula of a rule, evaluated by Python; None if a column is missing, 0 if the divisor is 0."""
     names = {part for part in text.replace("(", " ").replace(")", " ").split() if part[0].isalpha()}
     if any(row[name] is None for name in names):
         return None
@@ -108,11 +108,11 @@ EXCEPTIONAL = {
     ids=[*ALL, "all", "exceptional"],
 )
 def test_verdicts_equal_those_of_plain_python(written: dict[str, Any]) -> None:
-    """Each document alone, rule by rule, gives the same failures; exceptions by source go before those by language."""
+    """Each document alone, rule by rule, gives the same failures; exceptions by source override those by language."""
     config = Config.model_validate(written)
     batch = documents(200, seed=len(str(written)))
-    seen = dict.fromkeys([*reads(config), *may_read(config)])
-    answers = apply(batch.select(list(seen)), config).to_pylist()
+    columns = dict.fromkeys([*reads(config), *may_read(config)])
+    answers = apply(batch.select(list(columns)), config).to_pylist()
     for row, answer in zip(batch.to_pylist(), answers, strict=True):
         expected = failures(config, row)
         assert answer["failed"] == expected
@@ -123,7 +123,7 @@ def test_verdicts_equal_those_of_plain_python(written: dict[str, Any]) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 60), max_size=4))
 def test_slices_give_the_same_rows(seed: int, cuts: list[int]) -> None:
-    """A document's verdict and its words depend on no other document."""
+    """The verdict and detail of a document do not depend on other documents."""
     batch = documents(60, seed)
     config = Config.model_validate({**EXCEPTIONAL, "own": ['signals.words > 3 and language.label == "en" -> mine']})
     ends = sorted({0, *cuts, 60})
@@ -133,7 +133,7 @@ def test_slices_give_the_same_rows(seed: int, cuts: list[int]) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_switching_a_rule_off_removes_it_and_changes_nothing_else(name: str) -> None:
-    """`null` takes a rule out of every `failed`; the others stay as they are, in their order."""
+    """`null` removes a rule from every `failed`; the others stay the same, in their order."""
     batch = documents(300, seed=5)
     config = Config.model_validate({"rules": [name]})
     own = getattr(config, name)
@@ -153,7 +153,7 @@ def test_switching_a_rule_off_removes_it_and_changes_nothing_else(name: str) -> 
 
 
 def test_rows_without_text_get_no_verdict() -> None:
-    """Null signals fail nothing, whatever the rules."""
+    """Null signals fail no rule."""
     batch = documents(50, missing=1.0)
     config = Config.model_validate({"rules": list(ALL), "own": ["not signals.words > 5 -> short"]})
     answers = apply(batch, config)
@@ -162,14 +162,14 @@ def test_rows_without_text_get_no_verdict() -> None:
 
 
 def test_detail_names_value_and_threshold() -> None:
-    """A person sees what was compared with what, also under an exception and for a rule of the recipe's own."""
+    """The detail has the value and the threshold, also for an exception and for the recipe's own rule."""
     row = {name: 10**5 for name in documents(1).schema.names if name.startswith("signals")}
     batch = documents(3, missing=0).to_pylist()
     for number, one in enumerate(batch):
         one.update(row, **{"signals.words": 12 + number, "signals.stop_words": 1, "signals.xml_header": True})
         one.update({"language.label": ("en", "zh", "en")[number], "source": "cc"})
     made = pa.RecordBatch.from_pylist(batch, documents(1).schema)
-    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
+    only = dict.fromkeys(gopher_quality.GopherQualityThresholds.model_fields)
     quality = {**only, "min_words": 50, "by_language": {"zh": {"min_words": 20}}}
     assert apply(made, Config.model_validate({"gopher_quality": quality}))["detail"].to_pylist() == [
         "words = 12 < 50",
@@ -197,8 +197,8 @@ def test_detail_names_value_and_threshold() -> None:
 
 @pytest.mark.parametrize("threshold", [1e15, 1e300, 1.7976931348623157e308])
 def test_a_threshold_too_large_to_be_rounded_is_shown_as_it_is(threshold: float) -> None:
-    """The task ended with an overflow, over the words of a verdict."""
-    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
+    """Formatting the detail of a verdict must not overflow."""
+    only = dict.fromkeys(gopher_quality.GopherQualityThresholds.model_fields)
     config = Config.model_validate({"gopher_quality": {**only, "min_mean_word_chars": threshold}})
     details = apply(documents(20, missing=0), config)["detail"].drop_null().to_pylist()
     assert details
@@ -206,7 +206,9 @@ def test_a_threshold_too_large_to_be_rounded_is_shown_as_it_is(threshold: float)
 
 
 def test_the_order_is_that_of_the_config() -> None:
-    """`rules` first, then what has thresholds, as it is written; the config keeps it, so that the task key has it."""
+    """`rules` first, then the sets with thresholds in their order; the config has the order, so that the task key has
+    it.
+    """
     assert Config.model_validate({"rules": ["fineweb", "c4"]}).rules == ("fineweb", "c4")
     written = Config.model_validate({"own": ["text_bytes > 1 -> x"], "fineweb": {}, "c4": {}, "rules": ["c4"]})
     assert written.rules == ("c4", "own", "fineweb")
@@ -218,7 +220,7 @@ def test_the_order_is_that_of_the_config() -> None:
 
 
 def test_a_config_survives_its_dump() -> None:
-    """The dump is what the task key sees: it tells thresholds that are set from those that are not."""
+    """The task key uses the dump, which distinguishes set thresholds from defaults."""
     config = Config.model_validate({**EXCEPTIONAL, "own": ["text_bytes > 1 -> x"]})
     again = Config.model_validate(config.model_dump(mode="json"))
     assert again == config
@@ -232,8 +234,8 @@ def test_a_config_survives_its_dump() -> None:
 
 
 def test_reads_are_those_of_the_rules_that_are_on() -> None:
-    """A threshold that is off asks for no column; languages are read only where a rule has exceptions by language."""
-    only = dict.fromkeys(gopher_quality.Thresholds.model_fields)
+    """A threshold that is off needs no column; languages are read only if a rule has exceptions by language."""
+    only = dict.fromkeys(gopher_quality.GopherQualityThresholds.model_fields)
     one = Config.model_validate({"gopher_quality": {**only, "min_stop_words": 1}})
     assert reads(one) == ("signals.stop_words", "source", "snapshot", "text_bytes")
     idle = {**only, "min_stop_words": 1, "by_language": {"de": {"min_words": None}}}
@@ -250,7 +252,7 @@ def test_reads_are_those_of_the_rules_that_are_on() -> None:
 
 
 def test_metrics_count_alone_first_and_all_and_add_up_over_slices() -> None:
-    """Counts equal those of a loop over documents, in all and for each key; those of parts add up to the whole."""
+    """Counts equal those of a loop over documents, in all and by key; those of parts add up to the whole."""
     batch = documents(500, seed=3)
     by = ("source", "snapshot", "language", "language_hint")
     config = Config.model_validate({**EXCEPTIONAL, "count_by": by})
@@ -281,8 +283,8 @@ def test_metrics_count_alone_first_and_all_and_add_up_over_slices() -> None:
     assert total == found
 
 
-def test_rules_that_no_document_failed_are_told_in_one_warning() -> None:
-    """A rule that did nothing is named; a stage that saw no document says nothing."""
+def test_rules_that_no_document_failed_are_one_warning() -> None:
+    """A rule without effect is named; a stage without documents does not warn."""
     config = Config.model_validate(
         {"own": ["text_bytes >= 0 -> every", "text_bytes < 0 -> none", "source == '' -> no"]}
     )
@@ -315,15 +317,15 @@ def test_rules_that_no_document_failed_are_told_in_one_warning() -> None:
         ({"rules": ["c4"], "own": ["a > 5 -> lorem_ipsum"]}, "two rules have the reason lorem_ipsum"),
     ],
 )
-def test_a_config_that_cannot_be_meant_is_refused(written: dict[str, Any], message: str) -> None:
-    """What would silently do nothing, or two things under one name, is an error before any work."""
+def test_a_contradictory_config_is_refused(written: dict[str, Any], message: str) -> None:
+    """A config that would silently have no effect, or has two rules of one name, is an error before any work."""
     with pytest.raises(ValidationError) as caught:
         Config.model_validate(written)
     assert message in str(caught.value)
 
 
 def test_reasons_are_unique_over_all_sets() -> None:
-    """Every set together is a valid config: no reason stands for two rules."""
+    """All sets together are a valid config: no two rules have the same reason."""
     reasons = reasons_of(groups(Config.model_validate({"rules": list(ALL)})))
     assert len(reasons) == len(set(reasons))
     assert all(reason.isidentifier() for reason in reasons)
@@ -331,21 +333,23 @@ def test_reasons_are_unique_over_all_sets() -> None:
 
 
 def test_a_field_that_does_not_exist_is_named_before_the_missing_rules():
-    """`drop: [c4]` is a slip of the field's name; that there is no rule follows from it."""
+    """`drop: [c4]` is a wrong field name; the missing rules only follow from it."""
     with pytest.raises(ValidationError, match="drop"):
         Config.model_validate({"drop": ["c4"]})
 
 
-def test_a_threshold_that_replaces_those_of_other_languages_is_told() -> None:
-    """A looser limit for English may drop Japanese documents, which had their own threshold: one for `en` does not."""
+def test_a_threshold_that_replaces_those_of_other_languages_is_a_warning() -> None:
+    """A looser limit for English may drop Japanese documents, which have their own threshold; one for `en` does not."""
     changed = Config.model_validate({"gopher_quality": {"min_mean_word_chars": 2.5}})
     batch = documents(20)
     batch = batch.set_column(batch.schema.get_field_index(LABEL), LABEL, pa.array(["ja", "en", None, "en"] * 5))
     found = metrics(batch, apply(batch, changed), changed)
     assert found["not_english"] == 5
-    (told,) = [one for one in warnings(found, changed) if "matched no" not in one]
-    assert told.startswith("gopher_quality.min_mean_word_chars took the place of the thresholds that other languages")
-    assert told.endswith("in these: 5. To change it for English alone, write gopher_quality: "
+    (warned,) = [one for one in warnings(found, changed) if "matched no" not in one]
+    assert warned.startswith(
+        "your value of gopher_quality.min_mean_word_chars also replaces the thresholds for languages"
+    )
+    assert warned.endswith("in these: 5). To change only English, write gopher_quality: "
                          "{by_language: {en: {min_mean_word_chars: 2.5}}}")  # fmt: skip
     assert not [one for one in warnings({**found, "not_english": 0}, changed) if "matched no" not in one]
     english = Config.model_validate({"gopher_quality": {"by_language": {"en": {"min_mean_word_chars": 2.5}}}})

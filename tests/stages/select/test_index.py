@@ -1,4 +1,4 @@
-"""The index of a corpus: every key of every row is found again, and only where it is."""
+"""The index of a corpus: every key of every row is found again, and only there."""
 
 import hashlib
 import random
@@ -29,7 +29,7 @@ def as_columns(entries):
 
 
 @given(st.lists(ENTRY), st.randoms())
-def test_a_search_finds_what_a_look_at_all_entries_does_in_whatever_order_they_came(tmp_path_factory, entries, draw):
+def test_a_search_finds_the_entries_of_a_full_scan_in_any_order(tmp_path_factory, entries, draw):
     path = tmp_path_factory.mktemp("index") / "one"
     write_file(path, *as_columns(entries))
     content = path.read_bytes()
@@ -44,8 +44,8 @@ def test_a_search_finds_what_a_look_at_all_entries_does_in_whatever_order_they_c
             assert list(zip(found.part.tolist(), found.row.tolist(), strict=True)) == [entry[1:] for entry in plain]
 
 
-def test_a_file_of_something_else_is_refused():
-    with pytest.raises(ValueError, match="no index of this version"):
+def test_another_file_is_refused():
+    with pytest.raises(ValueError, match="not an index of this version"):
         IndexFile(pa.py_buffer(b"PAR1" * 20))
 
 
@@ -54,7 +54,7 @@ def texts(count, words):
     return [" ".join(str(draw.randrange(10**6)) for _ in range(words)) for _ in range(count)]
 
 
-def test_a_sketch_has_all_small_shingles_and_the_smallest_in_any_case():
+def test_a_sketch_has_all_small_shingles_and_at_least_the_smallest():
     column = pa.array([*texts(3, 4000), *texts(2, 30), "two words"])
     ends, values = shingle_sets(*bytes_of(column), index.NGRAM, word_tables())
     starts, keys = index.sketches(column)
@@ -79,7 +79,7 @@ def batch_of(rows):
     )
 
 
-def test_dropped_documents_have_no_keys_of_texts_and_all_have_their_others():
+def test_dropped_documents_have_all_keys_but_those_of_texts():
     batch = batch_of(40)
     config = index.Config(source="mill")
     records = index.emit(batch, config, [{"set": 0, "of": 1}]).to_pylist()
@@ -92,7 +92,7 @@ def test_dropped_documents_have_no_keys_of_texts_and_all_have_their_others():
     assert {one["hash"] for one in records if one["kind"] == KINDS.index("content")} == digests
 
 
-def test_sets_are_ranges_of_keys_and_together_hold_what_one_would():
+def test_sets_are_ranges_of_keys_and_together_equal_one_set():
     batch, config = batch_of(60), index.Config(source="mill")
     counts = {"funnel": {"records": 900_000, "kept": {"rows": 900_000, "text_bytes": 1}}}
     entries = index.layout(counts, config)["mill"]
@@ -104,7 +104,7 @@ def test_sets_are_ranges_of_keys_and_together_hold_what_one_would():
     assert [key >> 60 for key in many["hash"].to_pylist()] == many["key"].to_pylist()
 
 
-def test_how_an_id_begins_is_a_range_of_keys():
+def test_a_prefix_of_an_id_is_a_range_of_keys():
     ids = batch_of(50)["doc_id"]
     keys = index.id_keys(ids).tolist()
     assert [f"{key:016x}" for key in keys] == [one.hex()[:16] for one in ids.to_pylist()]

@@ -39,34 +39,34 @@ X, U = "other_language", "unsure_language"
         ),
     ],
 )
-def test_a_language_stays_from_its_probability_on(written: dict[str, Any], expected: list[str | None]) -> None:
-    """A language's own threshold goes before the common one; no label at all is never sure."""
+def test_a_language_is_kept_above_its_probability(written: dict[str, Any], expected: list[str | None]) -> None:
+    """A language's own threshold comes before the common one; a document without a label is never kept."""
     answers = apply(batch(), Config.model_validate(written))
     assert answers["drop"].to_pylist() == expected
     assert [detail is not None for detail in answers["detail"].to_pylist()] == [drop is not None for drop in expected]
 
 
-def test_a_probability_of_exactly_the_threshold_stays() -> None:
-    """The bound belongs to what is kept."""
+def test_a_probability_equal_to_the_threshold_is_kept() -> None:
+    """The bound is inclusive."""
     config = Config.model_validate({"keep": {"en": 0.5}})
     assert apply(batch([("en", 0.5), ("en", 0.4999)]), config)["drop"].to_pylist() == [None, U]
 
 
 def test_detail_has_language_and_probability() -> None:
-    """`inspect` shows what the classifier thought."""
+    """`inspect` shows the result of the classifier."""
     answers = apply(batch(), Config.model_validate({"keep": {"en": 0.62}}))
     assert answers["detail"].to_pylist() == [None, "en 0.6", "de 0.93", "de 0.3", "fr 0.99", "fr 0.1", "no words", None]
 
 
 def test_slices_give_the_same_rows() -> None:
-    """A document's verdict depends on no other."""
+    """The verdict of a document does not depend on others."""
     config = Config.model_validate({"keep": {"en": 0.62, "de": 0.5}})
     whole = apply(batch(), config).to_pylist()
     assert [row for at in range(8) for row in apply(batch().slice(at, 1), config).to_pylist()] == whole
 
 
-def test_metrics_and_warnings_tell_what_did_nothing() -> None:
-    """Counts are by language and verdict; a language without documents and a filter that dropped none are told."""
+def test_settings_without_effect_are_warnings() -> None:
+    """Counts are by language and verdict; a language without documents and a filter without effect are warnings."""
     config = Config.model_validate({"keep": {"en": 0.62, "nl": 0.5}})
     found = metrics(batch(), apply(batch(), config), config)
     assert found["languages"]["en"] == {
@@ -78,7 +78,7 @@ def test_metrics_and_warnings_tell_what_did_nothing() -> None:
     only = batch([("en", 0.9)])
     assert warnings(metrics(only, apply(only, config), config), config) == [
         "no document is in nl",
-        "it dropped no document",
+        "no document was dropped",
     ]
     assert not warnings({"languages": {}}, config)
 
@@ -93,7 +93,7 @@ def test_metrics_and_warnings_tell_what_did_nothing() -> None:
         ({"keep": ["en"], "other": "maybe"}, "drop"),
     ],
 )
-def test_a_config_that_cannot_be_meant_is_refused(written: dict[str, Any], message: str) -> None:
-    """What would do nothing, or contradicts itself, is an error before any work."""
+def test_a_contradictory_config_is_refused(written: dict[str, Any], message: str) -> None:
+    """A config without effect, or with a contradiction, is an error before any work."""
     with pytest.raises(ValidationError, match=message):
         Config.model_validate(written)

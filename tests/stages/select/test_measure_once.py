@@ -1,4 +1,4 @@
-"""Measure once, decide many times: with the real stages, through the engine and the command line's own numbers."""
+"""Measure once, decide many times: the real stages, through the engine and the commands."""
 
 import json
 
@@ -25,7 +25,7 @@ def judged(project):
 
 
 def test_another_threshold_measures_nothing_again(judged, edit):
-    """The task records of the measurement stay as they are; only verdicts are made anew."""
+    """The task records of the measurement stay the same; only the verdicts run again."""
     project, before = judged
     records = {path.name for path in project.store.glob("tasks/*.json")}
     edit(project.recipe, "min_words: 5", "min_words: 3")
@@ -38,7 +38,9 @@ def test_another_threshold_measures_nothing_again(judged, edit):
 
 
 def test_counts_of_rules_fit_the_verdicts(judged):
-    """Removed first adds up to what the step dropped; alone is part of first, first is part of all."""
+    """The documents that fail a rule first add up to what the step dropped; alone is part of first, first is part of
+    all.
+    """
     _, run = judged
     counts = list(_counts(run, None))
     dropped = run.states["all/heuristics"].metrics["dropped"]
@@ -52,7 +54,7 @@ def test_counts_of_rules_fit_the_verdicts(judged):
 
 @pytest.mark.slow
 def test_whatif_equals_running_it(judged, edit):
-    """The answer for a rule set's threshold is what the changed recipe gives."""
+    """The result for a threshold of a rule set is that of the changed recipe."""
     project, before = judged
     (answer,) = ask(project.mill(), before, ["heuristics.gopher_quality.min_words=3"])
     edit(project.recipe, "min_words: 5", "min_words: 3")

@@ -1,4 +1,4 @@
-"""Rules for other languages than English, and the warning where one takes nearly all of a language."""
+"""Rules for languages other than English, and the warning if one drops nearly all of a language."""
 
 import re
 
@@ -42,15 +42,15 @@ def judged(texts, labels, **config):
     return heuristics.apply(pa.RecordBatch.from_pydict(columns), heuristics.Config(**(config or {"rules": ALL})))
 
 
-def test_a_german_and_a_chinese_page_stay_where_their_language_is_known():
-    """And go where it is not: by the English rules they have no stop words, or words of one character."""
+def test_a_german_and_a_chinese_page_stay_if_their_language_is_known():
+    """Otherwise they are dropped: by the English rules they have no stop words, or words of one character."""
     texts = ["\n".join(GERMAN), "\n".join(CHINESE)]
     assert judged(texts, ["de", "zh"])["drop"].to_pylist() == [None, None]
     assert judged(texts, None)["drop"].to_pylist() == ["too_few_stop_words", "words_too_short"]
 
 
 def test_verdicts_on_english_do_not_depend_on_the_label():
-    """Rules, reasons and numbers are the published ones, kept or not."""
+    """Rules, reasons and numbers are the published ones, with and without a label."""
     texts = [
         "\n".join(ENGLISH),
         " ".join(ENGLISH[:2]),
@@ -69,20 +69,20 @@ def test_verdicts_on_english_do_not_depend_on_the_label():
 
 
 def test_a_threshold_that_the_recipe_sets_holds_for_every_language():
-    """Unless it has another for that language."""
+    """This holds unless the recipe has another for that language."""
     texts = ["\n".join(CHINESE), "\n".join(GERMAN)]
-    asked = {"gopher_quality": {"min_words": 1000}}
-    assert judged(texts, ["zh", "de"], **asked)["drop"].to_pylist() == ["too_few_words"] * 2
-    asked["gopher_quality"]["by_language"] = {"zh": {"min_words": 30}}
-    assert judged(texts, ["zh", "de"], **asked)["drop"].to_pylist() == [None, "too_few_words"]
-    config = heuristics.Config(**asked)
+    settings = {"gopher_quality": {"min_words": 1000}}
+    assert judged(texts, ["zh", "de"], **settings)["drop"].to_pylist() == ["too_few_words"] * 2
+    settings["gopher_quality"]["by_language"] = {"zh": {"min_words": 30}}
+    assert judged(texts, ["zh", "de"], **settings)["drop"].to_pylist() == [None, "too_few_words"]
+    config = heuristics.Config(**settings)
     again = heuristics.Config.model_validate(config.model_dump(mode="json"))
     assert again == config
     assert judged(texts, ["zh", "de"], **again.model_dump(mode="json"))["drop"].to_pylist() == [None, "too_few_words"]
 
 
 def test_lines_without_spaces_are_not_lines_of_one_word():
-    """Where the language is known; the English line of one word goes as ever."""
+    """This holds if the language is known; an English line of one word is still cut."""
     texts = ["\n".join([*CHINESE, "很" * 1200]), "Home\n" + ENGLISH[0], "\n".join(CHINESE)]
     batch = pa.RecordBatch.from_pydict({"text": pa.array(texts), "language.label": pa.array(["zh", "en", None])})
     found = lines.apply(batch, lines.Config(terminal_punctuation=False))
@@ -108,80 +108,85 @@ def ended(rows):
     return found, corpus.warnings(found, config)
 
 
-def test_a_rule_that_takes_a_language_is_told_with_its_share():
-    """Rule, language, share, and what to do; languages that nobody asked for and a handful of pages are not told."""
+def test_a_rule_that_drops_a_language_is_a_warning_with_its_share():
+    """The warning has rule, language, share and advice; languages that are not kept, and a handful of pages, are no
+    warning.
+    """
     kept, gone = (None, None, None), (None, None, "too_few_stop_words")
     rows = [("de", gone)] * 83 + [("de", kept)] * 2 + [("en", kept)] * 400 + [("xx", gone)] * 19
     rows += [("fr", (None, "other_language", None))] * 500 + [(None, ("warcinfo_record", None, None))] * 9000
-    found, told = ended(rows)
-    assert len(told) == 1
+    found, warned = ended(rows)
+    assert len(warned) == 1
     for words in (
-        "web/heuristics took 83 of 85 documents in de (98%) for too_few_stop_words",
+        "web/heuristics dropped 83 of 85 documents in de (98%) for too_few_stop_words",
         "by_language",
         "corpus.documents(reasons=",
     ):
-        assert words in told[0]
+        assert words in warned[0]
     assert found["languages"]["de"] == {
         "read": 85, "kept": 2, "first": {"web/heuristics": {"too_few_stop_words": 83}},
     }  # fmt: skip
 
 
-def test_a_rule_that_takes_a_source_is_told():
-    """Where no language is to blame alone."""
+def test_a_rule_that_drops_a_source_is_a_warning():
+    """This holds if no single language is the cause."""
     rows = [(label, (None, None, "too_few_words")) for label in ("a", "b", "c", "d", "e") for _ in range(10)]
-    told = ended([*rows, ("en", (None, None, None))])[1]
-    assert len(told) == 1
-    assert "took 50 of 51 documents of this source (98%) for too_few_words" in told[0]
+    warned = ended([*rows, ("en", (None, None, None))])[1]
+    assert len(warned) == 1
+    assert "dropped 50 of 51 documents of this source (98%) for too_few_words" in warned[0]
     assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
 
 
-def test_rules_that_take_a_source_together_are_told():
-    """No rule of a set may take most of it alone; the most frequent reason is the one to look at."""
+def test_rules_that_drop_a_source_together_are_a_warning():
+    """No single rule of a set drops most of it; the warning names the most frequent reason."""
     taken = ["too_few_words"] * 30 + ["too_few_stop_words"] * 40 + ["too_many_bullets"] * 20 + [None] * 10
-    [told] = ended([(None, (None, None, reason)) for reason in taken])[1]
-    assert "took 90 of 100 documents of this source (90%) for too_few_stop_words and other reasons" in told
-    assert "corpus.documents(reasons=['too_few_stop_words']))" in told
+    [warned] = ended([(None, (None, None, reason)) for reason in taken])[1]
+    assert "dropped 90 of 100 documents of this source (90%) for too_few_stop_words and other reasons" in warned
+    assert "corpus.documents(reasons=['too_few_stop_words']))" in warned
 
 
-def test_nearly_all_is_not_told_as_all():
-    """As the funnel says it."""
+def test_nearly_all_is_not_shown_as_all():
+    """The percentage is that of the funnel."""
     rows = [("de", (None, None, "too_few_words"))] * 882 + [("de", (None, None, None))]
-    (told,) = ended(rows)[1]
-    assert "took 882 of 883 documents in de (99.9%)" in told
+    (warned,) = ended(rows)[1]
+    assert "dropped 882 of 883 documents in de (99.9%)" in warned
 
 
 @pytest.mark.parametrize(
     ("step", "advice"),
     [
-        ("web/heuristics", r"if the rule does not fit the source, change it \(by_source\), or give the source steps"),
-        ("all/near_dedup", r"if they are no copies of what is kept, change the settings of all/near_dedup, or give"),
+        (
+            "web/heuristics",
+            r"if the rule does not fit the source, change it \(by_source\), or give the source its own steps",
+        ),
+        ("all/near_dedup", r"if they are not copies of kept documents, change the settings of all/near_dedup, or give"),
         ("web/gate", r"if they should stay, change the settings of web/gate, or give"),
     ],
 )
-def test_the_advice_is_one_for_the_step(step, advice):
-    """`by_source` is a setting of heuristics alone."""
+def test_the_advice_fits_the_step(step, advice):
+    """Only heuristics has the setting `by_source`."""
     found = {"funnel": {"read": {"rows": 50}, "kept": {"rows": 1}, "first": {step: {"gone": {"rows": 49}}}}}
-    (told,) = corpus.warnings(found, corpus.Config(steps=("ingest", step), texts=("ingest",)))
-    assert re.search(advice, told)
-    assert ("by_source" in told) == (step == "web/heuristics")
+    (warned,) = corpus.warnings(found, corpus.Config(steps=("ingest", step), texts=("ingest",)))
+    assert re.search(advice, warned)
+    assert ("by_source" in warned) == (step == "web/heuristics")
 
 
 @pytest.mark.parametrize("share", [0.8, 0.81])
 def test_the_bound_is_above_eighty_percent(share):
-    """At it nothing is said."""
+    """At eighty percent there is no warning."""
     gone = int(100 * share)
     rows = [("de", (None, None, "x"))] * gone + [("de", (None, None, None))] * (100 - gone)
     assert bool(ended(rows)[1]) == (share > 0.8)
 
 
 def test_many_languages_that_a_step_removes_are_one_warning():
-    """The five largest by name, the others counted."""
+    """The five largest are named, the others counted."""
     rows = [
         (label, (None, None, "too_few_words"))
         for place, label in enumerate(("de", "fr", "it", "nl", "pl", "pt", "sv"))
         for _ in range(60 - 5 * place)
     ]
     _, warning = ended(rows)[1]  # after "no document survived"
-    assert "took 60 of 60 documents in de (100%) for too_few_words, and nearly all in fr (55 of 55), it" in warning
-    assert "pl (40 of 40) and 2 more languages, so that hardly any of these languages is left." in warning
+    assert "dropped 60 of 60 documents in de (100%) for too_few_words, and nearly all in fr (55 of 55), it" in warning
+    assert "pl (40 of 40) and 2 more languages, so hardly any text in these languages is left." in warning
     assert warning.endswith("change its threshold for each of them (by_language), or stop keeping them")

@@ -1,4 +1,4 @@
-"""Rules of robots.txt: RFC 9309's own examples, plain oracles, and a crawl whose rules lie in another file."""
+"""Rules of robots.txt: the examples of RFC 9309, plain oracles, and a crawl with its rules in another file."""
 
 import itertools
 import re
@@ -103,7 +103,7 @@ def test_wildcards_match_as_published(rule, matching, others):
     ],
 )
 def test_the_longest_path_decides_and_allow_wins_a_tie(allow, disallow, path, verdict):
-    """Whatever the order of the lines."""
+    """The order of the lines does not matter."""
     lines = [f"Allow: {allow}", f"Disallow: {disallow}"]
     assert allowed("\n".join(["User-agent: *", *lines]), path) is verdict
     assert allowed("\n".join(["User-agent: *", *lines[::-1]]), path) is verdict
@@ -142,14 +142,14 @@ User-agent: Silent
     ],
 )
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_groups_are_chosen_by_name_and_put_together(agent, closed, line_end):
-    """Case, versions, remarks, lines of other kinds and line ends do not matter; a group without rules allows all."""
+def test_groups_are_chosen_by_name_and_combined(agent, closed, line_end):
+    """Case, versions, remarks, other lines and line ends do not matter; a group without rules allows all."""
     paths = ["/", "/before-any-group", "/both", "/for-all", "/second-group"]
     assert [path for path in paths if not allowed(GROUPS.replace("\n", line_end), path, agent)] == closed
 
 
-def test_rules_behind_500_kib_do_not_count_and_none_is_cut():
-    """The rule across the bound would forbid more than it says if it were cut."""
+def test_rules_after_500_kib_do_not_count_and_none_is_cut():
+    """A rule that crosses the limit would forbid more than intended if it were cut."""
     head = "User-agent: *\nDisallow: /a\n"
     filler = "#" * (MAX_BYTES - len(head) - len("\nDisallow: /pri"))
     text = f"{head}{filler}\nDisallow: /private/\nDisallow: /b\n"
@@ -158,7 +158,7 @@ def test_rules_behind_500_kib_do_not_count_and_none_is_cut():
 
 
 def as_regex(rule: str) -> re.Pattern[str]:
-    """What a rule means, in another language."""
+    """The meaning of a rule as a regular expression."""
     end = r"\Z" if rule.endswith("$") else ""
     return re.compile("(?s:.*)".join(map(re.escape, rule.removesuffix("$").split("*"))) + end)
 
@@ -182,7 +182,7 @@ PATHS = st.text("ab/$*", max_size=8).map("/".__add__)
 
 @given(st.lists(st.tuples(st.booleans(), RULE_PATHS), max_size=6), PATHS)
 def test_verdicts_equal_those_of_regular_expressions(rules, path):
-    """All rules tried, the longest taken: the definition, in plain Python."""
+    """All rules are tried and the longest decides: the definition in plain Python."""
 
     def spelled(rule: str) -> str:
         return rule[:-1].replace("$", "%24") + rule[-1:]
@@ -201,7 +201,7 @@ SIMPLE_PATHS = st.one_of(st.just([""]), st.lists(st.sampled_from(["/a", "/b/", "
     st.sampled_from(["/", "/a", "/ab", "/b", "/b/c"]),
 )
 def test_simple_files_are_read_as_the_standard_library_reads_them(groups, path):
-    """Where there are no wildcards, no Allow, no group twice and no empty rule beside others, both must agree."""
+    """Without wildcards, Allow, repeated groups and empty rules next to others, both must agree."""
     text = "\n\n".join(
         "\n".join([f"User-agent: {agent}", *(f"Disallow: {closed}" for closed in paths)])
         for agent, paths in groups.items()
@@ -217,7 +217,7 @@ PAGE = b"<html><body><p>The quick brown fox jumps over the lazy dog.</p></body><
 
 @pytest.fixture
 def crawl(project):
-    """Two snapshots: pages in one file of each, robots.txt in another; every file is a part of its own."""
+    """Two snapshots with pages in one file and robots.txt in another; every file is a part."""
 
     def archive(name: str, when: datetime, pages: dict[str, bytes]) -> None:
         path = project.folder / "crawl" / name
@@ -258,8 +258,8 @@ def verdicts(project):
     }
 
 
-def test_pages_obey_the_robots_txt_of_their_site_wherever_it_lies(crawl):
-    """Another file, another part, another scheme: the latest robots.txt of the same host, port and snapshot counts."""
+def test_pages_obey_the_robots_txt_of_their_site_in_any_file(crawl):
+    """In another file, part or scheme: the latest robots.txt of the same host, port and snapshot counts."""
     run, found = verdicts(crawl)
     assert len(run.documents["web"]) >= 4
     forbidden = {key: verdict for key, verdict in found.items() if verdict[0]}
@@ -267,11 +267,11 @@ def test_pages_obey_the_robots_txt_of_their_site_wherever_it_lies(crawl):
         ("one", "https://a.example/internal/x"): ("all/robots", "robots_disallowed", "Disallow: /internal/")
     }
     assert len(found) == 8
-    assert ["7 of 7 kept documents have no text" in told for told in find_warnings(run)] == [True]
+    assert ["7 of 7 kept documents have no text" in warned for warned in find_warnings(run)] == [True]
 
 
-def test_scope_all_takes_the_latest_robots_txt_of_any_snapshot(crawl):
-    """A site that closed itself later is closed in every snapshot."""
+def test_scope_all_uses_the_latest_robots_txt_of_any_snapshot(crawl):
+    """A site that was closed later is closed in every snapshot."""
     crawl.with_config("{agent: CCBot, scope: all}")
     _, found = verdicts(crawl)
     assert sorted(key for key, verdict in found.items() if verdict[1]) == [
@@ -280,14 +280,14 @@ def test_scope_all_takes_the_latest_robots_txt_of_any_snapshot(crawl):
 
 
 def test_sites_without_robots_txt_can_be_dropped(crawl):
-    """missing: drop keeps only sites whose rules are known."""
+    """missing: drop keeps only sites with known rules."""
     crawl.with_config("{missing: drop}")
     _, found = verdicts(crawl)
     assert [key for key, verdict in found.items() if verdict[1] is None] == [("one", "http://A.example:80/public")]
     assert {verdict[1] for verdict in found.values()} == {None, "robots_disallowed", "robots_missing"}
 
 
-def test_a_crawl_without_robots_txt_is_said_aloud(crawl):
+def test_a_crawl_without_robots_txt_is_a_warning(crawl):
     """Law 7: the step would silently do nothing."""
     for path in crawl.folder.glob("crawl/one/robots*"):
         path.unlink()
@@ -296,7 +296,7 @@ def test_a_crawl_without_robots_txt_is_said_aloud(crawl):
 
 
 def test_spellings_of_a_host_are_one_site():
-    """A tab in the host, or its Unicode form, takes no page out of the rules of its site."""
+    """A tab in the host, or its Unicode form, does not exempt a page from the rules of its site."""
     columns = {
         "url": pa.array(SPELLINGS),
         "snapshot": pa.array(["one"] * len(SPELLINGS)),
@@ -309,7 +309,7 @@ def test_spellings_of_a_host_are_one_site():
 
 
 def test_dropped_pages_are_not_sent():
-    """What is out already needs no rule; robots.txt itself is always a dropped row."""
+    """Dropped pages need no rule; robots.txt itself is always a dropped row."""
     batch = pa.RecordBatch.from_arrays(
         [
             pa.array(["http://h.example/a", "http://h.example/b", "http://h.example/robots.txt?x", None, "urn:x:y"]),

@@ -1,4 +1,4 @@
-"""The published sets: their defaults are those of the papers, and the documentation prints what the code does."""
+"""The published sets have the defaults of the papers, and the documentation matches the code."""
 
 import importlib
 from pathlib import Path
@@ -50,24 +50,24 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
 def test_defaults_are_those_of_the_papers(name: str) -> None:
-    """Nobody changes a threshold by accident."""
-    assert MODULES[name].Thresholds().model_dump() == PUBLISHED[name]
+    """No threshold changes by accident."""
+    assert MODULES[name].Config.__base__().model_dump() == PUBLISHED[name]
 
 
 @pytest.mark.parametrize("name", sorted(SETS))
 def test_every_threshold_belongs_to_one_rule_and_every_rule_has_one(name: str) -> None:
-    """A field that no rule reads would silently do nothing; names say which side of the threshold fails."""
+    """A field that no rule reads would silently do nothing; names show which side of the threshold fails."""
     module = MODULES[name]
     rules = module.SET.rules(module.Config())
-    assert sorted(rule.threshold for rule in rules) == sorted(module.Thresholds.model_fields)
+    assert sorted(rule.threshold for rule in rules) == sorted(module.Config.__base__.model_fields)
     for rule in rules:
         low = rule.threshold.startswith("min_")
         assert rule.fails == ("<" if low else ">")
     assert meanings(module.Config).keys() == module.Config.model_fields.keys()
 
 
-def test_c4_looks_at_other_lines_without_terminal_punctuation() -> None:
-    """The switch changes the columns of all three rules."""
+def test_c4_checks_other_lines_without_terminal_punctuation() -> None:
+    """The option changes the columns of all three rules."""
     module = MODULES["c4"]
     for strict, loose in zip(
         module.SET.rules(module.Config()), module.SET.rules(module.Config(terminal_punctuation=False)), strict=True
@@ -76,8 +76,8 @@ def test_c4_looks_at_other_lines_without_terminal_punctuation() -> None:
         assert formula(strict.value).columns != formula(loose.value).columns
 
 
-def test_a_users_exceptions_go_before_the_published_ones() -> None:
-    """Threshold by threshold, whatever the case of the language."""
+def test_exceptions_of_the_user_override_the_published_ones() -> None:
+    """They are merged threshold by threshold, for any case of the language."""
     config = code.Config.model_validate({"by_language": {"JSON": {"max_chars": 7}, "zig": {"max_line_chars": 9}}})
     assert (config.by_language["json"].min_chars, config.by_language["json"].max_chars) == (50, 7)
     assert config.by_language["zig"].model_fields_set == {"max_line_chars"}
@@ -87,11 +87,11 @@ def test_a_users_exceptions_go_before_the_published_ones() -> None:
 
 @pytest.mark.parametrize("name", sorted(SETS))
 def test_the_documentation_has_every_rule_with_its_formula_and_threshold(name: str) -> None:
-    """docs/rules.md prints the table that the code is."""
+    """docs/rules.md has the table of the code."""
     text = DOCS.read_text()
     module = MODULES[name]
     for rule in module.SET.rules(module.Config()):
-        default = getattr(module.Thresholds(), rule.threshold)
+        default = getattr(module.Config.__base__(), rule.threshold)
         shown = "true" if default is True else "off" if default is None else f"{as_number(default):.10g}"
         value = rule.value.replace("code_signals.", "").replace("signals.", "")
         assert f"| `{rule.reason}` | `{value}` {rule.fails} | `{rule.threshold}` | {shown} |" in text

@@ -23,7 +23,7 @@ def tokenizer_file(folder, specials=NAMES):
 
 
 def corpus(count=300, longest=900, seed=1):
-    """doc_id -> ids, the last of them the end of the document."""
+    """doc_id -> ids, the last of which is the end of the document."""
     draw = random.Random(seed)
     made = {}
     for number in range(count):
@@ -41,7 +41,7 @@ def locator(name):
 
 
 def batch_of(documents, group="web/A", kind="<u2"):
-    """What `emit` gets for some documents."""
+    """The input of `emit` for some documents."""
     return pa.RecordBatch.from_arrays(
         [
             pa.array(documents, pa.binary(16)),
@@ -54,13 +54,13 @@ def batch_of(documents, group="web/A", kind="<u2"):
 
 
 def records_of(documents, kind="<u2"):
-    """What `build` gets."""
+    """The input of `build`."""
     doc_ids, locators, ids, _ = batch_of(documents, kind=kind).columns
     return pa.table([doc_ids, locators, ids], schema=shards.RECORD_SCHEMA)
 
 
 def written(folder, documents, kind="<u2", **changes):
-    """A shard of some documents, without an engine and a tokenizer."""
+    """Write a shard of some documents, without an engine and a tokenizer."""
     given = {
         "seed": 5,
         "pack": "best_fit",
@@ -94,7 +94,7 @@ def pieces_of(folder):
 
 
 def documents_of(*folders):
-    """doc_id -> ids, put together again."""
+    """doc_id -> ids, joined again."""
     together = {}
     for folder in folders:
         for _, _, name, offset, ids in pieces_of(folder):

@@ -1,4 +1,4 @@
-"""Verification of a shard: each way to break one is seen, and named."""
+"""Verification of a shard: every kind of damage is found and named."""
 
 import hashlib
 import re
@@ -36,7 +36,7 @@ def faults(folder, **more):
 
 
 def change_index(folder, header=None, **arrays):
-    """Write the index again with other numbers in it."""
+    """Write the index again with other values."""
     index = read_index(folder / "tokens.index")
     index = replace(index, header=replace(index.header, **(header or {})), **arrays)
     write_index(folder / "new", index)
@@ -44,7 +44,7 @@ def change_index(folder, header=None, **arrays):
 
 
 def change_tokens(folder, change):
-    """Other tokens under a right hash, so that only what the tokens say is wrong."""
+    """Other tokens with a correct hash, so that only the tokens themselves are wrong."""
     ids = np.fromfile(folder / "tokens.bin", "<u2")
     change(ids)
     (folder / "tokens.bin").write_bytes(ids.tobytes())
@@ -52,7 +52,7 @@ def change_tokens(folder, change):
 
 
 def places(folder):
-    """Where pieces end, where a split document's first piece ends, where padding is; in tokens."""
+    """The ends of pieces, the end of a split document's first piece, and the padding; in tokens."""
     ids = np.fromfile(folder / "tokens.bin", "<u2")
     lineage = pq.read_table(folder / "lineage.parquet").to_pylist()
     full = next(row for row in lineage if row["length"] == 64 and row["doc_offset"] == 0)
@@ -65,30 +65,30 @@ def only(found, pattern):
 
 
 def test_a_good_shard_has_no_fault(good):
-    """Neither with nor without lineage and vocabulary."""
+    """This holds with and without lineage and vocabulary."""
     assert faults(good, vocab_size=258) == []
     assert check_shard(good / "tokens.bin", good / "tokens.index") == []
 
 
 @pytest.mark.parametrize("pack", ["best_fit", "concat"])
 @pytest.mark.parametrize("kind", ["<u2", "<u4"])
-def test_padding_with_the_end_of_a_document_is_no_fault(tmp_path, pack, kind):
-    """Where a tokenizer has no token for padding, the end-of-document id stands in padding as well."""
+def test_padding_with_the_end_of_document_token_is_not_a_fault(tmp_path, pack, kind):
+    """If a tokenizer has no padding token, the padding has the end-of-document id."""
     written(tmp_path, corpus(), kind, pack=pack, padding=END)
     assert faults(tmp_path) == []
 
 
-def test_a_cut_or_missing_bin(folder):
-    """Bytes that are not there."""
+def test_a_truncated_or_missing_bin(folder):
+    """Some or all bytes are missing."""
     data = (folder / "tokens.bin").read_bytes()
     (folder / "tokens.bin").write_bytes(data[:-2])
-    only(faults(folder), r"tokens\.bin has \d+ bytes, and should have [\d,]+ for \d+ samples")
+    only(faults(folder), r"tokens\.bin has \d+ bytes instead of [\d,]+ for \d+ samples")
     (folder / "tokens.bin").unlink()
     only(faults(folder), "cannot be read")
 
 
 def test_a_changed_token(folder):
-    """One bit, seen by the hash alone."""
+    """One bit, which only the hash detects."""
     data = bytearray((folder / "tokens.bin").read_bytes())
     assert data[0] ^ 1 != END % 256
     data[0] ^= 1
@@ -96,8 +96,8 @@ def test_a_changed_token(folder):
     only(faults(folder), "sha256 of tokens.bin")
 
 
-def test_an_index_that_is_cut_or_something_else(folder):
-    """The one fault that hides all others."""
+def test_a_truncated_index_or_another_file(folder):
+    """This fault hides all others."""
     data = (folder / "tokens.index").read_bytes()
     (folder / "tokens.index").write_bytes(data[:-1])
     only(faults(folder), "damaged")
@@ -107,22 +107,22 @@ def test_an_index_that_is_cut_or_something_else(folder):
 
 @pytest.mark.parametrize(("name", "value"), [("token_bytes", 3), ("seq_len", 0), ("seq_len", 2**63), ("recipe", "x")])
 def test_a_header_that_makes_no_sense(folder, name, value):
-    """Numbers that no shard has are named, and nothing is computed with them."""
+    """Impossible numbers are named, and nothing is computed with them."""
     change_index(folder, {name: value})
     data = (folder / "tokens.index").read_bytes()
     if name == "recipe":
         (folder / "tokens.index").write_bytes(data.replace(b"x" + bytes(127), b"\xff" + bytes(127), 1))
     found = faults(folder)
-    assert re.search({"recipe": "not text", "seq_len": "samples have", "token_bytes": "ids have 3"}[name], found[0])
+    assert re.search({"recipe": "has a name", "seq_len": "samples have", "token_bytes": "ids have 3"}[name], found[0])
 
 
 def test_pieces_that_do_not_fit_their_samples(folder):
-    """first_piece that falls or ends elsewhere, empty pieces, over-full samples."""
+    """first_piece that decreases or ends elsewhere, empty pieces, overfull samples."""
     index = read_index(folder / "tokens.index")
     first = index.first_piece.copy()
     first[3] = first[2]
     change_index(folder, first_piece=first)
-    only(faults(folder), "does not rise at sample 2")
+    only(faults(folder), "does not increase at sample 2")
     first = index.first_piece.copy()
     first[-1] += 1
     change_index(folder, first_piece=first)
@@ -131,7 +131,7 @@ def test_pieces_that_do_not_fit_their_samples(folder):
     several = int(np.flatnonzero(np.diff(first) > 1)[1])
     first[several] += 1
     change_index(folder, first_piece=first)
-    only(faults(folder), rf"sample {several - 1} has pieces of \d+ tokens, and room for 64")
+    only(faults(folder), rf"sample {several - 1} has pieces of \d+ tokens, more than its length of 64")
     length = index.length.copy()
     length[5] = 0
     change_index(folder, {"tokens": int(length.sum())}, first_piece=index.first_piece, length=length)
@@ -139,47 +139,47 @@ def test_pieces_that_do_not_fit_their_samples(folder):
 
 
 @pytest.mark.parametrize("name", ["tokens", "documents"])
-def test_counts_that_the_header_has_wrong(folder, name):
+def test_wrong_counts_in_the_header(folder, name):
     """Tokens and documents are counted again."""
     change_index(folder, {name: getattr(read_index(folder / "tokens.index").header, name) + 1})
     only(faults(folder), f"the header says .* {name}")
 
 
 def test_documents_that_are_not_whole(folder):
-    """A gap in the offsets, and a piece that names another document."""
+    """A gap in the offsets, and a piece of another document."""
     index = read_index(folder / "tokens.index")
     split = int(np.flatnonzero(index.doc_offset)[0])
     offset = index.doc_offset.copy()
     offset[split] += 1
     change_index(folder, doc_offset=offset)
     found = faults(folder)
-    assert any("where one from" in fault for fault in found)
-    assert any("another doc_offset than the index" in fault for fault in found)
+    assert any("that begins at token" in fault for fault in found)
+    assert any("and the index differ in doc_offset" in fault for fault in found)
     doc_id = index.doc_id.copy()
     doc_id[split] = doc_id[doc_id != doc_id[split]][0]
     change_index(folder, doc_id=doc_id, doc_offset=index.doc_offset)
-    assert any("where one from" in fault for fault in faults(folder))
+    assert any("that begins at token" in fault for fault in faults(folder))
 
 
-def test_a_document_that_is_there_twice(folder):
-    """Two whole documents under one name."""
+def test_a_document_that_occurs_twice(folder):
+    """Two whole documents have the same id."""
     index = read_index(folder / "tokens.index")
     single = np.flatnonzero((index.doc_offset == 0) & (index.length < 64))
     doc_id = index.doc_id.copy()
     doc_id[single[1]] = doc_id[single[0]]
     change_index(folder, {"documents": index.header.documents - 1}, doc_id=doc_id)
-    assert any("where one from" in fault for fault in faults(folder))
+    assert any("that begins at token" in fault for fault in faults(folder))
 
 
-def test_padding_that_is_something_else(folder):
-    """A token behind the last piece that is not the padding id."""
+def test_padding_with_other_tokens(folder):
+    """A token after the last piece is not the padding id."""
     *_, padding = places(folder)
     change_tokens(folder, lambda ids: ids.__setitem__(padding[-1], 65))
-    only(faults(folder), rf"sample {padding[-1] // 64} has another id than {PAD} in its padding")
+    only(faults(folder), rf"the padding of sample {padding[-1] // 64} has an id other than {PAD}")
 
 
-def test_ends_of_documents_that_are_missing_or_too_many(folder):
-    """Once at the end of each document; not in its middle, not where a piece of it ends."""
+def test_missing_and_extra_ends_of_documents(folder):
+    """The end id must be once at the end of each document, not within it, and not where only a piece ends."""
     ends, full, _ = places(folder)
     change_tokens(folder, lambda ids: ids.__setitem__(ends[3], 65))
     only(faults(folder), "has no end-of-document id")
@@ -187,22 +187,22 @@ def test_ends_of_documents_that_are_missing_or_too_many(folder):
     only(faults(folder), f"at {full % 64}, where no document ends")
 
 
-def test_padding_in_the_place_of_the_end(folder):
-    """A padding id inside a piece is no end-of-document id."""
+def test_padding_instead_of_the_end(folder):
+    """A padding id within a piece is not an end-of-document id."""
     ends, *_ = places(folder)
     change_tokens(folder, lambda ids: ids.__setitem__(ends[0], PAD))
     only(faults(folder), "has no end-of-document id")
 
 
 def test_an_id_beyond_the_vocabulary(folder):
-    """Where the size of the vocabulary is given."""
+    """This is checked if the size of the vocabulary is given."""
     change_tokens(folder, lambda ids: ids.__setitem__(0, 999))
     assert faults(folder) == []
-    only(faults(folder, vocab_size=258), "id 999 is in tokens.bin, and the tokenizer has 258 ids")
+    only(faults(folder, vocab_size=258), "tokens.bin has the id 999, but the tokenizer has only 258 ids")
 
 
 @pytest.mark.parametrize("name", ["sample", "offset", "length", "doc_offset", "doc_id", "source"])
-def test_a_lineage_that_is_not_of_this_shard(folder, name):
+def test_a_lineage_of_another_shard(folder, name):
     """One wrong cell in any column."""
     table = pq.read_table(folder / "lineage.parquet")
     place = table.schema.get_field_index(name)
@@ -211,14 +211,14 @@ def test_a_lineage_that_is_not_of_this_shard(folder, name):
     changed = table.set_column(place, table.schema.field(name), pa.array(values, table.schema.field(name).type))
     assert changed != table
     pq.write_table(changed, folder / "lineage.parquet")
-    only(faults(folder), rf"another {name}")
+    only(faults(folder), r"a source other than" if name == "source" else rf"differ in (a )?{name}")
 
 
-def test_a_lineage_that_is_cut_or_something_else(folder):
-    """Too few rows; no Parquet; nothing."""
+def test_a_truncated_lineage_or_another_file(folder):
+    """Too few rows; not Parquet; no file."""
     table = pq.read_table(folder / "lineage.parquet")
     pq.write_table(table.slice(1), folder / "lineage.parquet")
-    only(faults(folder), "rows, and the index")
+    only(faults(folder), "rows, but the index has")
     pq.write_table(table.drop_columns(["doc_offset"]), folder / "lineage.parquet")
     only(faults(folder), "not the lineage")
     (folder / "lineage.parquet").write_bytes(b"PAR1")
@@ -227,14 +227,14 @@ def test_a_lineage_that_is_cut_or_something_else(folder):
     only(faults(folder), "not the lineage")
 
 
-def test_blocks_of_samples_are_put_together(good, monkeypatch):
-    """A shard is read in blocks; places and hash are those of the whole."""
+def test_blocks_of_samples_are_combined(good, monkeypatch):
+    """A shard is read in blocks; positions and hash are those of the whole."""
     monkeypatch.setattr("gristmill.stages.shards.check.BLOCK_TOKENS", 200)
     assert faults(good) == []
 
 
 def test_a_lineage_with_a_source_that_is_not_text(folder):
-    """Readers of Parquet take bytes for text without a look, and fall over them later."""
+    """Readers of Parquet accept bytes as text without a check, and fail later."""
     table = pq.read_table(folder / "lineage.parquet")
     wrong = pa.array([b"\xff"] * table.num_rows).view(pa.string())
     pq.write_table(table.set_column(table.schema.names.index("source"), "source", wrong), folder / "lineage.parquet")

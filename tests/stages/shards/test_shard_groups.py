@@ -1,4 +1,4 @@
-"""Tiers by condition and weights by level: which group a document is drawn with."""
+"""Tiers by condition and weights by level: the group of each document."""
 
 import hashlib
 
@@ -34,49 +34,49 @@ def groups(config, **columns):
         ("x", None, 4.0, "x@4"),
     ],
 )
-def test_a_name_says_source_tier_and_weight(source, tier, weight, name):
-    """And is read back."""
+def test_a_group_name_has_source_tier_and_weight(source, tier, weight, name):
+    """The name can be parsed again."""
     assert group_name(source, tier, weight) == name
     assert parts_of(name) == (source, tier, weight)
 
 
 def test_a_source_with_one_tier_is_one_group():
-    """No column is read but what every document has."""
+    """Only columns that every document has are read."""
     assert groups(Config(source="wiki", tier="A"), x=[1, 2]) == ["wiki/A", "wiki/A"]
     assert groups(Config(source="wiki"), x=[1]) == ["wiki"]
 
 
 def test_the_first_condition_that_holds_decides():
-    """A value that is missing satisfies no condition, so `else` takes it."""
+    """A missing value satisfies no condition, so `else` applies."""
     config = Config(source="web", tiers=(("A", "q.score > 0.9"), ("B", "q.score > 0.5"), ("C", "else")))
     assert groups(config, q__score=[0.95, 0.6, 0.1, None, 0.9]) == ["web/A", "web/B", "web/C", "web/C", "web/B"]
 
 
 def test_the_order_of_tiers_is_in_the_key():
-    """Two configs whose conditions are tried in another order are different configs."""
+    """Two configs that try their conditions in a different order are different configs."""
     one = Config(source="web", tiers=(("A", "q.x > 1"), ("B", "q.x > 0"), ("C", "else")))
     other = Config(source="web", tiers=(("B", "q.x > 0"), ("A", "q.x > 1"), ("C", "else")))
     assert one.model_dump_json() != other.model_dump_json()
 
 
 def test_weights_are_rounded_to_levels_without_bias():
-    """A weight between two levels goes to either, and the mean is the weight that was asked for."""
+    """A weight between two levels is rounded to either, and the mean is the requested weight."""
     config = Config(source="web", weight="d.copies", weight_levels=(0.5, 1, 2, 4))
-    for asked in (0.5, 0.8, 1.0, 1.7, 3.1, 4.0):
-        found = [parts_of(name)[2] for name in groups(config, d__copies=[asked] * 20_000)]
-        assert abs(np.mean(found) - asked) < 0.02
+    for weight in (0.5, 0.8, 1.0, 1.7, 3.1, 4.0):
+        found = [parts_of(name)[2] for name in groups(config, d__copies=[weight] * 20_000)]
+        assert abs(np.mean(found) - weight) < 0.02
         assert len(set(found)) <= 2
 
 
 def test_the_level_of_a_document_depends_on_it_alone():
-    """Not on the batch that it is in."""
+    """It does not depend on the batch."""
     config = Config(source="web", weight="d.copies", weight_levels=(1, 2))
     batch = batch_of(config, d__copies=[1.5] * 100)
     whole = shard_groups.apply(batch, config).to_pylist()
     assert [shard_groups.apply(batch.slice(n, 1), config).to_pylist()[0] for n in range(100)] == whole
 
 
-def test_weights_outside_the_levels_get_the_nearest_and_are_told():
+def test_weights_outside_the_levels_get_the_nearest_with_a_warning():
     """The counts of the groups are exact."""
     config = Config(source="web", tier="B", weight="d.copies", weight_levels=(1, 2))
     batch = batch_of(config, d__copies=[0.0, 9.0, 1.0, None])
@@ -89,9 +89,9 @@ def test_weights_outside_the_levels_get_the_nearest_and_are_told():
     assert "2 documents have a weight outside 1 to 2" in shard_groups.warnings(found, config)[0]
 
 
-def test_a_tier_without_documents_is_told():
-    """Law 7: nothing silently does nothing."""
+def test_a_tier_without_documents_is_a_warning():
+    """Law 7: nothing silently has no effect."""
     config = Config(source="web", tiers=(("A", "q.score > 0.9"), ("B", "else")))
     batch = batch_of(config, q__score=[0.1])
     found = shard_groups.metrics(batch, shard_groups.apply(batch, config), config)
-    assert shard_groups.warnings(found, config) == ["no document is of tier A"]
+    assert shard_groups.warnings(found, config) == ["no document has the tier A"]

@@ -1,4 +1,4 @@
-"""Shards hold the corpus, in an order that documents alone decide."""
+"""Shards have the whole corpus, in an order that depends only on the documents."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def counts_of(documents, group="web/A"):
 
 
 def build_all(folder, documents, config=CONFIG, layout=None):
-    """Every shard of a corpus as the engine would make them; folder and metrics of each."""
+    """Build every shard of a corpus like the engine; returns the folder and metrics of each."""
     layout = layout or shards.layout(counts_of(documents), config)["web"]
     records = pa.Table.from_batches([shards.emit(batch_of(documents), config, layout)])
     models = {"tokenizer": tokenizer_file(folder / "tokenizer")}
@@ -57,8 +57,8 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("pack", ["best_fit", "concat"])
-def test_the_shards_hold_every_document_once_and_whole(tmp_path, pack):
-    """Put together again, the pieces of all shards are the encoded corpus, token for token, and each shard is sound."""
+def test_the_shards_have_every_document_once_and_whole(tmp_path, pack):
+    """Joined again, the pieces of all shards are the encoded corpus, token for token, and each shard is valid."""
     documents = corpus()
     made = build_all(tmp_path, documents, CONFIG.model_copy(update={"pack": pack}))
     assert len(made) > 2
@@ -71,7 +71,7 @@ def test_the_shards_hold_every_document_once_and_whole(tmp_path, pack):
 
 @given(st.integers(1, 10**15), st.integers(1, 10**10))
 def test_the_number_of_shards_is_the_nearest_power_of_two(tokens, wanted):
-    """No other power of two brings the tokens of a shard nearer to what is wanted, in ratio."""
+    """No other power of two brings the tokens of a shard closer to shard_tokens, as a ratio."""
 
     def distance(count):
         ratio = Fraction(tokens, count * wanted)
@@ -82,8 +82,8 @@ def test_the_number_of_shards_is_the_nearest_power_of_two(tokens, wanted):
     assert all(distance(shards_made) <= distance(other) for other in (shards_made * 2, max(1, shards_made // 2)))
 
 
-def test_groups_have_shards_of_their_own_in_the_order_of_names():
-    """Sources in their own order, groups by name, a group without tokens nowhere."""
+def test_groups_have_separate_shards_in_the_order_of_names():
+    """Sources keep their order, groups are sorted by name, and a group without tokens has no shard."""
     counts = {
         "groups": {
             "web": {"web/B": {"documents": 9, "tokens": 32000}, "web/A": {"documents": 1, "tokens": 10}},
@@ -99,8 +99,8 @@ def test_groups_have_shards_of_their_own_in_the_order_of_names():
     assert found["code"] == []
 
 
-def test_a_document_goes_where_the_top_bits_of_its_hash_say(tmp_path):
-    """Whatever batch it stands in; other groups lie before and behind."""
+def test_the_top_bits_of_its_hash_select_the_shard_of_a_document(tmp_path):
+    """This holds in any batch, and with other groups before and after."""
     documents = corpus()
     layout = [
         {"group": group, "source": "web", "shard": shard, "of": of}
@@ -118,7 +118,7 @@ def test_a_document_goes_where_the_top_bits_of_its_hash_say(tmp_path):
 
 
 def test_documents_without_tokens_are_not_sent():
-    """A null in `ids` or `group` is a document that a map step had nothing to say of."""
+    """A null in `ids` or `group` means that an earlier step had no result for the document."""
     doc_ids, locators, ids, groups = batch_of(corpus(3)).columns
     ids = pa.array([None, *ids.to_pylist()[1:]], pa.large_binary())
     batch = pa.RecordBatch.from_arrays([doc_ids, locators, ids, groups], names=list(shards.READS))
@@ -131,8 +131,8 @@ def test_documents_without_tokens_are_not_sent():
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["best_fit", "concat"]))
 @settings(max_examples=15, deadline=None)
-def test_the_order_and_the_chunks_of_records_do_not_count(tmp_path_factory, draw, pack):
-    """The same documents in any order, cut in any way, are the same bytes."""
+def test_the_order_and_the_chunks_of_records_do_not_matter(tmp_path_factory, draw, pack):
+    """The same documents in any order and chunks give the same bytes."""
     documents = corpus(60)
     models = {"tokenizer": tokenizer_file(tmp_path_factory.mktemp("tokenizer"))}
     entry = {"group": "web/A", "source": "web", "shard": 0, "of": 1}
@@ -150,7 +150,7 @@ def test_the_order_and_the_chunks_of_records_do_not_count(tmp_path_factory, draw
     assert found[0] == found[1]
 
 
-def test_removing_a_document_touches_one_shard(tmp_path):
+def test_removing_a_document_changes_one_shard(tmp_path):
     """All other shards keep every byte."""
     documents = corpus()
     layout = shards.layout(counts_of(documents), CONFIG)["web"]
@@ -175,7 +175,7 @@ def test_the_seed_changes_the_order(tmp_path):
 
 @pytest.mark.parametrize("pack", ["best_fit", "concat"])
 def test_documents_are_ordered_by_the_hash(tmp_path, pack):
-    """Pieces in a sample, and samples by their first pieces, follow hash and tie."""
+    """Pieces in a sample, and samples by their first pieces, are sorted by hash and tie."""
     documents = corpus()
     written(tmp_path, documents, pack=pack)
     hashes, ties = doc_order(pa.array(documents, pa.binary(16)), 5)
@@ -188,7 +188,7 @@ def test_documents_are_ordered_by_the_hash(tmp_path, pack):
 
 @pytest.mark.parametrize("kind", ["<u2", "<u4"])
 @pytest.mark.parametrize("pack", ["best_fit", "concat"])
-def test_the_metrics_are_what_the_files_hold(tmp_path, pack, kind):
+def test_the_metrics_are_those_of_the_files(tmp_path, pack, kind):
     """Documents, tokens, samples, pieces, padding and split documents, counted again from the files."""
     documents = corpus()
     metrics = written(tmp_path, documents, kind, pack=pack)
@@ -211,7 +211,7 @@ def test_the_metrics_are_what_the_files_hold(tmp_path, pack, kind):
 
 
 def test_every_token_traces_to_its_document(tmp_path):
-    """The lineage names document, place and locator for each stretch of each sample, and the source twice."""
+    """The lineage has document, position and locator of each piece of each sample, and the source twice."""
     documents = corpus()
     written(tmp_path, documents)
     table = pq.read_table(tmp_path / "lineage.parquet")
@@ -229,7 +229,7 @@ def test_every_token_traces_to_its_document(tmp_path):
     assert traced.all()
 
 
-def test_a_shard_without_documents_is_three_sound_files(tmp_path):
+def test_a_shard_without_documents_is_three_valid_files(tmp_path):
     """A group of few long documents leaves some of its shards empty."""
     models = {"tokenizer": tokenizer_file(tmp_path)}
     entry = {"group": "web/A", "source": "web", "shard": 0, "of": 2}
@@ -238,8 +238,8 @@ def test_a_shard_without_documents_is_three_sound_files(tmp_path):
     assert check_shard(*(tmp_path / name for name in shards.FILES)) == []
 
 
-def test_two_documents_of_one_name_are_kept_in_an_order_of_their_own(tmp_path):
-    """An input may name two records alike; what comes first must not depend on the order of arrival."""
+def test_two_documents_with_the_same_id_have_a_fixed_order(tmp_path):
+    """An input may have two records with the same id; their order must not depend on the input."""
     names, tokens = [doc_id(1), doc_id(1), doc_id(2)], [[7, END], [3, 4, END], [9, END]]
     found = []
     for number, order in enumerate(([0, 1, 2], [2, 1, 0])):
@@ -260,7 +260,7 @@ def test_two_documents_of_one_name_are_kept_in_an_order_of_their_own(tmp_path):
 
 
 def test_facts_name_the_tokenizer_and_the_size_of_ids(tmp_path):
-    """The catalogue says once what holds for all shards."""
+    """The catalogue has the facts common to all shards once."""
     models = {"tokenizer": tokenizer_file(tmp_path)}
     known = shards.facts(CONFIG, models)
     assert known["token_bytes"] == 2
@@ -273,18 +273,18 @@ def test_facts_name_the_tokenizer_and_the_size_of_ids(tmp_path):
 
 
 def test_a_config_that_cannot_work_is_refused():
-    """Shards smaller than a sample, and names that no header holds."""
+    """Shards smaller than a sample, and names that are too long for a header."""
     with pytest.raises(UserError, match="mostly padding"):
         shards.check(shards.Config(seq_len_tokens=8192, shard_tokens=8191))
-    with pytest.raises(UserError, match="has room for 128"):
+    with pytest.raises(UserError, match="has space for only 128"):
         shards.check(shards.Config(recipe="ü" * 65))
     with pytest.raises(UserError, match="shorter name"):
         shards.layout({"groups": {"web": {"x" * 129: {"documents": 1, "tokens": 1}}}}, CONFIG)
     shards.check(shards.Config(recipe="ü" * 64))
 
 
-def test_a_run_is_told_of_too_much_padding_and_of_nothing_at_all():
-    """And of neither where there is no cause."""
+def test_a_run_warns_about_too_much_padding_and_about_no_documents():
+    """There is no warning without a cause."""
     good = {"documents": 9, "tokens": 300 * 64 - 20, "padding": 20, "samples": 300}
     assert shards.warnings(good, CONFIG) == ()
     assert "1.0% of the tokens are padding" in shards.warnings({**good, "padding": 200}, CONFIG)[0]
@@ -294,6 +294,6 @@ def test_a_run_is_told_of_too_much_padding_and_of_nothing_at_all():
 
 
 def test_the_stage_loads_without_compiled_code():
-    """Every command imports every stage; what only `build` needs is imported there."""
+    """Every command imports every stage, so `build` imports what only it needs."""
     code = "import sys, gristmill.stages.shards.shards; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

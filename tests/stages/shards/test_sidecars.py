@@ -1,4 +1,4 @@
-"""Sidecars, read by the letter of each format; `bench/readers.py` reads them with the real readers."""
+"""Sidecars, parsed exactly as each format defines; `bench/readers.py` uses the real readers."""
 
 import csv
 import gzip
@@ -48,7 +48,7 @@ def documents_by_megatron(data, raw, kind):
 @BOTH
 @PACKS
 def test_megatron_finds_each_document_whole(tmp_path, kind, pack):
-    """Sequences of a document, one behind the other, are its tokens; documents come as they begin in the shard."""
+    """The sequences of a document, joined, are its tokens; documents are in the order of the shard."""
     documents = corpus()
     index, ids = shard(tmp_path, documents, kind, pack)
     data = sidecars.megatron_index(index)
@@ -59,7 +59,7 @@ def test_megatron_finds_each_document_whole(tmp_path, kind, pack):
 
 
 def test_megatron_gets_a_concatenated_document_as_one_sequence(tmp_path):
-    """A document that crosses samples is one stretch of bytes, so nothing cuts it."""
+    """A document that crosses samples is one run of bytes, so it is not split."""
     documents = corpus()
     index, _ = shard(tmp_path, documents, pack="concat")
     _, lengths, _, begins = read_megatron(sidecars.megatron_index(index))
@@ -67,11 +67,11 @@ def test_megatron_gets_a_concatenated_document_as_one_sequence(tmp_path):
     assert sorted(lengths) == sorted(map(len, documents.values()))
 
 
-def test_best_fit_leaves_a_document_in_two_stretches_at_most(tmp_path):
-    """One where it fits into a sample; else its full samples side by side, and the rest."""
+def test_best_fit_leaves_a_document_in_two_runs_at_most(tmp_path):
+    """One run if it fits into a sample; otherwise its full samples next to each other, and the rest."""
     documents = corpus()
     index, _ = shard(tmp_path, documents)
-    first, _, length = sidecars.stretches(index)
+    first, _, length = sidecars.runs_of(index)
     found = {}
     for piece, tokens in zip(first.tolist(), length.tolist(), strict=True):
         found.setdefault(index.doc_id[piece].tobytes(), []).append(tokens)
@@ -82,8 +82,8 @@ def test_best_fit_leaves_a_document_in_two_stretches_at_most(tmp_path):
     assert any(len(tokens) == 2 for tokens in found.values())
 
 
-def test_a_stretch_too_long_for_megatron_stays_in_pieces(tmp_path, monkeypatch):
-    """Its lengths are int32; a document beyond keeps its pieces, and is whole all the same."""
+def test_a_run_too_long_for_megatron_stays_in_pieces(tmp_path, monkeypatch):
+    """Lengths are int32 there; a longer document keeps its pieces and is still complete."""
     documents = corpus()
     index, ids = shard(tmp_path, documents)
     whole = sidecars.megatron_index(index)
@@ -96,8 +96,8 @@ def test_a_stretch_too_long_for_megatron_stays_in_pieces(tmp_path, monkeypatch):
 
 @BOTH
 @PACKS
-def test_datatrove_cuts_windows_where_pieces_begin(tmp_path, kind, pack):
-    """Ends inside a window of seq_len tokens are ends of pieces; padding is a stretch of its own behind them."""
+def test_datatrove_splits_windows_where_pieces_begin(tmp_path, kind, pack):
+    """Ends within a window of seq_len tokens are ends of pieces; padding is a separate run after them."""
     index, ids = shard(tmp_path, corpus(), kind, pack)
     ends = np.frombuffer(sidecars.datatrove_index(index), "<u8").tolist()
     assert ends == sorted(set(ends))
@@ -107,8 +107,8 @@ def test_datatrove_cuts_windows_where_pieces_begin(tmp_path, kind, pack):
     assert {end for end in ends if end % 64} == {begin for begin in begins if begin % 64}
 
 
-def test_datatrove_is_told_tokenizer_and_tokens(tmp_path):
-    """Name and size of an id, tokens of the file, and the same for a person with three digits."""
+def test_datatrove_gets_tokenizer_and_tokens(tmp_path):
+    """Name and size of an id, tokens of the file, and the same number in short form with three digits."""
     index, ids = shard(tmp_path, corpus())
     lines = sidecars.datatrove_metadata(index).decode().split("\n")
     assert lines[:2] == ["f" * 64 + "|2", str(len(ids))]
@@ -117,8 +117,8 @@ def test_datatrove_is_told_tokenizer_and_tokens(tmp_path):
 
 @BOTH
 @PACKS
-def test_olmo_finds_each_stretch_and_no_padding(tmp_path, kind, pack):
-    """Rows are start, end, doc_id, source and locator; together they cover every token but padding, once."""
+def test_olmo_finds_each_run_and_no_padding(tmp_path, kind, pack):
+    """Rows are start, end, doc_id, source and locator; together they cover every token except padding, once."""
     documents = corpus()
     index, ids = shard(tmp_path, documents, kind, pack)
     data = sidecars.olmo_metadata(index, pq.read_table(tmp_path / "lineage.parquet"))
@@ -135,27 +135,27 @@ def test_olmo_finds_each_stretch_and_no_padding(tmp_path, kind, pack):
     assert documents_of(tmp_path).keys() == found.keys()
 
 
-def test_olmo_reads_line_by_line_whatever_a_locator_holds(tmp_path):
-    """Commas are quoted and line breaks gone, so that the first two fields of every line are numbers."""
+def test_olmo_reads_line_by_line_for_any_locator(tmp_path):
+    """Commas are quoted and line breaks removed, so that the first two fields of every line are numbers."""
     index, _ = shard(tmp_path, corpus(20))
     lineage = pq.read_table(tmp_path / "lineage.parquet")
     odd = pa.array([f'a,"b"\r\nc{row}' for row in range(lineage.num_rows)])
     data = sidecars.olmo_metadata(index, lineage.set_column(lineage.schema.get_field_index("locator"), "locator", odd))
     lines = gzip.decompress(data).decode().splitlines()
-    assert len(lines) == len(sidecars.stretches(index)[0])
+    assert len(lines) == len(sidecars.runs_of(index)[0])
     assert all(int(line.split(",")[0]) < int(line.split(",")[1]) for line in lines)
     assert next(csv.reader(lines[:1]))[4].startswith('a,"b" c')
 
 
 def test_the_lineage_of_another_shard_is_refused(tmp_path):
-    """Rows and pieces must be as many."""
+    """The number of rows and pieces must be equal."""
     index, _ = shard(tmp_path, corpus(20))
-    with pytest.raises(UserError, match="not of one shard"):
+    with pytest.raises(UserError, match="belong to different shards"):
         sidecars.olmo_metadata(index, pq.read_table(tmp_path / "lineage.parquet").slice(1))
 
 
 def test_each_trainer_gets_its_files_and_always_the_same_bytes(tmp_path):
-    """Those that are asked for, and nothing in them that changes from one writing to the next."""
+    """Only the requested files are written, and their bytes never change."""
     shard(tmp_path, corpus())
     made = sidecars.sidecars(
         read_index(tmp_path / "tokens.index"), tmp_path / "lineage.parquet", ("megatron", "datatrove", "olmo")
@@ -169,7 +169,7 @@ def test_each_trainer_gets_its_files_and_always_the_same_bytes(tmp_path):
 
 
 def test_a_shard_without_samples_has_sidecars_without_rows(tmp_path):
-    """A shard that no document fell into has the same files as any other."""
+    """A shard without documents has the same files as any other."""
     written(tmp_path, {})
     made = sidecars.sidecars(
         read_index(tmp_path / "tokens.index"), tmp_path / "lineage.parquet", ("megatron", "datatrove", "olmo")

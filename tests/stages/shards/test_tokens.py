@@ -1,4 +1,4 @@
-"""Every document becomes its ids with one end behind them, whatever batch it is in."""
+"""Every document becomes its ids followed by one end token, in any batch."""
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,8 @@ def ids_of(answers, row, width="<u2"):
     return np.frombuffer(answers.column("ids")[row].as_py(), width).tolist()
 
 
-def test_ids_are_those_of_the_tokenizer_with_one_end_behind(models):
-    """Also where the text holds the string of the end-of-document token."""
+def test_ids_are_those_of_the_tokenizer_followed_by_one_end(models):
+    """This also holds if the text contains the string of the end-of-document token."""
     opened = load(str(models["tokenizer"]))
     end = opened.specials["<|end_of_text|>"]
     answers = encoded(TEXTS, models)
@@ -43,7 +43,7 @@ def test_ids_are_those_of_the_tokenizer_with_one_end_behind(models):
 
 
 def test_a_document_without_text_is_dropped_with_a_reason(models):
-    """It has no tokens, and its row says why."""
+    """It has no tokens, and its row has the reason."""
     answers = encoded(TEXTS, models)
     assert answers.column("drop").to_pylist() == [None, "no_tokens", "no_tokens", None, None, None]
     assert answers.column("ids")[1].as_py() is None
@@ -52,19 +52,19 @@ def test_a_document_without_text_is_dropped_with_a_reason(models):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=20)), max_size=8), st.integers(0, 8))
-def test_a_cut_batch_gives_the_same_ids(models, texts, cut):
-    """A stage treats every row by itself."""
+def test_a_slice_of_a_batch_gives_the_same_ids(models, texts, cut):
+    """A stage processes every row separately."""
     whole = encoded(texts, models).to_pylist()
     assert encoded(texts[:cut], models).to_pylist() + encoded(texts[cut:], models).to_pylist() == whole
 
 
 def test_a_large_vocabulary_takes_four_bytes(tmp_path):
-    """Ids beyond 65,535 do not fit into two bytes; 65,536 ids do."""
+    """Ids above 65,535 do not fit into two bytes; 65,536 ids do."""
     assert tokens.token_type(1 << 16).itemsize == 2
     assert tokens.token_type((1 << 16) + 1).itemsize == 4
 
 
-def test_an_unknown_end_is_told(models):
-    """The message names what the tokenizer has."""
+def test_an_unknown_end_is_an_error(models):
+    """The message lists the special tokens of the tokenizer."""
     with pytest.raises(UserError, match="<\\|end_of_text\\|>"):
         encoded(TEXTS, models, tokens.Config(end_of_document="<eod>"))

@@ -1,4 +1,4 @@
-"""Copies of what requests name: found by an exact comparison, the same as a plain one between all pairs."""
+"""Copies of named documents are found exactly, as by a plain comparison of all pairs."""
 
 import os
 import resource
@@ -37,7 +37,7 @@ def one_set(text):
 
 
 def plain_copies(corpus, documents, texts, near):
-    """Row -> similarity of the set that it is most like, by a comparison of all pairs."""
+    """Row -> similarity to its most similar set, by a comparison of all pairs."""
     expected = {}
     for row, text in enumerate(corpus):
         here = one_set(text)
@@ -87,7 +87,7 @@ def test_a_disguised_copy_is_a_copy(copy):
 
 @pytest.mark.parametrize("text", [DISGUISED[0], KHMER.replace(" ", "")])
 def test_the_index_leads_to_disguised_copies(text):
-    """Keys of the index by which `takedown check` finds documents are those of the plain text."""
+    """The keys of the index with which `takedown check` finds documents are those of the plain text."""
     plain = PLAIN if text == DISGUISED[0] else KHMER.replace(" ", "\u200b")
     assert sketches(pa.array([text]))[1].tolist() == sketches(pa.array([plain]))[1].tolist()
 
@@ -103,8 +103,8 @@ def test_a_khmer_copy_is_one_with_and_without_zero_width_spaces(between):
 
 
 @given(TEXTS, TEXTS, TEXTS, NEAR, st.integers(1, 3))
-def test_where_boilerplate_is_compared_in_part_no_copy_is_missed_in_silence(corpus, documents, texts, near, most):
-    """With a bound of 1 to 3 sets for each shingle: what is found is a copy, and what is not found is reported."""
+def test_copies_missed_by_a_partial_comparison_are_reported(corpus, documents, texts, near, most):
+    """With a limit of 1 to 3 sets per shingle, every match is a copy, and every other candidate is reported."""
     sets = sets_of(documents, texts)
     with patch.multiple(takedown, MOST=most, COMPARED=most):
         copies, cut = copies_of(pa.array(corpus), sets, near)
@@ -114,8 +114,8 @@ def test_where_boilerplate_is_compared_in_part_no_copy_is_missed_in_silence(corp
     assert expected.keys() - found.keys() <= set(cut)
 
 
-def test_a_document_that_was_compared_in_part_says_so(tmp_path):
-    """Pages of a site that differ in most of a few words: a stranger's page of the same words is compared with some."""
+def test_a_document_that_was_compared_in_part_is_marked(tmp_path):
+    """Pages of a site differ in most of a few words: another page of the same words is compared with some of them."""
     own = [" ".join(f"{kind}{number}" for kind in "abcde") for number in range(takedown.MOST + 4)]
     rows = [(f"https://a.example/{number}", f"{PROSE} {words}") for number, words in enumerate(own[:-1])]
     found = run_steps(
@@ -124,9 +124,9 @@ def test_a_document_that_was_compared_in_part_says_so(tmp_path):
     assert {name: value for name, value in found[-1].items() if value is not None} == {"detail": takedown.CUT}
     answers = pa.RecordBatch.from_pylist(found, schema=takedown.SCHEMA)
     counts = takedown.metrics(answers, answers, takedown.Config())
-    (told,) = takedown.warnings(counts, takedown.Config())
+    (warned,) = takedown.warnings(counts, takedown.Config())
     assert counts["compared_in_part"] == 1
-    assert told.startswith("1 document consists mostly of passages that more than 128 taken-down documents share")
+    assert warned.startswith("1 document consists mostly of passages that more than 128 taken-down documents share")
 
 
 def run_steps(tmp_path, requests, rows, first=None, kept=None, **config):
@@ -142,8 +142,8 @@ def run_steps(tmp_path, requests, rows, first=None, kept=None, **config):
         }
     )
     match = takedown_match.apply(batch, takedown_match.Config(requests=(str(path),), names=("",)))
-    seen = pa.record_batch([batch["doc_id"], match["request"], *match.columns[2:]], names=list(takedown_sets.READS))
-    takedown_sets.fit(iter([seen]), takedown_sets.Config(requests=(str(path),), names=("",)), tmp_path / "model")
+    matched = pa.record_batch([batch["doc_id"], match["request"], *match.columns[2:]], names=list(takedown_sets.READS))
+    takedown_sets.fit(iter([matched]), takedown_sets.Config(requests=(str(path),), names=("",)), tmp_path / "model")
     names = ["*.text.0", "*.text.1", *takedown.READS[1:]]
     judged = pa.record_batch([*batch.columns[2:], match["request"], match["named_by"]], names=names)
     judged = judged.take(pa.array(range(len(rows)) if kept is None else kept))
@@ -161,7 +161,7 @@ ROWS = [
 ]
 
 
-def test_what_is_named_goes_and_so_do_its_copies(tmp_path):
+def test_named_documents_and_their_copies_are_dropped(tmp_path):
     found = run_steps(tmp_path, "- id: r1\n  urls: [HTTP://A.example/x]\n", ROWS)
     assert [one["drop"] for one in found] == ["taken_down", "taken_down", None, None]
     assert found[0]["detail"] == "r1: named by urls"
@@ -169,14 +169,14 @@ def test_what_is_named_goes_and_so_do_its_copies(tmp_path):
     assert found[1]["detail"].startswith(f"r1: copy of {'00' * 16}, Jaccard 0.")
 
 
-def test_copies_of_what_was_dropped_before_texts_changed_go(tmp_path):
-    """A step that cuts or scrubs sees only what is kept: the named document has its first text, its copy another."""
+def test_copies_of_documents_dropped_early_are_dropped(tmp_path):
+    """Steps that cut or scrub see only kept documents: the named document has its first text, its copy another."""
     request, cut = "- id: r1\n  urls: [https://a.example/x]\n", " ".join(PROSE.split()[:12])
     rows = [("https://a.example/x", None), ("https://b.example/y", cut), ("https://c.example/z", ROWS[2][1])]
     found = run_steps(tmp_path, request, rows, [PROSE, PROSE, ROWS[2][1]], [1, 2])
     assert [one["drop"] for one in found] == ["taken_down", None]
     assert found[0]["copy_of"] == bytes(16)
-    rows[1] = ("https://b.example/y", PROSE)  # equal texts behind all steps, other ones before
+    rows[1] = ("https://b.example/y", PROSE)  # texts are equal after all steps, and differ before
     found = run_steps(
         tmp_path, request, [(rows[0][0], PROSE), *rows[1:]], [PROSE + cut * 9, cut * 7, ROWS[2][1]], [1, 2]
     )
@@ -184,7 +184,7 @@ def test_copies_of_what_was_dropped_before_texts_changed_go(tmp_path):
 
 
 def test_a_hash_may_be_of_the_text_as_it_was_read(tmp_path):
-    """Who hashes a letter of his own has the first form, who looks into the corpus the last: both name the document."""
+    """The author of a text hashes its first form, a reader of the corpus its last: both name the document."""
     for text in (PROSE, "cut"):
         request = f"- id: r1\n  content_hashes: ['{content_hash(text)}']\n"
         found = run_steps(tmp_path, request, [("https://a.example/x", "cut")], [PROSE])
@@ -192,12 +192,14 @@ def test_a_hash_may_be_of_the_text_as_it_was_read(tmp_path):
         takedown_match.rules_of.cache_clear()
 
 
-def test_a_text_that_takes_nothing_down_is_warned_of():
-    """By its request and path; one that took a document down is not. No output depends on how texts are called."""
+def test_a_text_that_removes_nothing_is_a_warning():
+    """The warning has its request and path; a text that removed a document is not named. No output depends on the names
+    of texts.
+    """
     assert fields_of_output(takedown.Config()) == {"near", "copies"}
     config = takedown.Config(texts=("r1: a.txt", "r1: b.txt"))
-    (told,) = takedown.warnings({"texts": {"1": 3}}, config)
-    assert told.startswith("1 text of a request takes no document down: r1: a.txt.")
+    (warned,) = takedown.warnings({"texts": {"1": 3}}, config)
+    assert warned.startswith("1 text of a request removes no document: r1: a.txt.")
 
 
 def test_copies_may_be_listed_for_a_person(tmp_path):
@@ -206,7 +208,7 @@ def test_copies_may_be_listed_for_a_person(tmp_path):
     assert [one["request"] for one in found] == ["r1", "r1", None, None]
 
 
-def test_of_several_requests_the_first_is_named(tmp_path):
+def test_the_first_of_several_requests_is_named(tmp_path):
     both = "- id: r1\n  domains: [example]\n- id: r2\n  urls: ['https://a.example/x']\n".replace(
         "[example]", "[c.example]"
     )
@@ -214,7 +216,7 @@ def test_of_several_requests_the_first_is_named(tmp_path):
     assert [one["request"] for one in found] == ["r2", "r2", "r1", None]
 
 
-def test_a_prefix_is_known_in_other_spellings_and_ends_where_it_ends(tmp_path):
+def test_a_prefix_matches_other_spellings_and_only_whole_prefixes(tmp_path):
     rows = [
         (f"https://a.example{path}", f"{path} {PROSE} {path}")
         for path in ("/x/1", "/./x/2", "/%78/3", "/y/../x/4", "/x5", "/z")
@@ -234,12 +236,12 @@ def test_copies_of_a_page_of_a_few_words_are_listed(tmp_path):
     assert found[1]["copy_of"] == bytes(16)
 
 
-def test_what_finds_nothing_and_texts_of_a_few_words_are_told(tmp_path):
+def test_items_without_matches_and_short_texts_are_warnings(tmp_path):
     (tmp_path / "requests.yaml").write_text("- id: r\n  domains: [a.example, nobody.example]\n  texts: [t.txt]\n")
     (tmp_path / "t.txt").write_text("a few words")
     config = takedown_match.Config(requests=(str(tmp_path / "requests.yaml"),), names=("",))
-    (told,) = takedown_match.warnings({"items": {"domains": {"a.example": 3}}}, config)
-    assert "r: nobody.example" in told
+    (warned,) = takedown_match.warnings({"items": {"domains": {"a.example": 3}}}, config)
+    assert "r: nobody.example" in warned
     texts = takedown_sets.Config(**config.model_dump(), texts=(str(tmp_path / "t.txt"),))
     found = takedown_sets.fit(iter(()), texts, tmp_path / "model")
     assert takedown_sets.warnings(found, texts)
@@ -248,15 +250,15 @@ def test_what_finds_nothing_and_texts_of_a_few_words_are_told(tmp_path):
         takedown_sets.check(texts)
 
 
-def test_the_sets_hold_no_text(tmp_path):
+def test_the_sets_have_no_text(tmp_path):
     run_steps(tmp_path, "- id: r1\n  domains: [a.example]\n", ROWS)
     assert b"river" not in (tmp_path / "model").read_bytes()
     assert pq.read_table(tmp_path / "model").schema.names == SCHEMA_OF_SETS.names
 
 
-def test_under_too_little_memory_boilerplate_costs_no_document():
+def test_boilerplate_needs_little_memory():
     """500 documents share 600 words with 500 named ones: a list of all pairs would take gigabytes, and a worker that
-    runs out of memory might blame the documents. The search does with 256 MB more than the process has.
+    runs out of memory might blame the documents. The search needs 256 MB more than the process has.
     """
     footer = " ".join(f"f{number}" for number in range(600))
     sets = sets_of([], [f"{footer} n{number % 250}" for number in range(500)])

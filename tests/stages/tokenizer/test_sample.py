@@ -1,4 +1,4 @@
-"""The sample of the tokenizer: exact, the same however the corpus is cut, and held-out text is never trained on."""
+"""The sample of the tokenizer is exact and independent of batches, and held-out text is never trained on."""
 
 import random
 
@@ -61,7 +61,7 @@ def mixed(value):
 
 
 def expected(rows, config):
-    """One document after the other, in the order of its hash."""
+    """The oracle: one document after the other, in the order of its hash."""
 
     def order(row):
         first, second = (int.from_bytes(half, "big") for half in (row["doc_id"][:8], row["doc_id"][8:]))
@@ -97,15 +97,15 @@ def expected(rows, config):
     bits=st.integers(0, 9),
     size=st.integers(1, 50),
 )
-def test_the_sample_is_that_of_a_plain_walk_in_the_order_of_the_hash(documents, seed, budget, share, bits, size):
-    """Any budget, share, seed, ranges of keys and cut into parts: the documents that the oracle takes."""
+def test_the_sample_is_that_of_the_oracle(documents, seed, budget, share, bits, size):
+    """Any budget, share, seed, ranges of keys and parts give the documents of the oracle."""
     rows = corpus(documents, seed)
     config = config_of({"web": budget, "reference": 3_000, "code": 0}, share, seed)
     assert sampled(rows, config, (size,), bits=bits)[0] == expected(rows, config)
 
 
 def test_order_parts_and_ranges_do_not_matter():
-    """Shuffled documents in parts of other sizes, and one reducer or many: the same documents and counts."""
+    """Shuffled documents in parts of other sizes, and one reducer or many, give the same documents and counts."""
     rows = corpus(300)
     first = sampled(rows, config_of({"web": 9_000, "reference": 4_000, "code": 10**9}))
     for seed, sizes, bits in ((1, (1,), 3), (2, (13, 200, 7), 3), (3, (300,), 0), (4, (50, 3), 9)):
@@ -115,7 +115,7 @@ def test_order_parts_and_ranges_do_not_matter():
 
 
 def test_documents_of_one_hash_are_ordered_by_doc_id(monkeypatch):
-    """Where the hash decides nothing, the document does."""
+    """The doc_id breaks ties."""
     true = tokenizer_sample.doc_order
     monkeypatch.setattr(tokenizer_sample, "doc_order", lambda ids, seed: (true(ids, seed)[0] * 0, true(ids, seed)[1]))
     rows = corpus(200)
@@ -127,7 +127,7 @@ def test_documents_of_one_hash_are_ordered_by_doc_id(monkeypatch):
 
 
 def test_budgets_are_kept_and_counted():
-    """Never over a budget, under it by less than a document; counts say what was there, taken and held out."""
+    """A sample is never above its budget, and below it by less than a document; the counts match."""
     rows = corpus(900)
     config = config_of({"web": 30_000, "reference": 9_000, "code": 0})
     found, counts = sampled(rows, config)
@@ -145,7 +145,7 @@ def test_budgets_are_kept_and_counted():
 
 
 def test_a_larger_budget_moves_no_document_to_the_other_side():
-    """What a small sample trained on, a larger one does not hold out, nor the other way round."""
+    """A larger sample does not hold out what a smaller one trained on, nor the other way round."""
     rows = corpus(2000)
     before = {}
     for budget in (5_000, 20_000, 80_000):
@@ -155,20 +155,22 @@ def test_a_larger_budget_moves_no_document_to_the_other_side():
 
 
 def test_a_plan_shows_the_budgets():
-    """What will be taken of each domain, before any work; a domain without a budget is not listed."""
-    told = tokenizer_sample.explain(config_of({"web": 20_000, "code": 0}))
-    assert told == ["web: 20,000 bytes to train on, 2,000 held out"]
+    """It shows the budget of each domain before any work; a domain without a budget is not listed."""
+    lines = tokenizer_sample.explain(config_of({"web": 20_000, "code": 0}))
+    assert lines == ["web: 20,000 bytes to train on, 2,000 held out"]
 
 
-def test_another_seed_takes_other_documents():
+def test_another_seed_samples_other_documents():
     """The seed decides."""
     rows = corpus(500)
     one, other = (sampled(rows, config_of({"web": 9_000}, seed=seed))[0] for seed in (1, 2))
     assert one != other
 
 
-def test_a_domain_with_less_than_its_budget_is_taken_whole_and_said():
-    """All that is not held out is trained on, with a warning; so is a domain without text, or with one document."""
+def test_a_domain_below_its_budget_is_used_whole_with_a_warning():
+    """All text that is not held out is used, with a warning; a domain without text or with one document is also a
+    warning.
+    """
     rows = [row for row in corpus(300) if row["source"] != "repos"]
     rows.append({"doc_id": bytes(16), "source": "repos", "text_bytes": 70})
     config = config_of({"web": 10**9, "reference": 9_000, "code": 50, "math": 10}, domains={**DOMAINS, "sums": "math"})
@@ -177,31 +179,31 @@ def test_a_domain_with_less_than_its_budget_is_taken_whole_and_said():
         "train",
         "held_out",
     }
-    told = warnings(counts, config)
-    assert [message.split(" has ")[0] for message in told if " has " in message] == [
+    warned = warnings(counts, config)
+    assert [message.split(" has ")[0] for message in warned if " has " in message] == [
         "the domain code",
         "the domain math",
         "the domain web",
     ]
     held = counts["domains"]["web"]["held_out"]["bytes"]
     assert any(
-        f"1,000,000,000 asked for; all are taken, {held:,} of them held out instead of 100,000,000" in message
-        for message in told
+        f"budget of 1,000,000,000; all are used, {held:,} of them held out instead of 100,000,000" in message
+        for message in warned
     )
-    assert any("0 of 50 bytes were taken of the domain code" in message for message in told)
+    assert any("only 0 of 50 bytes of the domain code are used" in message for message in warned)
 
 
-def test_all_domains_with_less_than_their_budget_are_one_warning():
-    """A first recipe asks for more than it has of every domain."""
+def test_all_domains_below_their_budgets_are_one_warning():
+    """A first recipe often has too little of every domain."""
     config = config_of({"web": 10**9, "reference": 10**9, "code": 10**9})
     _, counts = sampled(corpus(300), config)
-    (told,) = (message for message in warnings(counts, config) if "all are taken" in message)
-    assert [told.count(f"he domain {name} has") for name in ("code", "reference", "web")] == [1, 1, 1]
+    (warned,) = (message for message in warnings(counts, config) if "all are used" in message)
+    assert [warned.count(f"he domain {name} has") for name in ("code", "reference", "web")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("offset", [0, 3])
-def test_the_texts_of_the_sample_stand_beside_their_domain_and_split(offset):
-    """Text and domain of sampled documents, nulls for the others."""
+def test_the_texts_of_the_sample_have_their_domain_and_split(offset):
+    """Sampled documents have text and domain; the others have nulls."""
     rows = [
         ("a", "crawl", "en", "train"),
         ("b", "repos", "python", None),
@@ -224,18 +226,18 @@ def test_the_texts_of_the_sample_stand_beside_their_domain_and_split(offset):
     ]
 
 
-def test_a_held_out_text_below_its_share_is_told():
-    """The next document may be longer than what is left; what is measured on one document says little."""
+def test_held_out_text_below_its_share_is_a_warning():
+    """The next document may not fit, and measurements on one document are rough."""
     rows = [{"doc_id": bytes([number]) * 16, "source": "web", "text_bytes": 3_000} for number in range(100)]
     config = Config(sample_bytes={"web": 100_000}, held_out_share=0.065, domains={"web": "web"})
     counts = sampled(rows, config)[1]
     assert counts["domains"]["web"]["held_out"]["bytes"] == 6_000
-    (told,) = warnings(counts, config.model_copy(update={"held_out_share": 0.08}))
-    assert "6,000 of 8,000 bytes are held out of the domain web (2 documents), because the next document" in told
+    (warned,) = warnings(counts, config.model_copy(update={"held_out_share": 0.08}))
+    assert "only 6,000 of 8,000 bytes of the domain web are held out (2 documents), because the next document" in warned
     assert warnings(counts, config) == []
     config = config.model_copy(update={"held_out_share": 0.05})
     few = {"domains": {"web": {"available": {"bytes": 10**6, "documents": 9}, "train": {"bytes": 99_000}}}}
     few["domains"]["web"]["held_out"] = {"bytes": 900, "documents": 1}
-    (told,) = warnings(few, config)
-    assert "900 of 5,000 bytes are held out of the domain web (1 document)" in told
-    assert "held_out_share" in told
+    (warned,) = warnings(few, config)
+    assert "only 900 of 5,000 bytes of the domain web are held out (1 document)" in warned
+    assert "held_out_share" in warned

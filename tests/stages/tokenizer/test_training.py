@@ -1,4 +1,4 @@
-"""The tokenizer of a recipe: trained on its sample alone, to the same byte however the corpus is cut."""
+"""The tokenizer of a recipe is trained only on its sample, and its bytes do not depend on parts or workers."""
 
 import json
 import random
@@ -70,7 +70,7 @@ def ran(corpus):
 
 
 def test_part_size_workers_and_order_of_sources_do_not_change_a_byte(corpus):
-    """The file of the tokenizer is the same, and so are the texts that are held out."""
+    """The file of the tokenizer is the same, and so are the held-out texts."""
     mill, run = corpus.run("one")
     whole, held_out = Path(file_of(run)).read_bytes(), corpus.texts(mill, run, "held_out")
     assert len(run.documents["web"]) > 2
@@ -104,53 +104,55 @@ def test_the_merges_are_those_of_the_library_on_the_same_texts(corpus, ran):
     assert [merge.split(" ") for merge in made] == [list(merge) for merge in wanted]
 
 
-def test_held_out_texts_are_set_aside_and_only_survivors_are_sampled(corpus, ran):
-    """No document is on both sides, none that a step dropped is in the sample, and the metrics say what was taken."""
+def test_held_out_texts_are_separate_and_only_kept_documents_are_sampled(corpus, ran):
+    """No document is on both sides, no dropped document is in the sample, and the metrics match."""
     mill, run = ran
     train, held_out = (corpus.texts(mill, run, split) for split in ("train", "held_out"))
     assert held_out
     assert min(map(len, train + held_out)) > 30
     assert not set(train) & set(held_out)
-    metrics = run.made["all/tokenizer"].metrics
+    metrics = run.states["all/tokenizer"].metrics
     assert metrics["domains"].keys() == {"web", "books"}
     for split, texts in (("train", train), ("held_out", held_out)):
         counted = [counts[split] for counts in metrics["domains"].values()]
         assert sum(counts["documents"] for counts in counted) == len(texts)
         assert sum(counts["bytes"] for counts in counted) == sum(len(text.encode()) for text in texts)
     assert metrics["domains"]["web"]["train"]["bytes"] <= 15_000
-    sampled = run.made["all/tokenizer_sample"].metrics["domains"]
+    sampled = run.states["all/tokenizer_sample"].metrics["domains"]
     assert {name: {key: counts[key] for key in ("train", "held_out")} for name, counts in sampled.items()} == metrics[
         "domains"
     ]
 
 
 def test_the_manifest_of_the_model_names_its_hash_and_what_it_was_trained_on(ran):
-    """What was taken of each domain stands in the store beside the file, not only in the log."""
+    """The store, and not only the log, has the sampled text of each domain next to the file."""
     mill, run = ran
     name = mill.last_run()["nodes"]["all/tokenizer"]["datasets"]["model"]
     manifest = mill.store.read_json(f"datasets/{name}.json")
-    assert manifest["metrics"] == run.made["all/tokenizer"].metrics
+    assert manifest["metrics"] == run.states["all/tokenizer"].metrics
     assert list(manifest["metrics"]["tokenizers"]) == [files.load(file_of(run)).hash]
 
 
-def test_a_change_of_the_vocabulary_samples_nothing_anew(corpus, ran):
-    """Only the training runs again."""
+def test_a_change_of_the_vocabulary_repeats_only_the_training(corpus, ran):
+    """Nothing is sampled again."""
     _, run = corpus.run("first", train="vocab: 600, min_count: 1")
-    assert {name for name, made in run.made.items() if made.executed} == {"all/tokenizer"}
+    assert {name for name, state in run.states.items() if state.executed} == {"all/tokenizer"}
 
 
-def test_a_sample_that_cannot_fill_the_vocabulary_is_said(corpus, ran):
+def test_a_sample_too_small_for_the_vocabulary_is_a_warning(corpus, ran):
     """The vocabulary is as large as the merges allow, and the run warns."""
     _, run = corpus.run("first", train="vocab: 90000, min_count: 1")
-    size = run.made["all/tokenizer"].metrics["vocab"]
+    size = run.states["all/tokenizer"].metrics["vocab"]
     assert 600 < size < 90_000
     assert files.load(file_of(run)).vocab_size == size
-    assert sum(f"the vocabulary is {size:,} and not 90,000" in warning for warning in find_warnings(run)) == 1
+    assert (
+        sum(f"the vocabulary has {size:,} entries instead of 90,000" in warning for warning in find_warnings(run)) == 1
+    )
 
 
 @pytest.mark.slow
 def test_a_given_file_is_the_tokenizer_and_is_pinned_by_its_content(corpus, ran):
-    """Its bytes go into the store; another name changes nothing, other bytes run again."""
+    """Its bytes are copied to the store; another name changes nothing, other bytes run again."""
     whole = Path(file_of(ran[1])).read_bytes()
     (corpus.folder / "given.json").write_bytes(whole)
     _, run = corpus.run("given", tokenizer="{file: given.json}")
@@ -158,30 +160,30 @@ def test_a_given_file_is_the_tokenizer_and_is_pinned_by_its_content(corpus, ran)
     assert list(sample_texts(run, "held_out")) == []
     (corpus.folder / "again.json").write_bytes(whole)
     _, run = corpus.run("given", tokenizer="{file: again.json}")
-    assert not any(made.executed for made in run.made.values())
+    assert not any(state.executed for state in run.states.values())
     (corpus.folder / "again.json").write_bytes(whole.replace(b'"<|reserved_7|>"', b'"<|renamed|>"'))
     _, run = corpus.run("given", tokenizer="{file: again.json}")
-    assert {name for name, made in run.made.items() if made.executed} == {"all/tokenizer"}
+    assert {name for name, state in run.states.items() if state.executed} == {"all/tokenizer"}
 
 
-def test_a_given_file_that_our_kernel_cannot_encode_is_said(tmp_path):
-    """The library takes its place, and the run warns of it."""
+def test_a_given_file_that_our_kernel_cannot_encode_is_a_warning(tmp_path):
+    """The library encodes instead, and the run warns."""
     spec = json.loads(library_json("gristmill"))
     (tmp_path / "t.json").write_text(json.dumps({**spec, "normalizer": {"type": "NFC"}}))
     config = tokenizer_file.Config(file=str(tmp_path / "t.json"))
-    told = tokenizer_file.warnings(tokenizer_file.make(config, tmp_path / "model"), config)
-    assert [message for message in told if "normalizer NFC" in message] == list(told) != []
+    warned = tokenizer_file.warnings(tokenizer_file.make(config, tmp_path / "model"), config)
+    assert [message for message in warned if "normalizer NFC" in message] == list(warned) != []
 
 
-def test_a_file_that_is_no_tokenizer_stops_the_recipe_before_any_work(corpus):
-    """It is looked at when the recipe is loaded."""
+def test_a_file_that_is_not_a_tokenizer_stops_the_recipe_before_any_work(corpus):
+    """It is checked when the recipe is loaded."""
     (corpus.folder / "other.json").write_text("[]")
     with pytest.raises(UserError, match=r"other\.json is not a tokenizer\.json"):
         corpus.run("wrong", tokenizer="{file: other.json}")
 
 
 def test_rare_pretokens_are_left_out_by_min_count(tmp_path):
-    """A pre-token below the count gives no merge, and the metrics tell both numbers."""
+    """A pre-token below the count gives no merge, and the metrics have both numbers."""
     texts = pa.array(["aaaa bbbb", "aaaa cccc"], pa.string())
     columns = [texts, pa.array(["web"] * 2), pa.array(["train"] * 2)]
     batch = pa.RecordBatch.from_arrays(columns, names=list(tokenizer.READS))
@@ -191,12 +193,12 @@ def test_rare_pretokens_are_left_out_by_min_count(tmp_path):
 
 
 def test_a_sample_without_text_is_an_error_that_says_where_to_look(tmp_path):
-    """There is no tokenizer of nothing."""
+    """There is nothing to train on."""
     empty = pa.RecordBatch.from_arrays([pa.nulls(2, pa.string())] * 3, names=list(tokenizer.READS))
-    with pytest.raises(UserError, match="no document was left to train on"):
+    with pytest.raises(UserError, match="no document is left to train on"):
         tokenizer.fit(iter([empty]), tokenizer.Config(), tmp_path / "model")
 
 
-def test_every_pattern_can_be_asked_for():
-    """The field lists the patterns that there are scanners for."""
+def test_every_pattern_can_be_chosen():
+    """The field lists all patterns that have a scanner."""
     assert set(tokenizer.Config.model_fields["pattern"].annotation.__args__) == set(PATTERNS)

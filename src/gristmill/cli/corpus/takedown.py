@@ -27,7 +27,7 @@ from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
 from gristmill.shardformat.receipt import read_whole_receipt
-from gristmill.stages.takedown.requests import Request, read_requests, told
+from gristmill.stages.takedown.requests import Request, describe_requests, read_requests
 
 app = typer.Typer(help="Take documents down, and prove it.", cls=Commands, rich_markup_mode=None)
 MOST_LISTED = 20
@@ -106,7 +106,7 @@ def _note(said: str) -> None:
 
 def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[Idle]) -> None:
     out = console()
-    out.print(words(f"{told(requests)}: {counted(len(rows), 'document')}."))
+    out.print(words(f"{describe_requests(requests)}: {counted(len(rows), 'document')}."))
     by_request: dict[str, list[dict[str, Any]]] = {request.id: [] for request in requests}
     for row in rows:
         by_request[row["request"]].append(row)

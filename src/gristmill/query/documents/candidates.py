@@ -18,7 +18,7 @@ from gristmill.errors import UserError
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.matches import host_of
 from gristmill.stages.select.index import content_keys, domain_keys, set_of, sketches, url_keys
-from gristmill.stages.select.index_file import KINDS, Found, IndexFile
+from gristmill.stages.select.index_file import KINDS, IndexFile, IndexMatches
 from gristmill.stages.shared.public_suffix import is_below_suffix, registered_domain
 
 Rows = npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class CorpusIndex:
             return None
         return self._by_document([found for key in dict.fromkeys(keys) for found in self.search(*key)])
 
-    def search(self, kind: str, first: int, last: int) -> Iterable[Found]:
+    def search(self, kind: str, first: int, last: int) -> Iterable[IndexMatches]:
         """All with a key from `first` to `last`."""
         low, high = set_of(np.array([first, last], np.uint64), self._sets).tolist()
         for number in range(low, high + 1):
@@ -72,7 +72,7 @@ class CorpusIndex:
                 ) from None
         return self._open[number]
 
-    def _by_document(self, found: Sequence[Found]) -> Candidates:
+    def _by_document(self, found: Sequence[IndexMatches]) -> Candidates:
         if not found:
             return {}
         part, row = (np.concatenate(columns) for columns in zip(*found, strict=True))
@@ -120,7 +120,7 @@ def _exactly(kind: str, keys: Iterable[int]) -> list[Key]:
     return [(kind, key, key) for key in keys]
 
 
-def _texts(index: CorpusIndex, text: str) -> Iterable[Found]:
+def _texts(index: CorpusIndex, text: str) -> Iterable[IndexMatches]:
     """Of the same text, and of those that share the most with its sketch."""
     found = {kind: [one for key in _copies([text]) if key[0] == kind for one in index.search(*key)] for kind in KINDS}
     yield from found["content"]
@@ -128,7 +128,7 @@ def _texts(index: CorpusIndex, text: str) -> Iterable[Found]:
         part, row = (np.concatenate(columns) for columns in zip(*found["sketch"], strict=True))
         places, counts = np.unique(np.stack([part, row.astype(np.uint64)]), axis=1, return_counts=True)
         most = np.argsort(-counts, kind="stable")[:MOST_ALIKE]
-        yield Found(places[0, most], places[1, most].astype(np.int64))
+        yield IndexMatches(places[0, most], places[1, most].astype(np.int64))
 
 
 _KEYS: dict[str, Callable[[Sequence[str]], list[Key] | None]] = {

@@ -9,7 +9,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 
 if TYPE_CHECKING:  # a tenth of the time that any command takes to start, for what one option shows
-    from gristmill.stages.decontaminate.eval_suite import Opened
+    from gristmill.stages.decontaminate.eval_suite import OpenedSuite
     from gristmill.stages.decontaminate.suite.form import Item
 
 STEP = "decontaminate"
@@ -76,10 +76,10 @@ class Suites:
 
     def __init__(self, view: CorpusView) -> None:
         self._view = view
-        self._opened: dict[str, Opened] = {}
+        self._opened: dict[str, OpenedSuite] = {}
         self._items: dict[str, dict[tuple[str, str], Item]] = {}
 
-    def of(self, step: str) -> "Opened":
+    def of(self, step: str) -> "OpenedSuite":
         if step not in self._opened:
             made = self._view.states[part_of_step(step, _SUITE)].model
             if made is None:

@@ -10,7 +10,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps, part_of_step
 from gristmill.recipe.checks.mistakes import listed, suggest
-from gristmill.stages.decontaminate.eval_suite import Opened
+from gristmill.stages.decontaminate.eval_suite import OpenedSuite
 from gristmill.store.parquet import PartReader
 
 
@@ -55,7 +55,7 @@ class OfBenchmark:
 class OfSuite:
     """What documents hold of a suite."""
 
-    suite: Opened
+    suite: OpenedSuite
     benchmarks: dict[str, OfBenchmark]
 
 
@@ -96,7 +96,7 @@ def touched(view: CorpusView, benchmark: str | None = None) -> list[OfSuite]:
     return [report for report in found.values() if report.benchmarks]
 
 
-def _untouched(suite: Opened) -> OfSuite:
+def _untouched(suite: OpenedSuite) -> OfSuite:
     report = OfSuite(suite, {})
     for known in suite.items.values():
         item = known.item

@@ -10,7 +10,7 @@ from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages.mix import mix
-from gristmill.stages.mix.options import DEFAULT, Domains, MixOptions, Phase
+from gristmill.stages.mix.options import DEFAULT, Domains, MixOptions, MixPhase
 from gristmill.stages.mix.phase_sums import phase_faults
 from gristmill.stages.mix.shares import with_defaults
 
@@ -82,7 +82,7 @@ def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source])
         name: tuple(source.tiers) or (() if source.tier is None else (source.tier,)) for name, source in sources.items()
     }
     before = len(draft.mistakes)
-    places: list[tuple[Path, MixFields | Phase]] = [(AT, fields)]
+    places: list[tuple[Path, MixFields | MixPhase]] = [(AT, fields)]
     places += [((*AT, "phases", at), phase) for at, phase in enumerate(fields.phases)]
     for at, part in places:
         if part.domains is not None:
@@ -133,7 +133,7 @@ def _want_domains(draft: Draft, where: str, sources: Mapping[str, Source]) -> No
 
 
 def _check_temperature(
-    draft: Draft, fields: MixFields, part: MixFields | Phase, at: Path, sources: Mapping[str, Source]
+    draft: Draft, fields: MixFields, part: MixFields | MixPhase, at: Path, sources: Mapping[str, Source]
 ) -> None:
     if part.temperature is None:
         return
@@ -179,13 +179,13 @@ def _check_caps(draft: Draft, caps: Mapping[str, float], at: Path, tiers_of: Map
 def _check_draws(
     draft: Draft,
     fields: MixFields,
-    part: MixFields | Phase,
+    part: MixFields | MixPhase,
     at: Path,
     sources: Mapping[str, Source],
     tiers_of: Mapping[str, Collection[str]],
 ) -> None:
     """Whether anything has a weight above 0."""
-    phase = with_defaults(fields, part if isinstance(part, Phase) else Phase(name=MIX))
+    phase = with_defaults(fields, part if isinstance(part, MixPhase) else MixPhase(name=MIX))
 
     def weight(source: Source) -> float:
         ratio = phase.domains.get(source.domain or "", 0) if isinstance(phase.domains, dict) else 1

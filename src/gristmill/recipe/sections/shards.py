@@ -29,7 +29,7 @@ def _rising(levels: tuple[float, ...]) -> tuple[float, ...]:
     return levels
 
 
-class ShardsFields(shards.MixOptions):
+class ShardsFields(shards.ShardOptions):
     """What a user writes under `shards`."""
 
     weight_levels: Annotated[
@@ -55,7 +55,7 @@ def load_shards(
     line = draft.tree.line_of_key(AT)
     foreign = tokenizer[-1].module == tokenizer_file.__name__
     encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
-    asked = {field: getattr(fields, field) for field in shards.MixOptions.model_fields}
+    asked = {field: getattr(fields, field) for field in shards.ShardOptions.model_fields}
     write = shards.Config(**asked, recipe=name)
     configs = {tokens.__name__: encode, shards.__name__: write}
     if not all(check_config(draft, module, SHARDS, config, AT) for module, config in configs.items()):

@@ -21,7 +21,7 @@ TOKENIZER, SAMPLE, TEXT = "tokenizer", "tokenizer_sample", "tokenizer_text"
 """Names of the steps."""
 
 
-class TrainFields(tokenizer_sample.MixOptions, tokenizer.Config):
+class TrainFields(tokenizer_sample.SampleOptions, tokenizer.Config):
     """What a user writes under `train`: the fields of sampling and of training."""
 
 
@@ -65,7 +65,7 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
         pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
         return _checked(draft, tokenizer_pin.__name__, pinned, line)
     domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
-    sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.MixOptions), domains=domains)
+    sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.SampleOptions), domains=domains)
     return (
         _step(SAMPLE, tokenizer_sample.__name__, sample, line),
         _step(TEXT, tokenizer_text.__name__, tokenizer_text.Config(domains=domains), line),

@@ -152,7 +152,7 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
             at += -batch.num_rows % every
             batch = batch.take(pa.array(rows))
             batch = batch.filter(pc.invert(pc.is_in(batch.column("reason"), value_set=pa.array(NO_DOCUMENT))))
-            vectorised = vectors.Columns(batch)
+            vectorised = vectors.ColumnVectors(batch)
             for one in measures:
                 values[one.title].append(_numbers(formula(one.value).run(vectorised), batch.num_rows))
             kept.append(batch.column("kept").to_numpy(zero_copy_only=False))

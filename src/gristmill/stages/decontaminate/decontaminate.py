@@ -1,12 +1,13 @@
-"""Documents that hold items of an eval suite: dropped, or the items cut out of them; with evidence for every one.
+"""Drops documents that contain items of an eval suite, or cuts the items out of them, and records the evidence.
 
-    eval_suite, eval_index, eval_index_new   the suite, and what is looked for (files)
-    eval_scan, eval_scan_new                 what each document holds
-    eval_match                               what of it counts, seen over all documents
+    eval_suite, eval_index, eval_index_new   the suite and its search indexes (files)
+    eval_scan, eval_scan_new                 the matches in each document
+    eval_match                               the matches that count, judged over all documents
     decontaminate                            the verdict
 
-A flag is a document, an item, the rule, the share of the item that is there, and where; all in `evidence`. `gristmill
-inspect` shows the evidence, both texts side by side, `gristmill suite touched` the items that were met.
+A flag names the item, the rule, the share of the item that the document contains, and its position. All flags are in
+`evidence`. `gristmill inspect` shows the evidence with both texts side by side; `gristmill suite touched` lists the
+items that were found.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,8 @@ from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Bytes, Map
 from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite
-from gristmill.stages.decontaminate.eval_suite import Opened, open_suite
-from gristmill.stages.decontaminate.matching.findings import MILLION, RULES
+from gristmill.stages.decontaminate.eval_suite import OpenedSuite, open_suite
+from gristmill.stages.decontaminate.matching.evidence import MILLION, RULES
 from gristmill.stages.decontaminate.matching.units import PIECES
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.shared.cut import FIELDS, SPANS, cut, spans_of
@@ -43,7 +44,7 @@ FLAG = pa.struct(
         ("stop", pa.int32()),
     ]
 )
-"""item: its id in the benchmark; start, stop: bytes of the text before this step."""
+"""item: its id in the benchmark; start, stop: byte offsets in the text before this step."""
 EVIDENCE = pa.field("evidence", pa.list_(pa.field("item", FLAG)))
 _READ = "eval_match.evidence"
 Array = np.ndarray[Any, Any]
@@ -51,9 +52,9 @@ Array = np.ndarray[Any, Any]
 
 class Config(eval_index.Config, eval_match.Config):
     action: Literal["drop", "cut"] = "drop"
-    """drop: the document goes; cut: what is of an item goes, with a margin, and the rest stays."""
+    """drop: remove the document. cut: remove the matched text with a margin, and keep the rest."""
     margin_bytes: Annotated[Bytes, Field(le=10**6)] = 200
-    """Cut: text on both sides of a hit that goes with it, as the item may go on there in other words."""
+    """cut: the bytes removed on both sides of a match, since the item may continue there in other words."""
 
 
 def check(config: Config) -> None:
@@ -71,7 +72,7 @@ def schema(config: Config) -> pa.Schema:
 
 
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
-    """Evidence with names, and the verdict."""
+    """Return the evidence, with names instead of numbers, and the verdict."""
     suite = open_suite(models["eval_suite"])
     flags = [_flags(found or (), suite) for found in batch.column(_READ).to_pylist()]
     columns: dict[str, pa.Array] = {}
@@ -79,14 +80,14 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
         columns = _cut(batch.column("text"), flags, config.margin_bytes)
     else:
         columns["drop"] = pa.array([CONTAMINATED if found else None for found in flags], pa.string())
-        columns["detail"] = pa.array([_told(found) for found in flags], pa.string())
+        columns["detail"] = pa.array([_detail(found) for found in flags], pa.string())
     columns["evidence"] = pa.array([found or None for found in flags], EVIDENCE.type)
-    made = schema(config)
-    return pa.RecordBatch.from_arrays([columns[name] for name in made.names], schema=made)
+    output = schema(config)
+    return pa.RecordBatch.from_arrays([columns[name] for name in output.names], schema=output)
 
 
-def _flags(found: Sequence[Mapping[str, Any]], suite: Opened) -> list[dict[str, Any]]:
-    """One for each stretch, item, piece and rule: spellings of a piece that were found there are told by the best."""
+def _flags(found: Sequence[Mapping[str, Any]], suite: OpenedSuite) -> list[dict[str, Any]]:
+    """One flag for each span, item, piece and rule. If several spellings of a piece match, the best one is kept."""
     flags: dict[tuple[Any, ...], dict[str, Any]] = {}
     for one in found:
         item = suite.items[one["item"]].item
@@ -112,8 +113,8 @@ def _strength(flag: Mapping[str, Any]) -> tuple[bool, float]:
     return flag["whole"], flag["coverage"]
 
 
-def _told(flags: Sequence[Mapping[str, Any]]) -> str | None:
-    """The flag with the most of an item, and how many other items there are."""
+def _detail(flags: Sequence[Mapping[str, Any]]) -> str | None:
+    """Describe the flag with the largest share of an item, and count the other items."""
     if not flags:
         return None
     best = max(flags, key=lambda flag: (flag["whole"], flag["coverage"], flag["benchmark"], flag["item"]))
@@ -124,22 +125,22 @@ def _told(flags: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _at_words(text: Array, start: int, stop: int, margin: int) -> tuple[int, int]:
-    """What goes of a text with a hit: a margin on both sides, as far as no word is cut in two."""
+    """The span to cut for a match: the match and a margin on both sides, without splitting a word."""
     low, high = max(start - margin, 0), min(stop + margin, len(text))
-    before, behind = np.flatnonzero(text[low:start] <= 32), np.flatnonzero(text[stop:high] <= 32)
+    before, after = np.flatnonzero(text[low:start] <= 32), np.flatnonzero(text[stop:high] <= 32)
     if low > 0 and len(before):
         low += int(before[0])
-    if high < len(text) and len(behind):
-        high = stop + int(behind[-1])
+    if high < len(text) and len(after):
+        high = stop + int(after[-1])
     return low, high
 
 
 def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: int) -> dict[str, pa.Array]:
     data, offsets = bytes_of(text)
-    placed = [(row, one["start"], one["stop"]) for row, found in enumerate(flags) for one in found]
-    rows = np.array([row for row, _, _ in placed], np.int64)
-    going = [_at_words(data[offsets[row] : offsets[row + 1]], start, stop, margin) for row, start, stop in placed]
-    starts, stops = (np.array([one[side] for one in going], np.int64) for side in (0, 1))
+    flagged = [(row, one["start"], one["stop"]) for row, found in enumerate(flags) for one in found]
+    rows = np.array([row for row, _, _ in flagged], np.int64)
+    removed = [_at_words(data[offsets[row] : offsets[row + 1]], start, stop, margin) for row, start, stop in flagged]
+    starts, stops = (np.array([one[side] for one in removed], np.int64) for side in (0, 1))
     spans = spans_of(rows, starts, stops, len(text))
     firsts = spans.offsets.to_numpy().astype(np.int64)
     firsts, bounds = snap_spans(data, offsets, firsts, spans.flatten().to_numpy(), False)
@@ -148,36 +149,36 @@ def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: i
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents with items of each benchmark, and flags by rule; `found`: documents that are dropped, or cut by the
-    items of a benchmark, by source and language.
+    """Count documents per benchmark and flags per rule. `found` counts the documents that are dropped, or cut for a
+    benchmark, by source and language.
     """
     documents: dict[str, int] = {}
     rules: dict[str, int] = {}
-    told: dict[str, dict[str, dict[str, int]]] = {}
+    by_source: dict[str, dict[str, dict[str, int]]] = {}
     languages = batch.column(LABEL).to_pylist() if LABEL in batch.schema.names else [None] * batch.num_rows
     drops, sources = answers.column("drop").to_pylist(), batch.column("source").to_pylist()
     for row, found in enumerate(answers.column("evidence").to_pylist()):
         for kind in sorted({drops[row] or flag["benchmark"] for flag in found or ()}):
-            of_source = told.setdefault(kind, {}).setdefault(sources[row], {})
-            of_source[languages[row] or NOTHING] = of_source.get(languages[row] or NOTHING, 0) + 1
+            by_language = by_source.setdefault(kind, {}).setdefault(sources[row], {})
+            by_language[languages[row] or NOTHING] = by_language.get(languages[row] or NOTHING, 0) + 1
         for benchmark in sorted({flag["benchmark"] for flag in found or ()}):
             documents[benchmark] = documents.get(benchmark, 0) + 1
         for flag in found or ():
             rules[flag["rule"]] = rules.get(flag["rule"], 0) + 1
-    return {"documents_seen": batch.num_rows, "benchmarks": documents, "flags": rules, "found": told}
+    return {"documents_seen": batch.num_rows, "benchmarks": documents, "flags": rules, "found": by_source}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("documents_seen") and not found.get("benchmarks"):
         return (
-            "no document was flagged for an item of the suite. That may be so; `gristmill suite touched` tells what "
-            "was let go because more than common_documents have it; put an item into a document to see it found",
+            "no document was flagged for an item of the suite. `gristmill suite touched` lists the matches ignored as "
+            "common phrases (common_documents); to test the suite, put one of its items into a document",
         )
     return ()
 
 
 def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:
-    """What is of an item, with its benchmark."""
+    """The matched spans, each with its benchmark."""
     return [
         (row, flag["start"], flag["stop"], flag["benchmark"])
         for row, found in enumerate(batch.column("evidence").to_pylist())

@@ -1,6 +1,6 @@
-"""The index of the items that a suite had when it was pinned; those that came since are in `eval_index_new`.
+"""The search index of the items that a suite had when it was pinned. `eval_index_new` has the items added since.
 
-A document is scanned for each of them by itself, so that a suite that grew is looked for by what it grew by.
+Documents are scanned for each index separately, so when a suite grows, only the new items are searched for.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ _SHOWN = 5
 
 class Config(eval_suite.Config):
     ngram: Annotated[int, Field(ge=5, le=50)] = 13
-    """Words of an n-gram: GPT-3 took 13, as shorter ones are in texts that have nothing to do with an item. A benchmark
-    of the suite may say its own."""
+    """Words of an n-gram. GPT-3 used 13, since shorter ones also occur in unrelated texts. A benchmark of the suite may
+    set its own."""
     fuzzy: Literal[False] | Annotated[float, Field(ge=0.5, le=1)] = 0.8
-    """How much of an item's words a passage has to have, in order, to count as a copy with changes. false: only n-grams
-    count, and items to the word. A benchmark may say its own."""
+    """The share of an item's words that a passage must have, in order, to count as an edited copy. false: only n-grams
+    and verbatim items count. A benchmark may set its own."""
     allow_unprotected: Annotated[int, AsCount, Field(ge=0, le=MOST_COUNT)] = 0
-    """Items that may say too little to be told from other texts, and are not looked for. More of them stop the run."""
+    """How many items may be too short to distinguish from other texts, and left unprotected. More stop the run."""
 
 
 def make(config: Config, path: Path) -> dict[str, Any]:
@@ -37,11 +37,11 @@ def make(config: Config, path: Path) -> dict[str, Any]:
 
 
 def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
-    """The index of the items of the first generation of a suite, or of the others."""
+    """Write the index of the first generation of a suite, or of the later ones."""
     suite = eval_suite.read_pinned(config)
     chosen = [item for item, generation in zip(suite.items, suite.generations, strict=True) if (generation > 0) == new]
     _, bare = units_of(chosen, suite.protections, config.ngram)
-    if not new:  # this one answers for all generations
+    if not new:  # this index checks all generations
         is_all = len(chosen) == len(suite.items)
         refuse(
             suite,
@@ -56,16 +56,16 @@ def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
 
 
 def refuse(suite: Suite, bare: Sequence[int], allowed: int) -> None:
-    """Stop where more items than the recipe allows cannot be looked for."""
+    """Raise if more items are unprotected than the recipe allows."""
     if len(bare) <= allowed:
         return
     items = [suite.items[one] for one in bare[:_SHOWN]]
     named = [f"{item.benchmark} {item.id} ({item.question[:40]!r})" for item in items]
     more = f" and {len(bare) - _SHOWN} more" if len(bare) > _SHOWN else ""
     raise CannotBeMet(
-        f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected, having too few words to "
-        f"be told from other texts: {', '.join(named)}{more}. Take them out of the suite, give them an answer or "
-        f"choices, or write allow_unprotected: {len(bare)}."
+        f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected: too few words to "
+        f"distinguish them from other texts: {', '.join(named)}{more}. Remove them from the suite, give them an "
+        f"answer or choices, or write allow_unprotected: {len(bare)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""The index of the items that came to a suite after it was pinned first (`suite.lock`); empty where there are none."""
+"""The search index of the items that were added after a suite was first pinned (`suite.lock`); it may be empty."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from gristmill.stages.decontaminate import eval_index
 
 
 class Config(eval_index.Config):
-    """As of `eval_index`."""
+    """The settings of `eval_index`."""
 
 
 def make(config: Config, path: Path) -> dict[str, Any]:

@@ -1,14 +1,14 @@
-"""Which findings count, seen over all documents: n-grams that many documents have are phrases, not copies of an item.
+"""Decides which findings count, over all documents: an n-gram in many documents is a phrase, not a copy of an item.
 
-GPT-3 (Brown et al. 2020, appendix C) ignored 13-grams that more than ten documents have, and so forgave items that have
-leaked often. Here the more documents have a unit, the more a finding has to say: `common_documents` may have what says
-ENOUGH letters of information, twice as many what says DOUBLES letters more, and so on. A line of forty letters is
-flagged in 2,560 documents, a long question in any number. Documents with the whole item (question and answer, or half
-of the choices, or the code) are not counted, and are always flagged.
+GPT-3 (Brown et al. 2020, appendix C) ignored 13-grams that occur in more than ten documents, and so missed items that
+leaked often. Here a unit that occurs in more documents must carry more information: a finding with ENOUGH letters of
+information counts in up to `common_documents` documents, one with DOUBLES letters more in twice as many, and so on. A
+line of forty letters is flagged in up to 2,560 documents, a long question in any number. Documents with the whole item
+(question and answer, or half of the choices, or the code) are not counted, and are always flagged.
 
-    emit     the findings of each document, to their item
-    by_item  n-grams count the less the more documents have them; what is left is compared with `coverage`
-    reduce   the evidence of each document
+    emit     sends the findings of each document to their item
+    by_item  gives n-grams less weight the more documents have them, and compares the rest with `coverage`
+    reduce   collects the evidence of each document
 """
 
 from collections import Counter
@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.counted import counted
+from gristmill.stages.buffers import changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPANS
 from gristmill.stages.decontaminate.eval_suite import open_suite
-from gristmill.stages.decontaminate.matching.findings import EXACT, FUZZY, MILLION, NGRAM
+from gristmill.stages.decontaminate.matching.evidence import EXACT, FUZZY, MILLION, NGRAM
 from gristmill.stages.decontaminate.matching.units import ENOUGH
 
 _HIT = [field for field in HIT if field.name != "item"]
@@ -47,22 +48,22 @@ DOUBLES = 4
 NAMED = 5
 """Items that a warning names."""
 LEFT = 5
-"""A unit of whose n-grams less than one in so many is not common says too little."""
+"""A unit is ignored if fewer than one in five of its n-grams are uncommon."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 Array = np.ndarray[Any, Any]
 
 
 class Config(StageConfig):
     coverage: Annotated[float, Field(gt=0, le=1)] = 0.8
-    """The share of an item's n-grams that a document has to hold to be flagged, of those that count. A benchmark of the
-    suite may say its own."""
+    """The share of an item's n-grams, among those that count, that flags a document. A benchmark of the suite may set
+    its own."""
     common_documents: Annotated[int, AsCount, Field(ge=1)] = 10
-    """Documents that may have a short everyday question before it is let go as a phrase; the more it says, the more may
-    (docs/decontaminate.md). Documents that hold the item with its answer are not counted."""
+    """How many documents may have a short everyday question before it is ignored as a phrase; longer ones may occur
+    more often (docs/decontaminate.md). Documents that have the item with its answer are not counted."""
 
 
 def emit(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
-    """The findings of each document, to their items."""
+    """Send the findings of each document to their items."""
     suite = open_suite(models["eval_suite"])
     rows, values = [], []
     for column in batch.columns:
@@ -83,7 +84,7 @@ def emit(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> p
 
 
 class _Tally(NamedTuple):
-    """In how many documents without the whole item a unit is, and each of its n-grams."""
+    """How many documents without the whole item have a unit, and each of its n-grams."""
 
     units: int
     ngrams: Array
@@ -98,8 +99,8 @@ _Unit = tuple[int, int]
 """The numbers of an item and of a unit."""
 
 
-class _Rows:
-    """Records as Python has them."""
+class _FindingRows:
+    """The columns of the records as Python lists."""
 
     def __init__(self, records: pa.Table) -> None:
         self.count = records.num_rows
@@ -114,7 +115,7 @@ class _Rows:
         return self.keys[row], self.units[row]
 
     def has_unit(self, row: int) -> bool:
-        """Whether a document has a unit, by whatever rule."""
+        """Whether a document has a unit, by any rule."""
         return bool(self.alike[row] or self.rules[row] == EXACT or self.shares[row] >= self.needed[row])
 
     def tally(self) -> dict[_Unit, _Tally]:
@@ -128,8 +129,8 @@ class _Rows:
 
 
 def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """The findings that count, to their documents; and how many were let go as phrases, of each item."""
-    rows = _Rows(records)
+    """Send the findings that count to their documents; also count the findings of each item ignored as phrases."""
+    rows = _FindingRows(records)
     tally = rows.tally()
     for other in [] if others is None else others.to_pylist():
         unit, more = (other["key"], other["unit"]), _Tally(other["units"], np.array(other["ngrams"], np.int64))
@@ -146,8 +147,8 @@ def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -
     }
     for name, column in added.items():
         sent = sent.append_column(name, column)
-    let_go = Counter(rows.names[row] for row, (share, _) in enumerate(judged) if not share and rows.has_unit(row))
-    return sent, {"findings": rows.count, "let_go_as_phrases": let_go.total(), "let_go_items": dict(let_go)}
+    ignored = Counter(rows.names[row] for row, (share, _) in enumerate(judged) if not share and rows.has_unit(row))
+    return sent, {"findings": rows.count, "let_go_as_phrases": ignored.total(), "let_go_items": dict(ignored)}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
@@ -157,25 +158,25 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     most = sorted(items, key=lambda name: (-items[name], name))
     more = f" and {counted(len(items) - NAMED, 'other item')}" if len(items) > NAMED else ""
     return (
-        f"{counted(found['let_go_as_phrases'], 'finding was', 'findings were')} let go, since so many documents have "
-        f"the same words that they may be a phrase: {', '.join(most[:NAMED])}{more}. `gristmill suite touched` lists "
-        "them all; raise common_documents to flag them",
+        f"{counted(found['let_go_as_phrases'], 'finding was', 'findings were')} ignored as common phrases, since many "
+        f"documents have the same words: {', '.join(most[:NAMED])}{more}. `gristmill suite touched` lists them all; "
+        "raise common_documents to flag them",
     )
 
 
 def _most_documents(says: int, common: int) -> int:
-    """In how many documents a finding that says so much still counts."""
+    """The most documents in which a finding with this much information counts."""
     twice, rest = divmod(max(says - ENOUGH, 0), DOUBLES)
     return (common << min(twice, 64)) * (DOUBLES + rest) // DOUBLES
 
 
-def _judged(rows: _Rows, row: int, tally: _Tally | None, common: int) -> tuple[int, int]:
-    """What a document has of a unit, in millionths, and the rule that says so; 0 where that does not flag it."""
+def _judged(rows: _FindingRows, row: int, tally: _Tally | None, common: int) -> tuple[int, int]:
+    """The share of a unit that a document has, in millionths, and the rule that found it; 0 if that is not enough."""
     share, alike, rule, windows = rows.shares[row], rows.alike[row], rows.rules[row], rows.windows[row]
     is_copy = rows.whole[row] or tally is None or tally.units <= _most_documents(rows.says[row], common)
     if rule == NGRAM and tally is not None and not rows.whole[row] and not (is_copy and share >= rows.needed[row]):
         counts = MILLION * common // np.maximum(tally.ngrams, common)
-        left = windows * MILLION - int((MILLION - counts).sum())  # what twice as many documents have counts half
+        left = windows * MILLION - int((MILLION - counts).sum())  # an n-gram in twice as many documents counts half
         share = int(counts[rows.bits[row] > 0].sum()) * MILLION // left if left * LEFT >= windows * MILLION else 0
     if share >= rows.needed[row] and (rule == NGRAM or (is_copy and rule != FUZZY)):
         return share, rule
@@ -183,8 +184,8 @@ def _judged(rows: _Rows, row: int, tally: _Tally | None, common: int) -> tuple[i
 
 
 def in_short(records: pa.Table, config: Config) -> pa.Table:
-    """Of each unit in how many documents it and its n-grams are."""
-    tally = _Rows(records).tally()
+    """For each unit, how many documents have it and each of its n-grams."""
+    tally = _FindingRows(records).tally()
     units = sorted(tally)
     return pa.table(
         {
@@ -203,8 +204,7 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
         [(name, "ascending") for name in ("part", "row", "item", "piece", "rule", "share", "whole")]
     )
     part, row = (ordered.column(name).to_numpy() for name in ("part", "row"))
-    begins = np.ones(len(part), np.bool_)
-    begins[1:] = (part[1:] != part[:-1]) | (row[1:] != row[:-1])
+    begins = changes(part, row)
     offsets = np.append(np.flatnonzero(begins), len(part)).astype(np.int32)
     values = pa.StructArray.from_arrays(
         [ordered.column(name).combine_chunks() for name in names], fields=list(EVIDENCE)

@@ -1,6 +1,6 @@
-"""What of the items of `eval_index` each document holds; nobody is judged here.
+"""Finds the items of `eval_index` in each document, without judging the documents.
 
-hits  findings (findings.py): the item, the unit of it, the rule, the share that is there, which n-grams, and where
+hits  findings (findings.py): the item, its unit, the rule, the share that was found, which n-grams, and the positions
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from gristmill.counted import counted
 from gristmill.hints import hint
 from gristmill.stages.contract import Map, StageConfig
-from gristmill.stages.decontaminate.matching.findings import Finding, find
+from gristmill.stages.decontaminate.matching.evidence import Finding
+from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import open_index
 
 SPANS = pa.list_(pa.field("item", pa.int32()))
@@ -34,11 +35,11 @@ HIT = pa.struct(
     ]
 )
 SCHEMA = pa.schema([("hits", pa.list_(pa.field("item", HIT))), ("bounded", pa.bool_())])
-"""bounded: whether the bound on the work for one text was reached, and copies may be missing."""
+"""bounded: whether the text reached the work limit, so that copies may be missing."""
 
 
 class Config(StageConfig):
-    """What is looked for is in the index."""
+    """No settings: the index has them."""
 
 
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
@@ -46,13 +47,13 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
 
 
 def scan(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
-    """The findings of each text of a batch with the items of an index."""
+    """Find the items of an index in each text of a batch."""
     found, bounded = find(batch.column("text"), open_index(path))
     return pa.RecordBatch.from_arrays([lists_of(found, batch.num_rows), pa.array(bounded)], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: StageConfig) -> dict[str, Any]:
-    """Documents with hits, and those in which the bound on work was reached."""
+    """Count the documents with hits, and those that reached the work limit."""
     lengths = answers.column("hits").value_lengths()
     return {
         "documents_with_hits": pc.sum(pc.greater(lengths, 0)).as_py() or 0,
@@ -65,13 +66,13 @@ def warnings(found: dict[str, Any], config: StageConfig) -> Sequence[str]:
     if not count:
         return ()
     return (
-        f"in {counted(count, 'document')} the bound on work was reached, so copies may be missing there. "
-        f"{hint('sql')} finds them: eval_scan.bounded",
+        f"{counted(count, 'document')} reached the work limit, so some copies may not be found there. "
+        f"{hint('sql')} finds these documents by the column eval_scan.bounded",
     )
 
 
 def lists_of(found: Sequence[Finding], rows: int) -> pa.Array:
-    """Findings, sorted by row, as a column of lists."""
+    """A column with the list of findings of each row; `found` is sorted by row."""
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(np.bincount([one.row for one in found], minlength=rows), out=offsets[1:])
     values = pa.array([{name: getattr(one, name) for name in HIT.names} for one in found], HIT)

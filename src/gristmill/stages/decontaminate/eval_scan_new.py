@@ -1,4 +1,4 @@
-"""What of the items of `eval_index_new` each document holds, as `eval_scan`. Where there are none, no text is read."""
+"""Finds the items of `eval_index_new` in each document, like `eval_scan`. Without new items, it reads no text."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,11 +19,11 @@ SCHEMA = eval_scan.SCHEMA
 
 class Config(StageConfig):
     suite: Annotated[SuiteFolder, ReportMark()]
-    """The suite: whether it was ever pinned, so that items may have come since. What is looked for is in the index."""
+    """The suite, to see whether it was ever pinned: only then can it have new items. The items are in the index."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    """Texts, where there may be something to look for."""
+    """Read texts only if the suite may have new items."""
     return ("text",) if has_lock(config.suite) else ("doc_id",)
 
 

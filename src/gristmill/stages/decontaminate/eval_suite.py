@@ -1,7 +1,7 @@
-"""The eval suite of a recipe as one file: its items, by the numbers under which hits speak of them.
+"""The eval suite of a recipe as one file: its items, by the numbers that findings use for them.
 
-What a later step or a person needs to know of an item is here; what a scan needs is in the indexes. So a coverage that
-is set anew for a benchmark, or another name, scans nothing again.
+This file has what later steps and people need to know about an item; the indexes have what a scan needs. A changed
+coverage or name of a benchmark therefore does not repeat the scan.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ SHOWN_HASH = 16
 
 
 def _folder(path: Any) -> Any:
-    """A suite is its folder; who names the YAML file in it means the same."""
+    """The folder of a suite, which may also be given as the YAML file in it."""
     if isinstance(path, str) and path.lower().endswith((".yaml", ".yml")):
         return path.rpartition("/")[0] or "."
     return path
@@ -39,30 +39,30 @@ class Config(StageConfig):
     suite: SuiteFolder
     """The folder of an eval suite, or the YAML file in it (docs/suites.md)."""
     suite_hash: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")] | None = None
-    """How the hash of the suite begins, 16 digits or more, as `gristmill suite pin` prints it: another suite stops the
-    run. null: the suite is taken as it is."""
+    """The first 16 or more digits of the suite's hash, as `gristmill suite pin` prints it. A suite with another hash
+    stops the run. null: any suite is accepted."""
 
 
 class Known(NamedTuple):
-    """What is known of an item."""
+    """An item and the generation of the suite that added it."""
 
     item: Item
     generation: int
 
 
-class Opened(NamedTuple):
-    """The model."""
+class OpenedSuite(NamedTuple):
+    """A suite that was read from its file."""
 
     name: str
     version: str
     hash: str
     coverage: dict[str, float | None]
-    """Of each benchmark; None: the step's own."""
+    """The coverage of each benchmark; None: the coverage of the step."""
     items: dict[int, Known]
 
 
 def check(config: Config) -> None:
-    """Whether there is a suite at all; its items are read when the run begins."""
+    """Raise if there is no suite. Its items are read when the run begins."""
     try:
         describe(config.suite)
     except UserError as error:
@@ -70,16 +70,16 @@ def check(config: Config) -> None:
 
 
 def read_pinned(config: Config) -> Suite:
-    """The suite, which must be the one that was pinned."""
+    """Read the suite; raise if it is not the pinned one."""
     try:
         suite = read_suite(config.suite)
     except UserError as error:
         raise CannotBeMet(f"The eval suite cannot be read, so nothing would be protected. {error}") from None
     if config.suite_hash and not suite.hash.startswith(config.suite_hash):
         raise CannotBeMet(
-            f"The eval suite {suite.name} {suite.version} has the hash {suite.hash[:SHOWN_HASH]}, and the recipe pins "
-            f"{config.suite_hash}: it is not the suite that was agreed on. If the change is meant, write suite_hash: "
-            f"{suite.hash[:SHOWN_HASH]}."
+            f"The eval suite {suite.name} {suite.version} has the hash {suite.hash[:SHOWN_HASH]}, but the recipe pins "
+            f"{config.suite_hash}: the suite has changed since it was pinned. If the change is intended, write "
+            f"suite_hash: {suite.hash[:SHOWN_HASH]}."
         )
     return suite
 
@@ -98,26 +98,26 @@ def make(config: Config, path: Path) -> dict[str, Any]:
     }
     path.write_bytes(orjson.dumps(about))
     counts = dict(Counter(item.benchmark for item in suite.items))
-    told = f"{suite.name} {suite.version}, {suite.hash}"
+    label = f"{suite.name} {suite.version}, {suite.hash}"
     prompts = dict.fromkeys(prompt_warnings(suite), 1)
-    return {"suites": {told: 1}, "pinned": int(config.suite_hash is not None), "items": counts, "prompts": prompts}
+    return {"suites": {label: 1}, "pinned": int(config.suite_hash is not None), "items": counts, "prompts": prompts}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     prompts = tuple(found.get("prompts", ()))
     if not found.get("pinned") and found.get("suites"):
-        told = next(iter(found["suites"]))
-        digest = told.rpartition(", ")[2]
-        return (f"the suite is not pinned, so any other would do. Write suite_hash: {digest[:SHOWN_HASH]}", *prompts)
+        digest = next(iter(found["suites"])).rpartition(", ")[2]
+        advice = f"Write suite_hash: {digest[:SHOWN_HASH]}"
+        return (f"the suite is not pinned, so a change of it would go unnoticed. {advice}", *prompts)
     return prompts
 
 
 @lru_cache(maxsize=2)
-def open_suite(path: Path) -> Opened:
-    """The suite in a file."""
+def open_suite(path: Path) -> OpenedSuite:
+    """Read the suite from its file."""
     about = orjson.loads(path.read_bytes())
     items = {key: Known(item_from(texts), generation) for key, generation, texts in about["items"]}
-    return Opened(about["name"], about["version"], about["hash"], about["coverage"], items)
+    return OpenedSuite(about["name"], about["version"], about["hash"], about["coverage"], items)
 
 
 STAGE = Asset(version=2, config=Config, make=make, suffix="json", check=check, warnings=warnings)

@@ -1,1 +1,1 @@
-"""Copies: of the URL, of the whole text, of nearly the whole text, of lines and of stretches. One of them stays."""
+"""Deduplication by URL, by exact or similar text, by line and by substring. One copy is kept."""

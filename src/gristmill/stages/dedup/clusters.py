@@ -1,16 +1,16 @@
-"""From links that were found apart to clusters; in one place come only links between trees.
+"""Joins links that were found in separate groups into clusters; one worker sees only the links between trees.
 
-A stage whose comparisons happen in many groups gives, for each document of a group that has a link, a member record:
-the document, the best document of its tree in that group (its root), and the way there. A document may have been in
-several groups. The rounds here join the trees:
+A stage that compares documents in many groups sends, for each linked document of a group, a member record: the
+document, the best document of its tree in that group (its root), and the path to it. A document may be in several
+groups. These rounds join the trees:
 
-    roots    by document: its best root stays; its other roots are linked to that one
-    merge    all links between roots, in one place: only trees that share a document, one link each, not the documents
-    resolve  by root: its members learn the root that it was merged into
-    conclude by cluster: members are counted, and all but the root have a verdict
+    roots    by document: keeps its best root, and links its other roots to that one
+    merge    all links between roots, in one place: one link per pair of trees that share a document
+    resolve  by root: sends its members the root that it was merged into
+    conclude by cluster: counts the members, and drops all but the root
 
-Documents are named by their ranks, which sort in keep order and end with the doc_id. So the root of a cluster is its
-best member, whatever came first.
+Documents are identified by their ranks, which sort in keep order and end with the doc_id. The root of a cluster is
+therefore its best member, independent of the order of the input.
 """
 
 from typing import Any
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.buckets import SIZES, mixed
 from gristmill.kernels.dedup.links import forest
+from gristmill.stages.buffers import changes
 from gristmill.stages.shared.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
 
 Array = np.ndarray[Any, Any]
@@ -36,13 +37,13 @@ SCHEMA = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""cluster: doc_id of the keeper; linked_to: documents that this one was found similar to, and how similar to each, the
-first on its way to the keeper; chain: the number of links on that way. Null for documents without a near duplicate.
-The links of all members together connect the cluster."""
+"""cluster: doc_id of the keeper. linked_to, similarity: the similar documents and their similarities, the first on the
+path to the keeper. chain: the number of links on that path. Null for documents without a near duplicate. The links of
+all members together connect the cluster."""
 
 
 def best_first(records: pa.Table) -> tuple[pa.Table, Array]:
-    """Records in the order of their keys, those of one key best first, and where each key begins, and the end."""
+    """The records sorted by key, the best of each key first; and the start of each key, and the end."""
     key = records.column("key").to_numpy()
     order = np.lexsort((order_of(values_of(records, "rank")), key))
     changes = np.flatnonzero(np.diff(key[order], prepend=~key[order[:1]]))
@@ -50,14 +51,14 @@ def best_first(records: pa.Table) -> tuple[pa.Table, Array]:
 
 
 def trees(records: pa.Table, number: int, ones: Array, others: Array, shares: Array) -> pa.Table:
-    """Member records of the trees that links make of some records, on their way to `roots`.
+    """Member records, for `roots`, of the trees that the links form.
 
-    `records` have part, row and rank, and stand best first wherever two of them may be linked.
+    `records` have part, row and rank. Those that may be linked are sorted best first.
     """
     root, steps, edge = forest(ones, others, np.ones(len(ones), np.int64), number)
     member = np.flatnonzero(np.bincount(root, minlength=number)[root] > 1)
     linked = np.arange(number)
-    # The root has no way to go, but where it is merged with another it has to show a link: that of its first child.
+    # A root has no path, but it needs a link in case it is merged into another root: that of its first child.
     children = np.flatnonzero(steps == 1)
     parent, at = np.unique(root[children], return_index=True)
     edge[parent] = edge[children[at]]
@@ -73,11 +74,11 @@ def trees(records: pa.Table, number: int, ones: Array, others: Array, shares: Ar
 
 
 def roots(records: pa.Table, config: Any) -> pa.Table:
-    """By document: the best root and the shortest way there; the other roots go to `merge`, linked to the best."""
+    """By document: keep the best root and the shortest path to it; link the other roots to it, for `merge`."""
     node, root, linked = (values_of(records, name) for name in ("node", "root", "linked_to"))
     chain = records.column("chain").to_numpy()
     order = np.lexsort((order_of(linked), chain, order_of(root), order_of(node)))
-    fresh = _first_of_each(node[order])
+    fresh = changes(node[order])
     best = order[np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))]
     kept = records.take(pa.array(order[fresh]))
     kept = _with(kept, "key", pa.array(_hashes(_matrix(kept, "root"))))
@@ -96,12 +97,10 @@ def roots(records: pa.Table, config: Any) -> pa.Table:
 
 
 def _with_links(kept: pa.Table, records: pa.Table, order: Array, fresh: Array, linked: Array) -> pa.Table:
-    """All links of each document, whatever group they were found in, each once."""
+    """Collect the links of each document from all groups, without duplicates."""
     document = np.cumsum(fresh) - 1
     once = np.lexsort((np.arange(len(order)), order_of(linked[order]), document))
-    new = np.ones(len(once), np.bool_)
-    new[1:] = (document[once][1:] != document[once][:-1]) | (linked[order][once][1:] != linked[order][once][:-1])
-    at = np.sort(once[new])
+    at = np.sort(once[changes(document[once], linked[order][once])])
     offsets = np.append(np.searchsorted(document[at], np.arange(kept.num_rows)), len(at)).astype(np.int32)
     for name in ("linked_to", "similarity"):
         values = records.column(name).combine_chunks().take(pa.array(order[at]))
@@ -110,7 +109,7 @@ def _with_links(kept: pa.Table, records: pa.Table, order: Array, fresh: Array, l
 
 
 def merge(records: pa.Table, config: Any) -> pa.Table:
-    """Of the links between roots: the best root that each is merged into. Members pass."""
+    """Merge roots that are linked: send each root the best root of its tree. Member records pass through."""
     is_link = records.column("is_merged").to_numpy()
     members_only = records.filter(pa.array(~is_link))
     links = records.filter(pa.array(is_link))
@@ -124,50 +123,50 @@ def merge(records: pa.Table, config: Any) -> pa.Table:
     parents, steps, _ = forest(ones[order], others[order], lengths[order], len(names))
     moved = np.flatnonzero(parents != np.arange(len(names)))
     matrix = np.ascontiguousarray(names).view(np.uint8).reshape(len(names), RANK_BYTES)
-    told = _members(
+    merged = _members(
         np.zeros(len(moved), np.uint64),
         np.zeros(len(moved), np.int64),
         matrix[moved],
         matrix[parents[moved]],
         steps[moved],
     )
-    return pa.concat_tables([members_only, _as_merged(told)])
+    return pa.concat_tables([members_only, _as_merged(merged)])
 
 
 def resolve(records: pa.Table, config: Any, others: pa.Table | None = None) -> pa.Table:
-    """By root: where it was merged into another, its members get that one. `others`: what is told of it elsewhere."""
+    """By root: if it was merged into another, its members get that one. `others`: the `merged_roots` elsewhere."""
     is_merged = records.column("is_merged").to_numpy()
     members_only = records.filter(pa.array(~is_merged))
-    told = records.filter(pa.array(is_merged))
-    told = told if others is None else pa.concat_tables([told, others])
-    if told.num_rows and members_only.num_rows:
-        node, root = values_of(told, "node"), values_of(members_only, "root")
+    merged = records.filter(pa.array(is_merged))
+    merged = merged if others is None else pa.concat_tables([merged, others])
+    if merged.num_rows and members_only.num_rows:
+        node, root = values_of(merged, "node"), values_of(members_only, "root")
         order = np.argsort(order_of(node))
         place = np.minimum(np.searchsorted(node[order], root), len(order) - 1)
         there = order[place]
         hit = node[there] == root
-        new_root = np.where(hit[:, None], _matrix(told, "root")[there], _matrix(members_only, "root"))
-        steps = np.where(hit, told.column("chain").to_numpy()[there], 0)
+        new_root = np.where(hit[:, None], _matrix(merged, "root")[there], _matrix(members_only, "root"))
+        steps = np.where(hit, merged.column("chain").to_numpy()[there], 0)
         members_only = _with(members_only, "root", _column(new_root, RANK))
         chain = (members_only.column("chain").to_numpy() + steps).astype(np.int32)
         members_only = _with(members_only, "chain", pa.array(chain))
     return _with(members_only, "key", pa.array(_hashes(_matrix(members_only, "root"))))
 
 
-def told_of_roots(records: pa.Table, config: Any) -> pa.Table:
-    """What members of a root need to know that are elsewhere, for `resolve`."""
+def merged_roots(records: pa.Table, config: Any) -> pa.Table:
+    """The roots that were merged into others: the summary for `resolve`."""
     return records.filter(records.column("is_merged"))
 
 
 def sizes_of_clusters(records: pa.Table, config: Any) -> pa.Table:
-    """The members of each cluster, counted, for `conclude`."""
+    """The number of members of each cluster: the summary for `conclude`."""
     return records.group_by("root", use_threads=False).aggregate([([], "count_all")])
 
 
 def conclude(records: pa.Table, others: pa.Table | None, reason: str, measure: str) -> tuple[pa.Table, dict[str, Any]]:
-    """By cluster: its size; and a verdict for all members but the keeper, where the cluster is counted.
+    """By cluster: its size, and a verdict on all members but the keeper; also count clusters.
 
-    `others`: what `sizes_of_clusters` says of members elsewhere.
+    `others`: the `sizes_of_clusters` elsewhere.
     """
     node, root = values_of(records, "node"), values_of(records, "root")
     apart = np.zeros(0, root.dtype) if others is None else values_of(others, "root")
@@ -209,7 +208,7 @@ def conclude(records: pa.Table, others: pa.Table | None, reason: str, measure: s
 
 
 def _members(part: Array, row: Array, node: Array, root: Array, chain: Array) -> pa.Table:
-    """Records without links; `node` and `root` are matrices of ranks."""
+    """Member records without links; `node` and `root` are matrices of ranks."""
     return pa.table(
         {
             "key": pa.array(_hashes(node)),
@@ -226,7 +225,7 @@ def _members(part: Array, row: Array, node: Array, root: Array, chain: Array) ->
 
 
 def _as_merged(records: pa.Table) -> pa.Table:
-    """Records that tell of roots, not of documents."""
+    """Mark records as links of roots instead of documents."""
     return _with(records, "is_merged", pa.array(np.ones(records.num_rows, np.bool_)))
 
 
@@ -238,7 +237,7 @@ def size_histogram(sizes: Array) -> dict[str, int]:
 
 
 def size_class(power: int) -> str:
-    """How metrics call a class of sizes: 2, 3-4, 5-8, …"""
+    """The name of a size class in metrics: 2, 3-4, 5-8, …"""
     low, high = (1 << (power - 1)) + 1, 1 << power
     return str(high) if low == high else f"{low}-{high}"
 
@@ -254,18 +253,18 @@ def _matrix(records: pa.Table, name: str) -> Array:
 
 
 def values_of(records: pa.Table, name: str) -> Array:
-    """Ranks or ids as one value each, which numpy compares by their bytes."""
+    """Ranks or ids as single values that numpy compares by their bytes."""
     matrix = np.ascontiguousarray(_matrix(records, name))
     return matrix.view(np.dtype((np.void, matrix.shape[1]))).ravel()
 
 
 def order_of(values: Array) -> Array:
-    """Numbers that sort as the values do."""
+    """Integers that sort like the values."""
     return np.unique(values, return_inverse=True)[1]
 
 
 def _hashes(matrix: Array) -> Array:
-    """Where records of a document come together: doc_ids are hashes already, their bits need only be spread again."""
+    """The exchange keys of documents. A doc_id is already a hash, so its bits only need mixing."""
     ids = np.ascontiguousarray(matrix[:, -ID_BYTES:]).view(np.uint64).reshape(-1, 2)
     return mixed(ids[:, 0] ^ ids[:, 1])
 
@@ -273,13 +272,6 @@ def _hashes(matrix: Array) -> Array:
 def _column(matrix: Array, kind: pa.DataType) -> pa.Array:
     data = pa.py_buffer(np.ascontiguousarray(matrix))
     return pa.FixedSizeBinaryArray.from_buffers(kind, len(matrix), [None, data])
-
-
-def _first_of_each(values: Array) -> Array:
-    """Where a sorted column takes a new value."""
-    first = np.ones(len(values), np.bool_)
-    first[1:] = values[1:] != values[:-1]
-    return first
 
 
 def _with(records: pa.Table, name: str, column: Any) -> pa.Table:

@@ -1,7 +1,7 @@
-"""What the stages that look for equal things share: which documents are compared, what travels, who stays.
+"""Shared code of the stages that search for equal URLs or texts: the records that are sent and the verdicts.
 
-A thing is known by 128 bits. The first half is the key of the exchange, the second travels with it, so that two things
-are one only if both halves are equal.
+A URL or text is identified by 128 bits. The first half is the key of the exchange, and the second half is in the
+record; both halves must be equal.
 """
 
 from typing import Any
@@ -24,16 +24,16 @@ RECORD_SCHEMA = pa.schema([("low", pa.uint64()), ("rank", RANK)])
 
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
 _OF = np.frombuffer(b"of ", np.uint8)
-_CHUNK = 1 << 24  # rows whose details, 35 bytes each, one Arrow array of strings (2 GiB) holds with ease
+_CHUNK = 1 << 24  # rows: their details, 35 bytes each, fit into one Arrow array of strings (2 GiB)
 
 
 def reads(scope: Scope, order: KeepOrder) -> tuple[str, ...]:
-    """The columns that scope and order need."""
+    """The columns that a scope and a keep order need."""
     return tuple(dict.fromkeys((*scope_reads(scope), *keep_reads(order))))
 
 
 def records(batch: pa.RecordBatch, hashes: Array, rows: Array, scope: Scope, order: KeepOrder) -> pa.RecordBatch:
-    """A record for each of some rows of a batch; `hashes` are two columns of uint64 for all of its rows."""
+    """The records of the given rows of a batch; `hashes` has two columns of uint64 for all rows of the batch."""
     here = hashes[rows] ^ scope_marks(batch, scope)[rows]
     return pa.RecordBatch.from_arrays(
         [
@@ -47,9 +47,9 @@ def records(batch: pa.RecordBatch, hashes: Array, rows: Array, scope: Scope, ord
 
 
 def verdicts(found: pa.Table, others: pa.Table | None, reason: str, count: str) -> pa.Table:
-    """An answer for each record: how many are equal, in the column `count`; a verdict on all of them but the best.
+    """The number of equal records, in the column `count`, and a verdict on all of them but the best.
 
-    `others`: what `in_short` says of equal records elsewhere.
+    `others`: the `summary` of equal records elsewhere.
     """
     if others is not None:
         found = pa.concat_tables([found, others], promote_options="default")
@@ -72,8 +72,8 @@ def verdicts(found: pa.Table, others: pa.Table | None, reason: str, count: str) 
     return answers if others is None else answers.filter(answers["part"].is_valid())
 
 
-def in_short(found: pa.Table, config: StageConfig) -> pa.Table:
-    """Of records that are equal: the best, and how many they are."""
+def summary(found: pa.Table, config: StageConfig) -> pa.Table:
+    """The best of each set of equal records, and the size of the set."""
     found = found.combine_chunks()
     high, low = (np.asarray(found[name].to_numpy()) for name in ("key", "low"))
     best, sizes = keepers(high, low, fixed_bytes(one_chunk(found["rank"])))
@@ -83,7 +83,7 @@ def in_short(found: pa.Table, config: StageConfig) -> pa.Table:
 
 
 def _of(order: Array, best: Array, lost: Array) -> pa.Array:
-    """`of <doc_id in hexadecimal>` where a row is lost, else null."""
+    """`of <doc_id in hexadecimal>` for rows that are dropped, else null."""
     ids = order[best[lost], -ID_BYTES:]
     text = np.empty((len(ids), len(_OF) + 2 * ID_BYTES), np.uint8)
     text[:, : len(_OF)] = _OF

@@ -1,8 +1,8 @@
 """Counts the exact copies that dedup leaves in the corpus.
 
-The engine adds this step where no dedup step has compared all texts as they are in the end: steps compare by snapshot,
-by source or by route, a source has no such step, or a later step changes texts. Texts are compared as `exact_dedup`
-does; of equal texts all but the first count. No document is dropped.
+The engine adds this step if no dedup step compares all final texts: the steps compare by snapshot, by source or by
+route, a source has no such step, or a later step changes texts. Texts are compared as in `exact_dedup`; all but the
+first of equal texts count. No document is dropped.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ Array = np.ndarray[Any, Any]
 
 class Config(StageConfig):
     why: Annotated[tuple[str, ...], ReportMark()] = ()
-    """Why copies may be left, for the warning."""
+    """Reasons why copies may be left, for the warning."""
     fix: Annotated[str, ReportMark()] = ""
-    """What would remove them."""
+    """The change of the recipe that would remove them."""
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A record for every text."""
+    """Send a record for every text."""
     found = exact_dedup.emit(batch, _BY_TEXT)
     document = np.ascontiguousarray(fixed_bytes(batch.column("doc_id"))[:, :8]).view(np.uint64).ravel()
     names = ["key", "row", *RECORD_SCHEMA.names]
@@ -39,7 +39,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """The copies. `others`: what `in_short` gives for the other pieces of a key."""
+    """Mark the copies. `others`: the `summary` of the other pieces of a key."""
     if others is not None:
         records = pa.concat_tables([records, others], promote_options="default")
     records, begins = _by_text(records)
@@ -48,14 +48,14 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
     return found.append_column("is_copy", pa.array(np.ones(len(found), np.bool_))), {"copies": len(found)}
 
 
-def in_short(records: pa.Table, config: Config) -> pa.Table:
+def summary(records: pa.Table, config: Config) -> pa.Table:
     """The first document with each text."""
     records, begins = _by_text(records)
     return records.filter(pa.array(begins)).select(["key", *RECORD_SCHEMA.names])
 
 
 def _by_text(records: pa.Table) -> tuple[pa.Table, Array]:
-    """Records in the order of their texts, and where a text begins."""
+    """The records sorted by text, and a mask of the first record of each text."""
     records = records.sort_by([(name, "ascending") for name in ("key", *RECORD_SCHEMA.names)])
     columns = [records.column(name).to_numpy() for name in ("key", "low")]
     begins: Array = np.logical_or.reduce([np.diff(column, prepend=~column[:1]) != 0 for column in columns])
@@ -84,7 +84,7 @@ STAGE = Exchange(
     schema=pa.schema([("is_copy", pa.bool_())]),
     emit=emit,
     reduce=reduce,
-    summaries={"reduce": in_short},
+    summaries={"reduce": summary},
     warnings=warnings,
     explain=explain,
 )

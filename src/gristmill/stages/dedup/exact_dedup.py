@@ -1,7 +1,7 @@
-"""Documents whose text another document has as well: one of them stays, by the keep order.
+"""Removes documents with the same text as another; the keep order decides which one stays.
 
-Texts are compared by 128 bits of hash, exactly or in a form that ignores layout (`kernels.dedup.exact_hash`). Texts
-without any character are equal to each other; rows without a text (null) are not compared.
+Texts are compared by a 128-bit hash, exactly or in a form that ignores layout (`kernels.dedup.exact_hash`). Empty texts
+are equal to each other; rows without a text (null) are not compared.
 """
 
 from collections.abc import Sequence
@@ -19,25 +19,25 @@ from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.scope import Scope
 from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
 
-RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
+RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary
 
 _FORMS = {"none": NONE, "whitespace": WHITESPACE, "words": WORDS}
 
 
 class Config(StageConfig):
     normalise: Literal["none", "whitespace", "words"] = "whitespace"
-    """What counts as the same text. none: the same bytes; whitespace: runs of white space count as one space, and at
-    the ends not at all; words: only letters and numbers count, in lower case, and where a word ends."""
+    """What counts as the same text. none: the same bytes; whitespace: a run of white space counts as one space, and
+    white space at the ends is ignored; words: only the words count, as letters and numbers in lower case."""
     scope: Scope = "global"
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
-    """Which of several copies stays."""
+    """Which of several copies is kept."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
-    """What a space and a letter is comes from the character database."""
+    """White space and letters are defined by the Unicode character database."""
     return () if config.normalise == "none" else ("unicode",)
 
 
@@ -46,7 +46,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A record for every text."""
+    """Send a record for every text."""
     text = batch.column("text")
     hashes = hash_texts(*bytes_of(text), _FORMS[config.normalise], unicode_tables())
     rows = np.flatnonzero(text.is_valid().to_numpy(zero_copy_only=False))
@@ -54,16 +54,16 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
-    """For every text `dup_count`, how many documents of the scope have it; a verdict on all of them but one."""
+    """`dup_count` of every text: how many documents of the scope have it; and a verdict on all of them but one."""
     return copies.verdicts(records, others, "duplicate_text", "dup_count")
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """That no text is a copy is no sign of a fault; that there was no text is."""
-    told = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
+    """Warn if there was no text. A corpus without copies is normal."""
+    warned = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
     if found.get("rows_sent") and not found.get("records"):
-        told.append("no document had a text, so none was compared. Put exact_dedup behind extract")
-    return told
+        warned.append("no document has a text, so nothing was compared. Put exact_dedup after extract")
+    return warned
 
 
 STAGE = Exchange(
@@ -76,6 +76,6 @@ STAGE = Exchange(
     schema=pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())]),
     emit=emit,
     reduce=reduce,
-    summaries={"reduce": in_short},
+    summaries={"reduce": summary},
     warnings=warnings,
 )

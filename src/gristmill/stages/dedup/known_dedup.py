@@ -1,8 +1,8 @@
-"""Near duplicates of an earlier corpus: a new snapshot against stored indexes, without reading the earlier texts again.
+"""Removes near duplicates of an earlier corpus, using stored indexes instead of the earlier texts.
 
-`gristmill index` writes the index of a finished corpus. Each document is sketched as that index was, looked up by its
-bands, and compared with the shingle sets that the index holds: it is dropped if its exact Jaccard similarity with one
-of them reaches `verify_jaccard`. Documents of the new snapshot are not compared with each other: that is near_dedup.
+`gristmill index` writes the index of a finished corpus. Each new document is sketched like that index, looked up by its
+bands, and compared with the shingle sets in the index. It is dropped if its exact Jaccard similarity with one of them
+reaches `verify_jaccard`. New documents are not compared with each other; near_dedup does that.
 """
 
 from collections.abc import Sequence
@@ -24,20 +24,20 @@ from gristmill.stages.shared.s_curve import Similarity
 SCHEMA = pa.schema(
     [("known", pa.binary(ID_BYTES)), ("similarity", pa.float32()), ("drop", pa.string()), ("detail", pa.string())]
 )
-"""known: doc_id of the most similar document of the first index that has one."""
+"""known: doc_id of the most similar document in the first index that has a near duplicate."""
 
 
 class Config(StageConfig):
     indexes: Annotated[tuple[File, ...], Field(min_length=1)]
     """Folders that `gristmill index` wrote."""
     verify_jaccard: Similarity = 0.8
-    """The least Jaccard similarity of the shingle sets of a document and a known one."""
+    """The least Jaccard similarity, of shingle sets, of a document and a known one."""
     max_comparisons: Annotated[int, AsCount, Field(ge=1, le=10_000)] = 128
-    """Most known documents of an index that a document is compared with; they are all held in mind."""
+    """The most known documents of an index that a document is compared with; they are kept in memory."""
 
 
 def check(config: Config) -> None:
-    """Every index is what its name says."""
+    """Raise WrongSetting if a folder is not an index."""
     for path in config.indexes:
         try:
             open_index(path)
@@ -46,7 +46,7 @@ def check(config: Config) -> None:
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A verdict for every document that is known."""
+    """Drop every document that is known."""
     rows = batch.num_rows
     known, similarity = np.zeros((rows, ID_BYTES), np.uint8), np.zeros(rows, np.float32)
     found = np.zeros(rows, np.bool_)
@@ -85,7 +85,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
     if metrics.get("rows") and not metrics.get("dropped", {}).get("known_near_duplicate"):
-        return ("no document is a near duplicate of one in the indexes. Are they those of earlier snapshots?",)
+        return ("no document is a near duplicate of one in the indexes. Check that they index earlier snapshots",)
     return ()
 
 

@@ -4,13 +4,12 @@ Llama 3 (Dubey et al. 2024, arXiv 2407.21783, section 3.1.1) removed "lines that
 bucket of 30M documents": menus, cookie warnings, contact data that an extractor left in. Every occurrence counts, so a
 line that one document repeats 7 times is repeated too often.
 
-A document's bucket is the place of its doc_id, a hash, in one of B equal ranges, B = ceil(documents / 30M): which
-documents share a bucket depends on no order of files. B is known only when all documents are counted, so documents are
-tallied beside their lines.
+The bucket of a document is one of B equal ranges of its doc_id, which is a hash; B = ceil(documents / 30M). It does not
+depend on the order of files. B is known only when all documents are counted, so documents are tallied with their lines.
 
-    emit     a record for each different line of a document: hash, times, document
-    by_line  the lines over the limit; a record for each document that has one
-    reduce   the lines of each document
+    emit     sends a record for each different line of a document: hash, count, document
+    by_line  finds the lines over the limit, and sends a record to each document that has one
+    reduce   collects the lines of each document
 """
 
 from typing import Annotated, Any, Literal
@@ -21,7 +20,7 @@ from pydantic import Field
 
 from gristmill.kernels.dedup.line_units import count_units
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
@@ -30,36 +29,36 @@ Array = np.ndarray[Any, Any]
 RECORD_SCHEMA = pa.schema(
     [("mark", pa.uint32()), ("count", pa.int32()), ("document", pa.uint64()), ("scope", pa.uint32())]
 )
-"""`key` and `mark` are the hashes of a line, `count` its times in the document."""
+"""`key` and `mark` are hashes of a line, `count` is its number of occurrences in the document."""
 _LINES = pa.list_(pa.field("item", pa.uint64()))
 _WITNESS = pa.list_(pa.field("item", pa.struct([("line", pa.uint64()), ("count", pa.int64())])))
 SCHEMA = pa.schema([("hot", _LINES), ("first", _LINES), ("witness", _WITNESS)])
-"""`hot`: hashes of the lines of a document that are repeated too often, sorted. `first`: those of them of which this
-document is the first in its bucket, by doc_id. `witness`: the most repeated lines with the number of their
-occurrences; each line has one witness, whose text can tell how the line reads."""
+"""`hot`: sorted hashes of the lines of a document that are repeated too often. `first`: those for which this document
+is the first in its bucket, by doc_id. `witness`: the most repeated lines with their number of occurrences; each line
+has one witness, a document that shows its text."""
 
 WITNESSED = 2**14
-"""Lines with this share of all occurrences, about, are shown as the most repeated: so there are at most so many."""
+"""Lines with about 1 / WITNESSED of all occurrences are shown as the most repeated, so there are at most this many."""
 _IN_SHORT = ["key", "mark", "scope", "document", "count"]
 _FIRST_OF = np.uint64(32)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Config(StageConfig):
-    """What counts as a line, and how often is too often."""
+    """Which lines count, and how often is too often."""
 
     unit: Literal["line", "paragraph"] = "line"
     """line: between newlines; paragraph: between blank lines."""
     min_chars: Annotated[int, AsCount, Field(ge=1)] = 16
-    """Characters of a line, a run of white space as one, from which on it counts. Shorter ones are repeated by chance:
-    of 139 books, lines seen more than 6 times are dialogue and headings below 16 characters and licence texts above.
-    1 is the rule as Llama 3 gives it; for scripts with a word in one or two characters take less than 16."""
+    """The least characters of a line that counts; a run of white space is one character. Shorter lines repeat by
+    chance: in 139 books, lines that occur more than 6 times are dialogue and headings below 16 characters, and licence
+    texts above. 1 is the rule of Llama 3; for scripts with words of one or two characters, use less than 16."""
     fold_case: bool = False
     """Whether lines that differ in upper and lower case are equal."""
     max_count: Annotated[int, AsCount, Field(ge=1)] = 6
-    """Occurrences in a bucket that a line may have."""
+    """The most occurrences of a line in a bucket."""
     bucket_documents: Annotated[int, AsCount, Field(ge=1, lt=2**31)] = 30_000_000
-    """Documents of a bucket, at most on average: a scope is cut into as few equal buckets as that allows."""
+    """The most documents of a bucket, on average: a scope is split into as few equal buckets as possible."""
     scope: Scope = "global"
     """global: lines of all documents are counted; snapshot: of one snapshot, of any source; source: of one source."""
 
@@ -73,7 +72,7 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The different lines of each document."""
+    """Send the different lines of each document."""
     data, offsets = bytes_of(batch.column("text"))
     paragraphs = config.unit == "paragraph"
     keys, marks, rows, counts = count_units(
@@ -91,15 +90,15 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def tally(batch: pa.RecordBatch, records: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents of each scope, and occurrences of all lines."""
+    """Count the documents of each scope, and the occurrences of all lines."""
     known, members = np.unique(_scopes(batch, config), return_counts=True)
     documents = {str(scope): int(count) for scope, count in zip(known, members, strict=True)}
     return {"documents": documents, "occurrences": int(records.column("count").to_numpy().sum(dtype=np.int64))}
 
 
 def totals(counts: dict[str, Any], config: Config) -> dict[str, Any]:
-    """The buckets of each scope; and the occurrences from which on a line has a witness, a power of two, so that a
-    document more or less changes nothing.
+    """The number of buckets of each scope, and the least occurrences of a line with a witness. The latter is a power of
+    two, so that one document more or less rarely changes it.
     """
     buckets = {scope: -(-count // config.bucket_documents) for scope, count in counts.get("documents", {}).items()}
     return {"buckets": buckets, "witnessed_from": (1 << counts.get("occurrences", 0).bit_length()) // WITNESSED}
@@ -108,9 +107,9 @@ def totals(counts: dict[str, Any], config: Config) -> dict[str, Any]:
 def by_line(
     records: pa.Table, config: Config, totals: dict[str, Any], others: pa.Table | None = None
 ) -> tuple[pa.Table, dict[str, int]]:
-    """A record for each document and line of its that is repeated too often; and counts of lines.
+    """Send a record for each document and each of its lines that is repeated too often; also count lines.
 
-    `others`: what `in_short` says of the same line elsewhere. It is counted where its first document is.
+    `others`: the `summary` of the same line elsewhere. A line is counted where its first document is.
     """
     rows = records.num_rows
     found = [records, *([] if others is None else [others])]
@@ -121,7 +120,7 @@ def by_line(
     bucket = _buckets(document[places], scope[places], totals)
     order = np.lexsort((document[places], bucket, scope[places], mark[places], key[places]))
     places, bucket = places[order], bucket[order]
-    begins = _changes(key[places], mark[places], scope[places], bucket)
+    begins = changes(key[places], mark[places], scope[places], bucket)
     times, of_group = _totals(count[places], begins)
     hot = times > config.max_count
     own = hot & (places[begins] < rows)
@@ -147,8 +146,8 @@ def by_line(
     }
 
 
-def in_short(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Table:
-    """Of each line in each bucket its occurrences, and its first document."""
+def summary(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Table:
+    """The occurrences of each line in each bucket, and its first document."""
     document, scope = (records.column(name).to_numpy() for name in ("document", "scope"))
     lines = records.select(_IN_SHORT).append_column("bucket", pa.array(_buckets(document, scope, totals)))
     groups = lines.group_by(["key", "mark", "scope", "bucket"], use_threads=False)
@@ -157,18 +156,18 @@ def in_short(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Ta
 
 
 def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Table:
-    """The lines of each document as lists, sorted by hash."""
+    """The lists of lines of each document, sorted by hash."""
     part, row, line = (records.column(name).to_numpy() for name in ("part", "row", "line"))
     order = np.lexsort((line, row, part))
     part, row, line = part[order], row[order], line[order]
     first = records.column("first").to_numpy()[order]
     occurrences = records.column("occurrences").to_numpy()[order]
-    begins = _changes(part, row)
+    begins = changes(part, row)
     group = np.cumsum(begins) - 1
     rows = int(begins.sum())
-    seen = occurrences > 0
+    shown = occurrences > 0
     witnesses = pa.StructArray.from_arrays(
-        [pa.array(line[seen]), pa.array(occurrences[seen])], fields=list(_WITNESS.value_type)
+        [pa.array(line[shown]), pa.array(occurrences[shown])], fields=list(_WITNESS.value_type)
     )
     return pa.table(
         {
@@ -176,13 +175,13 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Tabl
             "row": pa.array(row[begins]),
             "hot": _lists(group, pa.array(line), rows, _LINES),
             "first": _lists(group[first], pa.array(line[first]), rows, _LINES),
-            "witness": _lists(group[seen], witnesses, rows, _WITNESS),
+            "witness": _lists(group[shown], witnesses, rows, _WITNESS),
         }
     )
 
 
 def _documents(doc_ids: pa.Array) -> Array:
-    """The first 8 of the 16 bytes of each doc_id, a hash, as a number that sorts as they do."""
+    """The first 8 of the 16 bytes of each doc_id as a number that sorts like them."""
     data = np.frombuffer(doc_ids.buffers()[1] or b"", np.uint8)
     data = data[16 * doc_ids.offset : 16 * (doc_ids.offset + len(doc_ids))].reshape(-1, 16)
     return np.ascontiguousarray(data[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
@@ -202,28 +201,19 @@ def _buckets(document: Array, scope: Array, totals: dict[str, Any]) -> Array:
 
 
 def _may_be_hot(key: Array, document: Array, count: Array, rows: int, max_count: int) -> tuple[Array, int]:
-    """Those of the places whose line is over the limit in all buckets together, sorted by key; and how many lines have
-    their first document among the first `rows`.
+    """The records whose line is over the limit in all buckets together, sorted by key; and the number of lines whose
+    first document is among the first `rows`.
     """
     places = np.argsort(key, kind="stable") if len(key) > rows else np.arange(rows)
     if not len(places):
         return places, 0
-    begins = _changes(key[places])
+    begins = changes(key[places])
     times, group = _totals(count[places], begins)
     different = int(begins.sum())
     if len(key) > rows:
         first = places[np.lexsort((document[places], group))[begins]]
         different = int(np.count_nonzero(first < rows))
     return places[(times > max_count)[group]], different
-
-
-def _changes(*columns: Array) -> Array:
-    """Which rows differ from the row before in one of the columns; the first does."""
-    begins = np.zeros(len(columns[0]), np.bool_)
-    begins[:1] = True
-    for column in columns:
-        begins[1:] |= column[1:] != column[:-1]
-    return begins
 
 
 def _totals(count: Array, begins: Array) -> tuple[Array, Array]:
@@ -234,10 +224,10 @@ def _totals(count: Array, begins: Array) -> tuple[Array, Array]:
 
 
 def _witnesses(key: Array, mark: Array, document: Array, count: Array, least: int) -> Array:
-    """For the lines that occur so often, their occurrences in the row of the smallest document; 0 elsewhere."""
+    """For lines with at least `least` occurrences, their number, in the row of the smallest document; 0 elsewhere."""
     found = np.zeros(len(key), np.int64)
     order = np.lexsort((document, mark, key))
-    begins = _changes(key[order], mark[order])
+    begins = changes(key[order], mark[order])
     times, _ = _totals(count[order], begins)
     found[order[begins]] = np.where(times >= least, times, 0)
     return found
@@ -262,5 +252,5 @@ STAGE = Exchange(
     totals=totals,
     rounds={"by_line": by_line},
     reduce=reduce,
-    summaries={"by_line": in_short},
+    summaries={"by_line": summary},
 )

@@ -1,14 +1,14 @@
 """Cuts lines or paragraphs that are repeated too often, as Llama 3 did.
 
-All occurrences go, with their line ends, but for lines on a protected list; with `keep_first` the first of each bucket
-stays. Blank lines go with a cut where otherwise two gaps would meet or the text would begin or end with one. The
-byte ranges that were cut are in `cut_spans`. A document without a visible character left is `all_lines_repeated`.
+All occurrences are removed with their line ends, except for protected lines; with `keep_first`, the first in each
+bucket stays. Blank lines are removed with a cut if otherwise two gaps would meet or the text would begin or end with
+one. `cut_spans` has the byte ranges. A document without a visible character left is dropped as `all_lines_repeated`.
 
 Lines without a letter are never counted or cut: rulers, numbers, dates, rows of signs. A character outside ASCII counts
 as a letter.
 
-Made for web pages. Source code and tables repeat lines for good reasons (`return None`, `@Override`): a recipe has this
-step among those of kind web.
+This step is for web pages. Source code and tables repeat lines for good reasons (`return None`, `@Override`), so a
+recipe has this step among those of kind web.
 """
 
 import re
@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 READS = ("text", "line_counts.hot", "line_counts.first", "line_counts.witness")
 SCHEMA = pa.schema([*cut.FIELDS, ("cut_lines", pa.int32()), ("spared_lines", pa.int32())])
-"""`spared_lines`: occurrences of repeated lines that are protected."""
+"""`spared_lines`: the number of occurrences of repeated lines that are protected."""
 NOTHING_LEFT = "all_lines_repeated"
 SHOWN_CHARS = 200
 
@@ -45,15 +45,15 @@ _BLANKS = re.compile("[\x00-\x20\x80-\xa0\xad\u1680\u2000-\u200f\u2028-\u202f\u2
 
 
 class Config(line_counts.Config):
-    """Which of the repeated lines stay."""
+    """Which of the repeated lines are kept."""
 
     protected: File | None = None
-    """A text file of lines (with unit paragraph: of paragraphs) that are never cut; white space does not count."""
+    """A text file of lines (with unit paragraph: of paragraphs) that are never cut; white space is ignored."""
     protected_patterns: tuple[str, ...] = ()
-    """Regular expressions; a line in which one of them finds something is never cut. Every run of white space in the
-    line is one space."""
+    """Regular expressions; a line that matches one of them anywhere is never cut. A run of white space in the line
+    counts as one space."""
     keep_first: bool = False
-    """Whether the first occurrence in each bucket stays, in the document with the smallest doc_id."""
+    """Whether to keep the first occurrence in each bucket, in the document with the smallest doc_id."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
@@ -61,43 +61,43 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 
 def check(config: Config) -> None:
-    """Raises WrongSetting where a pattern is no regular expression or would protect everything."""
+    """Raise WrongSetting if a pattern is not a regular expression or would protect everything."""
     for pattern in config.protected_patterns:
         try:
             found = expression(pattern).search("")
         except ValueError as error:
             raise WrongSetting(
                 "protected_patterns",
-                f"{pattern!r} is no regular expression: {error}. Put a backslash before a sign that stands for itself.",
+                f"{pattern!r} is not a regular expression: {error}. Put a backslash before a sign to match it.",
             ) from None
         if found:
             raise WrongSetting(
                 "protected_patterns",
-                f"{pattern!r} matches an empty text, so it protects every line and nothing would be cut. Write a "
-                "pattern that needs a character.",
+                f"{pattern!r} matches an empty text, so it would protect every line. Write a pattern that matches at "
+                "least one character.",
             )
 
 
-class _Found(NamedTuple):
-    """Occurrences of repeated lines in some rows, in order."""
+class _Repeats(NamedTuple):
+    """The occurrences of repeated lines in some rows, in order."""
 
     spans: Array
     """row, start, stop; int64."""
     lines: Array
-    """Hash of each."""
+    """The hash of each line."""
     first: Array
-    """Whether it is the first of its line in the row."""
+    """Whether an occurrence is the first of its line in the row."""
     by: Array
-    """int32: what protects it: 0 the list, 1 + n pattern n, -1 nothing."""
+    """int32: what protects an occurrence: 0 the list, 1 + n pattern n, -1 nothing."""
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     text, hot, first, _ = batch.columns
     found = _find(text, hot, config)
-    goes = found.by < 0
+    is_cut = found.by < 0
     if config.keep_first:
-        goes &= ~(found.first & _listed(found, first))
-    spans = np.ascontiguousarray(found.spans[goes])
+        is_cut &= ~(found.first & _listed(found, first))
+    spans = np.ascontiguousarray(found.spans[is_cut])
     lines = np.bincount(spans[:, 0], minlength=len(text))
     spared = np.bincount(found.spans[found.by >= 0, 0], minlength=len(text))
     take_blank_lines(*bytes_of(text), spans)
@@ -109,7 +109,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """What was cut and spared, and how the most repeated lines read, with the number of their occurrences."""
+    """Count what was cut and spared, and list the most repeated lines with their number of occurrences."""
     spared = answers["spared_lines"].fill_null(0)
     found = {
         "documents_seen": batch.num_rows,
@@ -130,30 +130,30 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """A step that cut nothing, a list that holds nothing, protection that nothing needed."""
+    """Warn if nothing was cut, if the list is empty, and if a protection was not needed."""
     if not found.get("documents_seen"):
         return ()
-    told = []
+    warned = []
     if found.get("empty_lists"):
-        told.append("protected is an empty list")
+        warned.append("the file of protected lines is empty")
     for name, count in found.get("spared_by", {}).items():
         if not count and not (name == "protected" and found.get("empty_lists")):
-            told.append(f"{name} protected no line")
+            warned.append(f"{name} protected no line")
     if not found.get("lines_cut"):
-        told.append(
-            f"no line was cut: none that is not protected, of {counted(config.min_chars, 'character')} or more, "
-            f"occurs more than {counted(config.max_count, 'time')} in a bucket"
+        warned.append(
+            f"no line was cut: no unprotected line of {counted(config.min_chars, 'character')} or more occurs more "
+            f"than {counted(config.max_count, 'time')} in a bucket"
         )
-    return told
+    return warned
 
 
 def _protectors(config: Config) -> dict[int, str]:
-    """What may protect a line, by its number."""
+    """The names of the protections, by number."""
     named = {0: "protected"} if config.protected else {}
     return named | {1 + place: f"pattern {pattern}" for place, pattern in enumerate(config.protected_patterns)}
 
 
-def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Found:
+def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Repeats:
     data, offsets = bytes_of(text)
     firsts = np.zeros(len(hot) + 1, np.int64)
     np.cumsum(pc.list_value_length(hot).fill_null(0).to_numpy(zero_copy_only=False), out=firsts[1:])
@@ -163,7 +163,7 @@ def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Found:
         data, offsets, firsts, wanted, paragraphs, config.fold_case, config.min_chars, unicode_tables()
     )
     if not _protectors(config):
-        return _Found(spans, lines, first, np.full(len(lines), -1, np.int32))
+        return _Repeats(spans, lines, first, np.full(len(lines), -1, np.int32))
     different, where, which = np.unique(lines, return_index=True, return_inverse=True)
     by = np.full(len(different), -1, np.int32)
     for number, place in enumerate(where) if config.protected_patterns else ():
@@ -173,32 +173,32 @@ def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Found:
                 by[number] = 1 + pattern
     if config.protected:
         by[np.isin(different, _protected(config))] = 0
-    return _Found(spans, lines, first, by[which])
+    return _Repeats(spans, lines, first, by[which])
 
 
 def _most_cut(batch: pa.RecordBatch, config: Config) -> dict[str, int]:
     some = batch.filter(pc.greater(pc.list_value_length(batch.column(3)).fill_null(0), 0))
     text, hot, _, witness = some.columns
     found = _find(text, hot, config)
-    told: dict[str, int] = {}
-    for row, seen in enumerate(witness.to_pylist()):
-        counts = {one["line"]: one["count"] for one in seen}
+    most: dict[str, int] = {}
+    for row, witnessed in enumerate(witness.to_pylist()):
+        counts = {one["line"]: one["count"] for one in witnessed}
         for place in np.flatnonzero((found.spans[:, 0] == row) & (found.by < 0)):
             count = counts.pop(int(found.lines[place]), 0)
             if count:
                 shown = _shown(text, found.spans[place])[:SHOWN_CHARS]
-                told[shown] = told.get(shown, 0) + count
-    return told
+                most[shown] = most.get(shown, 0) + count
+    return most
 
 
 def _shown(text: pa.Array, span: Array) -> str:
-    """A line as a person reads it and as patterns see it."""
+    """The text of a line as it is shown and matched with patterns."""
     row, start, stop = (int(value) for value in span)
     return _BLANKS.sub(" ", text[row].as_py().encode()[start:stop].decode()).strip(" ")
 
 
-def _listed(found: _Found, lists: pa.Array) -> Array:
-    """Which occurrences are of a line that stands in the list of their row."""
+def _listed(found: _Repeats, lists: pa.Array) -> Array:
+    """A mask of the occurrences whose line is in the list of their row."""
     rows = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
     pairs = set(zip(rows.tolist(), lists.flatten().to_pylist(), strict=True))
     own = zip(found.spans[:, 0].tolist(), found.lines.tolist(), strict=True)
@@ -213,12 +213,12 @@ def _protected(config: Config) -> Array:
 
 @lru_cache(maxsize=8)
 def _hashes_of_file(uri: str, stamp: str, paragraphs: bool, fold: bool) -> Array:
-    """The lines of a file, read again when `stamp` says that it changed."""
+    """The hashes of the lines of a file; another `stamp` means that the file has changed."""
     fs, path = system_of(uri)
     with fs.open(path, "rb", compression="infer") as file:
         data = np.frombuffer(file.read() or b"\n", np.uint8)
     offsets = np.array([0, len(data)], np.int32)
-    offsets.setflags(write=False)  # as those of a column: another kind of array would be compiled for anew
+    offsets.setflags(write=False)  # like those of a column: a writable array would need another compilation
     return np.asarray(count_units(data, offsets, paragraphs, fold, 1, unicode_tables())[0])
 
 

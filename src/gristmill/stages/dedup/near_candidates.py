@@ -1,11 +1,11 @@
-"""The prerequisite of near_dedup: which documents are worth comparing (MinHash banding; Broder 1997, FineWeb 2024).
+"""Finds the candidates of near_dedup by MinHash banding (Broder 1997, FineWeb 2024).
 
-A document is the set of its word n-grams. Its sketch of bands x rows hashes agrees with that of another document in
-each place with a probability equal to the Jaccard similarity s of their sets; two documents are candidates if one band
-of `rows` hashes agrees whole, which happens with probability 1 - (1 - s^rows)^bands: the S-curve of a plan.
+A document is the set of its word n-grams. Each of the bands x rows hashes of its sketch equals that of another document
+with a probability equal to the Jaccard similarity s of their sets. Two documents are candidates if all `rows` hashes of
+a band are equal, which has probability 1 - (1 - s^rows)^bands: the S-curve that `plan` shows.
 
-Band hashes travel by hash range, each with the document that it came from, and are sorted; equal ones are a bucket, and
-the members of a bucket are a candidate group. The answer to a document is the list of its groups, where near_dedup
+Band hashes are partitioned by hash range, each with its document, and sorted. Equal hashes form a bucket, and the
+members of a bucket are a candidate group. The result for a document is the list of its groups, to which near_dedup
 sends its text.
 """
 
@@ -20,7 +20,7 @@ from gristmill.kernels.dedup.buckets import groups_of, members_of, needless
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of
 from gristmill.kernels.hash.radix import sort_order
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.clusters import size_class
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
@@ -29,28 +29,29 @@ from gristmill.stages.shared.keep_order import fixed_bytes
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
 
 REPRESENTATIVES = 16
-"""Documents of a bucket over the cap that every other member is compared with."""
+"""The number of documents of a bucket over the cap that every other member is compared with."""
 SMALL = 8
-"""Members of a bucket that it tells its documents of, so that those with a larger one around it can leave it out."""
+"""Buckets of up to this many members list them, so that a document can skip a bucket that a larger one contains."""
 MOST_CROWDS = 2
-"""Buckets over the cap that a document goes to, unless it represents them: more would send its text again and again."""
+"""The most buckets over the cap that a document joins, unless it represents them; each sends its text once more."""
 
 
 class Config(StageConfig):
     ngram: Annotated[int, Field(ge=1, le=50)] = 5
     """Words in a shingle."""
     bands: Annotated[int, Field(ge=1, le=512)] = 14
-    """Bands of a sketch: more find more pairs, also less similar ones."""
+    """Bands of a sketch. More bands find more pairs, including less similar ones."""
     rows: Annotated[int, Field(ge=1, le=64)] = 8
-    """Hashes in a band: more make the S-curve steeper and move it to the right."""
+    """Hashes in a band. More hashes make the S-curve steeper and move it to the right."""
     sketch: Literal["fast", "minhash"] = "fast"
-    """fast: Fast Similarity Sketching, about one hash a shingle; minhash: classic, bands x rows hashes a shingle."""
+    """fast: Fast Similarity Sketching, about one hash per shingle; minhash: classic, bands x rows per shingle."""
     scope: Scope = "snapshot"
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     max_bucket: Annotated[int, AsCount, Field(ge=32, le=100_000)] = 1000
-    """Documents that may share a band and are all compared; in larger ones with 16 representatives and a part of it."""
+    """The largest bucket (documents that share a band) in which all pairs are compared. In a larger one, a document is
+    compared with 16 representatives and a part of the bucket."""
     seed: int = 0
-    """Of the hashes; the recipe's seed unless set."""
+    """Seed of the hashes; the recipe's seed by default."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A record for each band of each document."""
+    """Send a record for each band of each document."""
     data, offsets = bytes_of(batch.column("text"))
     salt = salts(batch, config.scope)
     bands = band_hashes_of(
@@ -76,7 +77,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def buckets(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """To every document of a bucket of two or more: its group. `others`: what `in_short` says of the rest of it."""
+    """Send every document of a bucket of two or more its group. `others`: the `summary` of the rest of the bucket."""
     keys, documents = (records.column(name).to_numpy() for name in ("key", "document"))
     elsewhere, leaders = 0, np.zeros(0, np.uint64)
     if others is not None:
@@ -106,8 +107,8 @@ def buckets(records: pa.Table, config: Config, others: pa.Table | None = None) -
     return found, counts
 
 
-def in_short(records: pa.Table, config: Config) -> pa.Table:
-    """Of each bucket the documents that may represent it, and how many it has."""
+def summary(records: pa.Table, config: Config) -> pa.Table:
+    """The documents that may represent each bucket, and its number of documents."""
     keys, documents = (records.column(name).to_numpy() for name in ("key", "document"))
     order = sort_order(keys, documents)
     keys, documents = keys[order], documents[order]
@@ -120,15 +121,15 @@ def in_short(records: pa.Table, config: Config) -> pa.Table:
 
 
 def reduce(records: pa.Table, config: Config) -> pa.Table:
-    """To every document: its groups, each once."""
+    """The groups of every document, without duplicates."""
     part, row, group, bucket, leads = (
         records.column(name).to_numpy() for name in ("part", "row", "group", "bucket", "leads")
     )
     crowd = np.flatnonzero((bucket > 0) & ~leads)
     crowd = crowd[sort_order(part[crowd], row[crowd], bucket[crowd])]
-    first = _first_of_group(part[crowd], row[crowd])
+    first = changes(part[crowd], row[crowd])
     place = np.arange(len(crowd)) - np.maximum.accumulate(np.where(first, np.arange(len(crowd)), 0))
-    alone = np.flatnonzero(_first_of_group(part, row))
+    alone = np.flatnonzero(changes(part, row))
     members = records.column("members").combine_chunks()
     spare = needless(
         np.append(alone, len(part)), members.offsets.to_numpy().astype(np.int64), members.values.to_numpy()
@@ -136,7 +137,7 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
     chosen = np.concatenate([np.flatnonzero(((bucket == 0) & ~spare) | leads), crowd[place < MOST_CROWDS]])
     chosen = chosen[sort_order(part[chosen], row[chosen], group[chosen])]
     part, row, group = part[chosen], row[chosen], group[chosen]
-    first = _first_of_group(part, row)
+    first = changes(part, row)
     fresh = first.copy()
     fresh[1:] |= group[1:] != group[:-1]
     starts = np.flatnonzero(first[fresh])
@@ -152,21 +153,15 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> tuple[str, ...]:
-    """Buckets over the cap, which find a little less than they could."""
+    """Warn about buckets over the cap, where some pairs are not compared."""
     over = metrics.get("buckets_over_cap")
     if not over:
         return ()
     return (
         f"{counted(over['buckets'], 'bucket has', 'buckets have')} more than max_bucket ({config.max_bucket:,}) "
-        f"documents (boilerplate?). In {counted(over['places'], 'place')} a document met 16 representatives and a "
-        "part of its bucket",
+        f"documents (boilerplate?). In {counted(over['places'], 'case')} a document was compared only with 16 "
+        "representatives and a part of its bucket",
     )
-
-
-def _first_of_group(part: Any, row: Any) -> Any:
-    first = np.ones(len(part), np.bool_)
-    first[1:] = (part[1:] != part[:-1]) | (row[1:] != row[:-1])
-    return first
 
 
 STAGE = Exchange(
@@ -180,6 +175,6 @@ STAGE = Exchange(
     emit=emit,
     rounds={"buckets": buckets},
     reduce=reduce,
-    summaries={"buckets": in_short},
+    summaries={"buckets": summary},
     warnings=warnings,
 )

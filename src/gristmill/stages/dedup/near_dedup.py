@@ -1,11 +1,11 @@
 """Removes near duplicates: keeps the best document of each cluster, by MinHash and exact Jaccard similarity.
 
 Documents whose MinHash sketches share a band are candidates (Broder 1997, FineWeb 2024). Their texts are compared as
-sets of shingles: a link is a pair whose exact Jaccard similarity reaches `verify_jaccard`. Nothing else joins two
-documents, so a cluster is linked by verified pairs throughout; how many are between a document and its keeper is in
-`chain`. (Unverified bands joined 51,000 unrelated books elsewhere.) Comparisons are bounded per document and group.
+sets of shingles: a link is a pair whose exact Jaccard similarity reaches `verify_jaccard`. Only links join documents,
+so verified pairs connect every cluster; `chain` is the number of links between a document and its keeper. (Elsewhere,
+unverified bands joined 51,000 unrelated books.) The comparisons per document and group are limited.
 
-The keeper is the best member by `keep`. Documents too short for a shingle are compared by the words that they have.
+The keeper is the best member by `keep`. Documents too short for a shingle are compared by their words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
 from gristmill.stages.contract import AsCount, Exchange
 from gristmill.stages.dedup import clusters, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
+from gristmill.stages.dedup.clusters import merge, merged_roots, resolve, roots, sizes_of_clusters
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.keep_order import RANK, KeepOrder
 from gristmill.stages.shared.s_curve import Similarity, curve_in_short, curve_lines
@@ -32,16 +32,16 @@ RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 
 _GROUPS = "near_candidates.groups"
 _BLOCK_BYTES = 32 << 20
-"""Text whose shingles are in memory at a time; a candidate group is never cut."""
+"""The bytes of text whose shingles are in memory at a time; a candidate group is never split."""
 
 
 class Config(near_candidates.Config):
     verify_jaccard: Similarity = 0.8
-    """The least Jaccard similarity of the shingle sets of two documents that are linked."""
+    """The least Jaccard similarity, of shingle sets, of two linked documents."""
     max_comparisons: Annotated[int, AsCount, Field(ge=1)] = 128
-    """Most comparisons of a document in one candidate group; documents that reach it are counted."""
+    """The most comparisons of a document in one candidate group; documents that reach it are counted."""
     keep: KeepOrder = KeepOrder()
-    """Which document of a cluster stays."""
+    """Which document of a cluster is kept."""
     alarm_share: AlarmShare = 0.9
     """Warn when a source loses more than this share of its documents."""
 
@@ -51,7 +51,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The text of each document, to every one of its candidate groups."""
+    """Send the text of each document to all of its candidate groups."""
     wanted = batch.column(_GROUPS)
     row = pc.list_parent_indices(wanted)
     return pa.RecordBatch.from_arrays(
@@ -66,7 +66,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def verify(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
-    """In each candidate group: the trees of documents linked by pairs that are similar enough."""
+    """By candidate group: the trees of documents that are linked by similar pairs."""
     records, groups = clusters.best_first(records)
     threshold = ratio_of(config.verify_jaccard)
     found, total = [], dict[str, int]()
@@ -83,7 +83,7 @@ def verify(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
 
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """A verdict for every member of a cluster but its keeper."""
+    """Drop every member of a cluster except its keeper."""
     return clusters.conclude(records, others, "near_duplicate", "Jaccard")
 
 
@@ -96,17 +96,17 @@ def explain_fully(config: Config) -> list[str]:
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    told = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    warned = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
     if metrics.get("budgets_used_up"):
-        told.append(
-            f"{counted(metrics['budgets_used_up'], 'time')} a document reached max_comparisons "
-            f"({config.max_comparisons}) and was compared with no more documents of that bucket. Raise it to find more"
+        warned.append(
+            f"in {counted(metrics['budgets_used_up'], 'case')} a document reached max_comparisons "
+            f"({config.max_comparisons}) and was not compared with the rest of its bucket. Raise it to find more"
         )
-    return told
+    return warned
 
 
 def _blocks(groups: Any, texts: pa.ChunkedArray) -> Iterator[tuple[int, int]]:
-    """Ranges of groups with at most _BLOCK_BYTES of text, or one group."""
+    """Ranges of groups with at most _BLOCK_BYTES of text, or of one larger group."""
     sizes = pc.binary_length(texts).to_numpy()
     ends = np.append(0, np.cumsum(sizes))[groups]
     begin = 0
@@ -118,7 +118,7 @@ def _blocks(groups: Any, texts: pa.ChunkedArray) -> Iterator[tuple[int, int]]:
 
 
 def _bytes(texts: pa.ChunkedArray) -> tuple[Any, Any]:
-    """Offsets (int64) and bytes of a large_string column."""
+    """The offsets (int64) and bytes of a large_string column."""
     column = texts.combine_chunks()
     _, offsets, data = column.buffers()
     starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
@@ -137,7 +137,7 @@ STAGE = Exchange(
     emit=emit,
     rounds={"verify": verify, "roots": roots, "merge": merge, "resolve": resolve},
     reduce=reduce,
-    summaries={"resolve": told_of_roots, "reduce": sizes_of_clusters},
+    summaries={"resolve": merged_roots, "reduce": sizes_of_clusters},
     warnings=warnings,
     explain=explain,
     explain_fully=explain_fully,

@@ -1,8 +1,8 @@
-"""A stored index of a corpus: what later snapshots are compared with, without reading its texts again.
+"""A stored index of a corpus, with which later snapshots are compared without reading its texts again.
 
-A folder of arrays that are mapped into memory, never loaded: `bands` (sorted hashes) with `owners`, and for each
-document its `ids` and the set of its shingles (`starts`, `shingles`). 16 bytes a band and 5 bytes a shingle: about the
-size of the text. index.json, written last, says how sketches were made.
+The index is a folder of arrays that are mapped into memory, never loaded: `bands` (sorted hashes) with `owners`, and
+for each document its `ids` and its set of shingles (`starts`, `shingles`). It takes 16 bytes per band and 5 bytes per
+shingle, about the size of the text. index.json, written last, has the settings of the sketches.
 """
 
 import json
@@ -31,11 +31,11 @@ Array = np.ndarray[Any, Any]
 FORMAT = 2
 SKETCH_FIELDS = ("ngram", "bands", "rows", "sketch", "seed")
 _SPILLS = 256
-"""Ranges of band hashes that are sorted one at a time: memory is 224 bytes a document divided by this number."""
+"""The number of ranges of band hashes, sorted one at a time: memory is 224 bytes per document, divided by it."""
 
 
 class NearIndex(NamedTuple):
-    """An index on disk."""
+    """An opened index, mapped into memory."""
 
     config: Config
     bands: Array
@@ -46,7 +46,7 @@ class NearIndex(NamedTuple):
 
 
 def sketch_batch(batch: pa.RecordBatch, config: Config) -> tuple[Array, Array, Array]:
-    """Bands without a scope, and sets as they are stored."""
+    """The bands of each document without a scope, and its packed set of shingles."""
     data, offsets = bytes_of(batch.column("text"))
     no_scope = np.zeros(batch.num_rows, np.uint64)
     tables = word_tables()
@@ -58,15 +58,15 @@ def sketch_batch(batch: pa.RecordBatch, config: Config) -> tuple[Array, Array, A
 
 
 def write_index(folder: Path, batches: Iterable[pa.RecordBatch], config: Config) -> dict[str, Any]:
-    """Index documents (columns `text` and `doc_id`) into a new folder; what index.json says of it."""
+    """Index documents (columns `text` and `doc_id`) into a new folder; returns the content of index.json."""
     if folder.exists():
-        raise UserError(f"{folder} exists, and an index is never changed. Name another folder, or remove this one.")
+        raise UserError(f"{folder} exists, and an index cannot be changed. Name another folder, or remove this one.")
     try:
-        with new_folder(folder) as made:
-            about = _write(made, batches, config)
-            (made / "index.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+        with new_folder(folder) as written:
+            about = _write(written, batches, config)
+            (written / "index.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
     except OSError as error:
-        raise UserError(f"{folder}: the index cannot be written there: {error}. Name another folder.") from None
+        raise UserError(f"{folder}: the index cannot be written: {error}. Name another folder.") from None
     return about
 
 
@@ -114,22 +114,22 @@ def _write(folder: Path, batches: Iterable[pa.RecordBatch], config: Config) -> d
 
 @lru_cache(maxsize=16)
 def open_index(path: str) -> NearIndex:
-    """Map an index into memory, after a look at what it is."""
+    """Check an index and map it into memory."""
     folder = Path(path)
     if "://" in path:
         raise UserError(f"{path}: an index is mapped into memory, so it must be a local folder. Copy it here.")
     try:
-        with place_of(str(folder / "index.json")).open() as file:  # which waits at no pipe
+        with place_of(str(folder / "index.json")).open() as file:  # this does not block on a pipe
             about = json.loads(file.read())
         number = about["documents"]
         config = Config(**{name: about[name] for name in SKETCH_FIELDS})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path}: this is no index of near duplicates ({error}). Make one with: gristmill index RECIPE FOLDER"
+            f"{path}: not an index of near duplicates ({error}). Make one with: gristmill index RECIPE FOLDER"
         ) from None
     if about.get("format") != FORMAT or about.get("unicode") != UNICODE_VERSION:
         raise UserError(
-            f"{path}: the index has format {about.get('format')} and Unicode {about.get('unicode')}; this program has "
+            f"{path}: the index has format {about.get('format')} and Unicode {about.get('unicode')}; this version has "
             f"format {FORMAT} and Unicode {UNICODE_VERSION}, so words would differ. Make the index again."
         )
     index = NearIndex(
@@ -141,7 +141,7 @@ def open_index(path: str) -> NearIndex:
         _mapped(folder, "shingles", np.uint8),
     )
     if not len(index.ids) == len(index.starts) - 1 == number or len(index.bands) != number * config.bands:
-        raise UserError(f"{path}: the index is cut short, so it cannot be used. Copy it again, or make it again.")
+        raise UserError(f"{path}: the index is incomplete, so it cannot be used. Copy it again, or make it again.")
     return index
 
 

@@ -1,4 +1,4 @@
-"""Within which documents a dedup stage looks for copies."""
+"""The scope in which a dedup stage searches for copies."""
 
 import hashlib
 from typing import Any
@@ -19,12 +19,12 @@ _COLUMNS: dict[Scope, tuple[str, ...]] = {
 
 
 def scope_reads(scope: Scope) -> tuple[str, ...]:
-    """The columns that say where a document belongs."""
+    """The columns that determine the scope of a document."""
     return _COLUMNS[scope]
 
 
 def scope_marks(batch: pa.RecordBatch, scope: Scope) -> Array:
-    """128 bits that differ between scopes, a row each: XORed into hashes they keep documents of two scopes apart."""
+    """128 bits per row that differ between scopes. XORed into hashes, they keep documents of two scopes apart."""
     marks = np.zeros((1, 2), np.uint64)
     place = np.zeros(batch.num_rows, np.int64)
     for name in _COLUMNS[scope]:
@@ -37,5 +37,5 @@ def scope_marks(batch: pa.RecordBatch, scope: Scope) -> Array:
 
 
 def salts(batch: pa.RecordBatch, scope: Scope) -> Array:
-    """64 bits (uint64) for each row, the same within a scope and unlike those of any other."""
+    """64 bits (uint64) per row, the same within a scope and different between scopes."""
     return np.ascontiguousarray(scope_marks(batch, scope)[:, 0])

@@ -1,9 +1,9 @@
-"""Which documents a dedup stage compares, and how a person reads it."""
+"""The scope of a dedup stage, and how it is described to users."""
 
 from typing import Literal
 
 Scope = Literal["global", "snapshot", "source", "source_and_snapshot"]
-"""Which documents are compared. Those without a snapshot are one group."""
+"""Which documents are compared. Documents without a snapshot form one group."""
 
 SCOPE_WORDS: dict[Scope, str] = {
     "global": "over all sources",

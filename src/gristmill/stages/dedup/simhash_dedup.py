@@ -1,12 +1,12 @@
-"""Near duplicates by SimHash: where memory is too tight for near_dedup. 64 bits a document, and no text is sent.
+"""Removes near duplicates by SimHash, if memory is too small for near_dedup: 64 bits per document, and no text is sent.
 
 Two documents are linked if their fingerprints differ in at most `max_distance` bits. To find such pairs without
-comparing all, the 64 bits are cut into `blocks`: at most max_distance of them can differ, so the others are equal, and
-documents meet once for every choice of blocks - max_distance blocks (Manku et al. 2007). Fewer blocks, fewer records,
-more comparisons: 4 blocks are 4 records a document and keys of 16 bits, good to some 100 million documents.
+comparing all, the 64 bits are split into `blocks`. At most max_distance of the blocks can differ, so documents are
+compared once for every choice of blocks - max_distance equal blocks (Manku et al. 2007). Fewer blocks mean fewer
+records and more comparisons: 4 blocks are 4 records per document and keys of 16 bits, enough for 100 million documents.
 
-The fingerprint is what is compared, not the text: unlike near_dedup this may link documents that share little, above
-all short ones. Those with fewer than `min_shingles` shingles are linked only if all of their shingles are the same.
+Only fingerprints are compared, not texts. Unlike near_dedup, this may link documents that share little, especially
+short ones. Documents with fewer than `min_shingles` shingles are linked only if all of their shingles are the same.
 """
 
 from collections.abc import Sequence
@@ -27,47 +27,43 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup import clusters
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
-from gristmill.stages.dedup.clusters import merge, resolve, roots, sizes_of_clusters, told_of_roots
+from gristmill.stages.dedup.clusters import merge, merged_roots, resolve, roots, sizes_of_clusters
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.keep_order import RANK, KeepOrder
 
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
-
-
 _MOST_RECORDS = 10_000
-"""A document sends one for each choice of blocks; so many are 300 KB, more than most texts."""
+"""The most records of a document, one for each choice of blocks. They take 300 KB, more than most texts."""
 
 
 class Config(StageConfig):
     ngram: Annotated[int, Field(ge=1, le=50)] = 3
     """Words in a shingle."""
     max_distance: Annotated[int, Field(ge=0, le=16)] = 3
-    """Most bits of 64 in which the fingerprints of linked documents differ."""
+    """The most bits, of 64, in which the fingerprints of linked documents differ."""
     blocks: Annotated[int, Field(ge=1, le=24)] = 4
-    """Pieces that a fingerprint is cut into; more than max_distance."""
+    """The number of blocks of a fingerprint; more than max_distance."""
     min_shingles: Annotated[int, AsCount, Field(ge=1)] = 32
-    """Shingles that a document needs for its fingerprint to tell; a shorter one must be the same."""
+    """The least shingles of a document for a meaningful fingerprint; shorter documents must have equal shingles."""
     max_comparisons: Annotated[int, AsCount, Field(ge=2)] = 1000
-    """Most comparisons of a document among those that share a key; documents that reach it are counted."""
+    """The most comparisons of a document per key; documents that reach it are counted."""
     scope: Scope = "snapshot"
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
-    """Which document of a cluster stays."""
+    """Which document of a cluster is kept."""
     alarm_share: AlarmShare = 0.9
     """Warn when a source loses more than this share of its documents."""
 
     @model_validator(mode="after")
     def _enough_blocks(self) -> Self:
         if self.blocks <= self.max_distance:
-            raise ValueError(
-                f"blocks must be more than max_distance ({self.max_distance}), else no block is sure to be equal"
-            )
+            raise ValueError(f"blocks must be more than max_distance ({self.max_distance}), else all blocks may differ")
         if (records := comb(self.blocks, self.max_distance)) > _MOST_RECORDS:
             raise ValueError(
-                f"{self.blocks} blocks of which {self.max_distance} may differ (max_distance) are "
-                f"{counted(records, 'record')} a document, and no more than {_MOST_RECORDS:,} can be sent. Take fewer "
-                "blocks, or a smaller distance"
+                f"{self.blocks} blocks, of which {self.max_distance} may differ (max_distance), are "
+                f"{counted(records, 'record')} per document; at most {_MOST_RECORDS:,} are allowed. Lower blocks or "
+                "max_distance"
             )
         return self
 
@@ -77,7 +73,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A record for every choice of blocks; one for a short document, which meets only its equals."""
+    """Send a record for every choice of blocks; only one for a short document, which must have an equal."""
     data, offsets = bytes_of(batch.column("text"))
     ends, values = shingle_sets(data, offsets, config.ngram, word_tables())
     prints, salt = fingerprints(ends, values), salts(batch, config.scope)
@@ -88,10 +84,10 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
         mixed(mixed(prints & _mask(choice, config.blocks)) + salt + np.uint64(n)) for n, choice in enumerate(choices)
     ]
     rows = [np.flatnonzero(~short)] * len(choices) + [np.flatnonzero(short)]
-    # A short document's key and fingerprint are a hash of its whole set, so it is near only its equals.
+    # The key and fingerprint of a short document are a hash of its whole set, so only equal sets are linked.
     keys.append(mixed(whole ^ salt))
     row = np.concatenate(rows)
-    key = np.concatenate([made[here] for made, here in zip(keys, rows, strict=True)])
+    key = np.concatenate([of_choice[chosen] for of_choice, chosen in zip(keys, rows, strict=True)])
     return pa.RecordBatch.from_arrays(
         [
             pa.array(key, pa.uint64()),
@@ -104,7 +100,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def compare(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
-    """By key: the trees of documents whose fingerprints are close."""
+    """By key: the trees of documents with similar fingerprints."""
     records, groups = clusters.best_first(records)
     prints = records.column("print").to_numpy()
     ones, others, apart, used_up = link_prints(groups, prints, config.max_distance, config.max_comparisons)
@@ -114,18 +110,18 @@ def compare(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]
 
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """A verdict for every member of a cluster but its keeper."""
+    """Drop every member of a cluster except its keeper."""
     return clusters.conclude(records, others, "near_duplicate", "equal bits")
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    told = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    warned = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
     if metrics.get("budgets_used_up"):
-        told.append(
-            f"{counted(metrics['budgets_used_up'], 'time')} a document shared its key with more than max_comparisons "
-            f"({config.max_comparisons}) others and was compared with no more of them. Raise blocks"
+        warned.append(
+            f"in {counted(metrics['budgets_used_up'], 'case')} a document shared its key with more than "
+            f"max_comparisons ({config.max_comparisons}) others and was compared with only that many. Raise blocks"
         )
-    return told
+    return warned
 
 
 def _mask(choice: tuple[int, ...], blocks: int) -> np.uint64:
@@ -144,6 +140,6 @@ STAGE = Exchange(
     emit=emit,
     rounds={"compare": compare, "roots": roots, "merge": merge, "resolve": resolve},
     reduce=reduce,
-    summaries={"resolve": told_of_roots, "reduce": sizes_of_clusters},
+    summaries={"resolve": merged_roots, "reduce": sizes_of_clusters},
     warnings=warnings,
 )

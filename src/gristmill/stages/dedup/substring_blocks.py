@@ -1,9 +1,9 @@
-"""Which documents substring_spans compares with each other: blocks of about `block_bytes` of text.
+"""Assigns documents to blocks of about `block_bytes` of text, within which substring_spans compares them.
 
-Documents of one host go to the same block. A scope has a power of two of blocks, so many that a block has no more than
-`block_bytes` on average, and a hash of the host says which. A few hosts have a large share of every crawl: one with
-more than `block_bytes` has as many blocks of its own as needed, by the hash of its documents; a stretch that is
-repeated in it then keeps a copy in each block that it falls into.
+Documents of one host are in the same block, which a hash of the host selects. The number of blocks of a scope is a
+power of two, such that a block has at most `block_bytes` on average. A few hosts have a large share of every crawl: a
+host with more than `block_bytes` gets several blocks, by the hash of its documents. A substring that is repeated in
+such a host keeps a copy in each of these blocks.
 """
 
 from typing import Annotated, Any, Literal
@@ -24,7 +24,7 @@ from gristmill.stages.shared.keep_order import fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("bytes", pa.int64()), ("scope", pa.uint64()), ("document", pa.uint64())])
 SCHEMA = pa.schema([("block", pa.uint64())])
-"""The block of a document; null: it is compared with none."""
+"""The block of a document; null: it is not compared."""
 
 _IN_SHORT = ["key", "bytes", "document"]
 
@@ -33,15 +33,15 @@ Array = np.ndarray[Any, Any]
 
 class Config(StageConfig):
     min_bytes: Annotated[Bytes, Field(ge=16, le=100_000)] = 500
-    """Bytes of a repeated stretch, at least. 500 is OLMo 3's; Lee et al. took 50 tokens, about 200 bytes."""
+    """The least bytes of a repeated substring. OLMo 3 used 500; Lee et al. used 50 tokens, about 200 bytes."""
     scope: Scope = "snapshot"
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     block: Literal["host", "document"] = "host"
-    """What brings documents into the same block. host: that of the URL (documents without one by doc_id); document: the
+    """What determines the block of a document. host: the host of the URL (or the doc_id, without a URL); document: the
     doc_id, for sources whose documents do not come from sites."""
     block_bytes: Annotated[Bytes, Field(ge=1)] = 128_000_000
-    """Text that is compared with each other, about; a worker holds 1.5 to 3 times that. More finds more, and a larger
-    host is cut."""
+    """The approximate text of a block; a worker needs 1.5 to 3 times as much memory. Larger blocks find more. A host
+    with more text is split."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The size of every text that will be compared, to its host."""
+    """Send the size of every text that will be compared to its host."""
     size = batch.column("text_bytes").fill_null(0).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(size >= config.min_bytes)
     scope = salts(batch, config.scope)
@@ -61,21 +61,21 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def tally(batch: pa.RecordBatch, records: pa.RecordBatch, config: Config) -> dict[str, int]:
-    """Bytes of each scope."""
+    """Count the bytes of each scope."""
     known, of = np.unique(records.column("scope").to_numpy(), return_inverse=True)
     sizes = np.bincount(of, records.column("bytes").to_numpy(), len(known))
     return {str(scope): int(size) for scope, size in zip(known, sizes, strict=True)}
 
 
 def totals(counts: dict[str, int], config: Config) -> dict[str, int]:
-    """The number of blocks of each scope: a power of two, which a document more or less hardly ever changes."""
+    """The number of blocks of each scope: a power of two, so that one document more or less rarely changes it."""
     return {scope: 1 << max(0, -(-size // config.block_bytes) - 1).bit_length() for scope, size in counts.items()}
 
 
 def reduce(
     records: pa.Table, config: Config, totals: dict[str, int], others: pa.Table | None = None
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """The block of every document. `others`: the same hosts elsewhere; one counts where its first document is."""
+    """The block of every document. `others`: the `summary` of the same hosts elsewhere; the first counts a host."""
     rows = records.num_rows
     found = [records, *([] if others is None else [others])]
     key, size, document = (np.concatenate([table.column(name).to_numpy() for table in found]) for name in _IN_SHORT)
@@ -96,7 +96,7 @@ def reduce(
     return answers, {"hosts": int(own.sum()), "hosts_cut": int(np.count_nonzero(own & (cut > 1)))}
 
 
-def in_short(records: pa.Table, config: Config, totals: dict[str, int]) -> pa.Table:
+def summary(records: pa.Table, config: Config, totals: dict[str, int]) -> pa.Table:
     """The bytes of each host, and its first document."""
     hosts = records.select(_IN_SHORT).group_by("key", use_threads=False)
     return hosts.aggregate([("bytes", "sum"), ("document", "min")]).rename_columns(_IN_SHORT)
@@ -106,14 +106,14 @@ def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:
     if not found.get("hosts_cut"):
         return ()
     return (
-        f"{counted(found['hosts_cut'], 'host has', 'hosts have')} more than {config.block_bytes:,} bytes of text, "
-        "compared in blocks, of which each keeps a copy of what is repeated. Raise block_bytes if a worker has the "
-        "memory",
+        f"{counted(found['hosts_cut'], 'host has', 'hosts have')} more than {config.block_bytes:,} bytes of text. "
+        "Such a host is compared in several blocks, each of which keeps a copy of a repeated substring. Raise "
+        "block_bytes if workers have the memory",
     )
 
 
 def units(batch: pa.RecordBatch, block: str) -> Array:
-    """A hash of what keeps documents together."""
+    """The hash of each row's host or document, which selects its block."""
     own = document_hashes(batch)
     if block == "document" or not batch.num_rows:
         return own
@@ -139,6 +139,6 @@ STAGE = Exchange(
     tally=tally,
     totals=totals,
     reduce=reduce,
-    summaries={"reduce": in_short},
+    summaries={"reduce": summary},
     warnings=warnings,
 )

@@ -1,10 +1,10 @@
-"""Cuts stretches of at least `min_bytes` bytes which another document of the block has as well; one copy stays.
+"""Cuts substrings of at least `min_bytes` bytes that another document of the block also has; one copy stays.
 
-What counts as repeated, and what is compared with what, stands in `substring_spans`, which runs before. A cut takes
-whole characters, or whole lines where `snap` says so. It never takes more than what is repeated, so it may be shorter
-than `min_bytes`, and what it leaves is a part of a character or of a line. Nothing is put between the two ends of text
-that meet where a cut was: a repeated stretch most often ends inside a word, and `snap: line` keeps half words from
-meeting. It leaves 1.5 to 3.5% of the repeated bytes of manuals and code, more where a line is a long paragraph.
+`substring_spans`, which runs first, defines which bytes are repeated and which documents are compared. A cut removes
+whole characters, or whole lines with `snap: line`. It never removes more than the repeated bytes, so it may be shorter
+than `min_bytes` and leave a part of a character or line. The text before and after a cut is joined without a separator:
+most repeated substrings end within a word, and `snap: line` keeps half words from being joined. It leaves 1.5 to 3.5%
+of the repeated bytes of manuals and code, and more where a line is a long paragraph.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ NOTHING_LEFT = "all_text_repeated"
 
 class Config(substring_spans.Config):
     snap: Literal["character", "line"] = "character"
-    """Where a cut may begin and end. character: anywhere between characters; line: at ends of lines, so that only whole
-    lines go."""
+    """Where a cut may begin and end. character: between any two characters; line: at line ends, so that only whole
+    lines are removed."""
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -43,7 +43,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents and bytes that were cut, and the bytes that snapping left."""
+    """Count the documents and bytes that were cut, and the repeated bytes that snapping left."""
     spans = batch.column("substring_spans.spans").flatten().to_numpy(zero_copy_only=False)
     cut_bytes = pc.sum(answers["cut_bytes"]).as_py() or 0
     return {
@@ -57,8 +57,8 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if found.get("documents_seen") and not found.get("documents_cut"):
         return (
-            f"no text was cut: no stretch of {config.min_bytes} bytes was found twice in a block. If there should be "
-            "some, use a larger block_bytes or a wider scope",
+            f"no text was cut: no substring of {config.min_bytes} bytes occurs twice in a block. If you expect some, "
+            "use a larger block_bytes or a wider scope",
         )
     return ()
 

@@ -1,21 +1,21 @@
-"""Stretches of at least `min_bytes` bytes that stand, byte for byte, in a better document too: found, not yet cut.
+"""Finds substrings of at least `min_bytes` bytes that a better document has byte for byte; substring_dedup cuts them.
 
-A byte is repeated if it lies in a window of `min_bytes` bytes that equals a window of a document that comes before its
-own in the keep order, within the block. So the first copy of every stretch stays, however many there are, where the
-suffix-array tools that this follows (Lee et al. 2022, arXiv 2107.06499) remove all of them; OLMo 3 keeps one too. The
-answer is exact, has no limit on the number of copies, and does not depend on the order of the input.
+A byte is repeated if it is in a window of `min_bytes` bytes that equals a window of a document earlier in the keep
+order, within the block. The first copy of every substring therefore stays, for any number of copies. The suffix-array
+tools that this follows (Lee et al. 2022, arXiv 2107.06499) remove all copies; OLMo 3 keeps one, too. The result is
+exact, has no limit on the number of copies, and does not depend on the order of the input.
 
-A block is what is compared (`substring_blocks`), and a reducer holds its texts. Beside them it takes 0.2 bytes of table
-for a byte of text (100 / `min_bytes`; twice that where short stretches have many contexts, and half as much again while
-it grows). Texts under `min_bytes` are not sent.
+The documents of a block are compared (`substring_blocks`), and a reducer has its texts in memory. It also needs 0.2
+bytes of table per byte of text (100 / `min_bytes`; twice that if short substrings have many contexts, and half as much
+again while the table grows). Texts under `min_bytes` are not sent.
 
-    host        pages of a site meet, and it is there that menus, footers and licences are repeated; a span of another
-                site is found only where both fall into the same block. A giant host is cut (`substring_blocks`).
-    document    blocks of one size whatever the hosts; a span with c copies keeps one in each block that it falls
-                into, so of two copies with 64 blocks both stay 63 times in 64.
+    host        compares the pages of a site, where menus, footers and licences are repeated. A repetition on another
+                site is found only if both are in the same block. A giant host is split (`substring_blocks`).
+    document    makes blocks of equal size for any hosts. One copy of a substring stays in each block, so with 64
+                blocks and two copies, both stay 63 times in 64.
 
-Measured on 59 MB of manuals, books and code of 13 collections: by host 64 blocks find every byte that one block finds,
-by document 23% of them.
+On 59 MB of manuals, books and code of 13 collections, 64 blocks by host find every byte that one block finds; 64 blocks
+by document find 23% of them.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ from gristmill.stages.shared.cut import SPANS, spans_of
 from gristmill.stages.shared.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
-"""Texts of one block may exceed the 2 GB of a string column."""
+"""The texts of one block may exceed the 2 GB of a string column."""
 
 _BLOCK = "substring_blocks.block"
 
@@ -41,9 +41,9 @@ Array = np.ndarray[Any, Any]
 
 class Config(substring_blocks.Config):
     within_document: bool = False
-    """Whether a stretch also goes which its own document has further up, not overlapping."""
+    """Whether to also remove substrings that occur earlier in the same document without overlapping."""
     keep: KeepOrder = KeepOrder()
-    """Which of several documents keeps the stretch."""
+    """Which of several documents keeps the substring."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """Every text that has a window at all, to its block."""
+    """Send every text of at least `min_bytes` bytes to its block."""
     rows = np.flatnonzero(batch.column(_BLOCK).is_valid().to_numpy(zero_copy_only=False))
     sent = batch.take(pa.array(rows))
     return pa.RecordBatch.from_arrays(
@@ -66,7 +66,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
-    """The repeated spans of each document that has some, in bytes of its text."""
+    """The repeated spans of each document, in bytes of its text; documents without one are left out."""
     data, offsets = _texts(records.column("text"))
     ranks = fixed_bytes(one_chunk(records.column("rank")))
     key = records.column("key").to_numpy()
@@ -92,18 +92,18 @@ def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
 
 
 def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:
-    """What compared nothing."""
-    told = list(keep_order.unseen_sources(found, config.keep))
+    """Warn if nothing was compared."""
+    warned = list(keep_order.unseen_sources(found, config.keep))
     if found.get("rows_sent") and not found.get("records"):
-        told.append(
-            f"no document had {config.min_bytes} bytes of text, so none was compared. Put substring_dedup behind "
+        warned.append(
+            f"no document has {config.min_bytes} bytes of text, so nothing was compared. Put substring_dedup after "
             "extract, or lower min_bytes"
         )
-    return tuple(told)
+    return tuple(warned)
 
 
 def _texts(column: pa.ChunkedArray) -> tuple[Array, Array]:
-    """Bytes and offsets (int64) of the texts, uncopied."""
+    """The bytes and offsets (int64) of the texts, without a copy."""
     texts = one_chunk(column)
     if not len(texts):
         return np.zeros(1, np.uint8), np.zeros(1, np.int64)

@@ -1,6 +1,6 @@
-"""Documents of one URL: one of them stays, by the keep order.
+"""Removes documents with the same URL as another; the keep order decides which one stays.
 
-Which spellings are one URL is decided by `url_parts`, which runs before. Documents without a URL are not compared.
+`url_parts`, which runs first, decides which spellings are the same URL. Documents without a URL are not compared.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from gristmill.stages.dedup.scope import Scope
 from gristmill.stages.shared.keep_order import KeepOrder, fixed_bytes, unseen_sources
 
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
-RECORD_SCHEMA, in_short = copies.RECORD_SCHEMA, copies.in_short
+RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary
 
 
 class Config(url_parts.Config):
     scope: Scope = "global"
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
-    """Which of several documents of a URL stays."""
+    """Which of several documents with the same URL is kept."""
     alarm_share: AlarmShare = 0.9
     """Share of its documents, 0 to 1, that a source may lose before the run warns."""
 
@@ -33,7 +33,7 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A record for every URL."""
+    """Send a record for every URL."""
     digests = batch.column("url_parts.url_hash")
     rows = np.flatnonzero(digests.is_valid().to_numpy(zero_copy_only=False))
     hashes = fixed_bytes(digests.fill_null(bytes(16))).view("<u8")
@@ -41,18 +41,16 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
-    """For every URL `url_count`, how many documents of the scope have it; a verdict on all of them but one."""
+    """`url_count` of every URL: how many documents of the scope have it; and a verdict on all of them but one."""
     return copies.verdicts(records, others, "duplicate_url", "url_count")
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """That no URL comes twice is no sign of a fault; that there was none is."""
-    told = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
+    """Warn if there was no URL. A corpus without duplicate URLs is normal."""
+    warned = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
     if found.get("rows_sent") and not found.get("records"):
-        told.append(
-            "no document had a URL, so none was compared. Remove url_dedup, or tell the reader where the URL is"
-        )
-    return told
+        warned.append("no document has a URL, so nothing was compared. Remove url_dedup, or set the URL in the reader")
+    return warned
 
 
 STAGE = Exchange(
@@ -65,6 +63,6 @@ STAGE = Exchange(
     schema=pa.schema([("url_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())]),
     emit=emit,
     reduce=reduce,
-    summaries={"reduce": in_short},
+    summaries={"reduce": summary},
     warnings=warnings,
 )

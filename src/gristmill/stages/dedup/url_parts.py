@@ -1,6 +1,6 @@
-"""What deduplication and statistics need of a URL: a hash of its normal form, and the registered domain.
+"""Computes the hash of the normal form of a URL, for deduplication, and its registered domain.
 
-The normal form (`kernels.urls.normal`) makes spellings of one address equal. Only its hash is kept: 16 bytes a row.
+All spellings of one address have the same normal form (`kernels.urls.normal`). Only its hash is kept: 16 bytes a row.
 """
 
 import re
@@ -28,23 +28,23 @@ from gristmill.stages.shared import public_suffix
 from gristmill.stages.shared.public_suffix import registered_domains
 
 MOST_ANCHORS = 0.01
-"""Share of URLs with a fragment above which the run warns."""
+"""The run warns if more than this share of URLs have a fragment."""
 _FRAGMENTS = {"drop": NO_FRAGMENT, "hashbang": HASHBANG, "keep": FRAGMENT}
 _MAY_COMPOSE = r"%(?:C[CD]|D[26-9A-F]|E[0-2AF]|E3%8(?:2%9[9A]|0%A[A-F])|F)|[^\x00-\x7F]"
-"""How characters begin, in a normal form, that Unicode's NFC changes, or that it joins with the one before."""
+"""The first bytes, in a normal form, of characters that NFC changes or joins with the character before."""
 _HIGH = re.compile("(?:%[89A-F][0-9A-F])+")
 _LONG = 1000
-"""Characters of a URL whose marks are sorted before NFC."""
+"""In a URL of more characters, combining marks are sorted before NFC."""
 _FOLDED = {"ß": "ß", "ẞ": "ß", "ς": "ς"}
-"""Letters of hosts with a lower case that is not their case folding (UTS 46)."""
+"""Letters of hosts whose lower case differs from their case folding (UTS 46)."""
 _IDEOGRAPHIC_STOP = "\u3002"
 _MOST_LABEL = 63
-"""Characters of a label (RFC 1035); encoding a longer one would take the square of its length."""
+"""The most characters of a label (RFC 1035); encoding takes quadratic time, so longer ones are left alone."""
 Array = np.ndarray[Any, Any]
 
 LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
 SCHEMA = pa.schema([("url_hash", pa.binary(16)), ("domain", pa.string())])
-"""Both null where the URL is null or blank; `domain` also for what has no host. See `registered_domains`."""
+"""Both are null if the URL is null or blank; `domain` is also null for a URL without a host (`registered_domains`)."""
 
 TRACKING = (
     "utm_*", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "_ga", "_gl", "_gac", "srsltid",  # Google
@@ -55,34 +55,34 @@ TRACKING = (
     "mtm_*", "pk_campaign", "pk_kwd", "piwik_*", "matomo_*", "hsa_*", "at_campaign*", "at_medium", "epik",
     "phpsessid", "jsessionid", "aspsessionid*", "cfid", "cftoken",  # sessions; not sid, which names stories as well
 )  # fmt: skip
-"""Parameters that say who came from where, and never what is shown."""
+"""Parameters that track visitors and do not select content."""
 
 
 def _checked(patterns: tuple[str, ...]) -> tuple[str, ...]:
     for pattern in patterns:
         stem = pattern.removesuffix("*")
         if not stem:
-            raise ValueError(f"{pattern!r} would drop every parameter, and pages that differ by them would become one")
+            raise ValueError(f"{pattern!r} would drop every parameter, so that different pages would have one URL")
         if "*" in stem or not stem.isascii():
-            raise ValueError(f"{pattern!r} is no name of a parameter; ASCII, with * at the end for all that begin so")
+            raise ValueError(f"{pattern!r} is not a parameter name. Use ASCII, with * only at the end as a wildcard")
     return patterns
 
 
 class Config(StageConfig):
     tracking: Annotated[tuple[str, ...], AfterValidator(_checked)] = TRACKING
-    """Names of parameters that do not count, in the query or in a path (`;jsessionid=`), in any case of letters;
-    `utm_*` is all that begin so. What is given takes the place of the built-in names."""
+    """Names of parameters to ignore, in the query or in a path (`;jsessionid=`), in upper or lower case; `utm_*` means
+    all that begin with `utm_`. Your list replaces the built-in one."""
     sort_query: bool = True
-    """Whether the order of parameters with different names does not count."""
+    """Whether to ignore the order of parameters with different names."""
     strip_www: bool = False
-    """Whether `www.example.com` and `example.com` are one."""
+    """Whether `www.example.com` and `example.com` are the same host."""
     fragments: Literal["drop", "hashbang", "keep"] = "hashbang"
-    """What follows `#`. hashbang: counts only in `#!…`, which names a page of its own; keep: always, for sources that
-    cut a page into documents and tell them apart so."""
+    """How to treat the part after `#`. drop: ignore it; hashbang: only `#!…` counts, since it names a separate page;
+    keep: it always counts, for sources that split a page into documents by fragment."""
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """Every row by itself, dropped or not: a domain is worth knowing of what was removed, too."""
+    """Compute hash and domain of every row, including dropped ones, whose domains are useful for statistics."""
     url = plain_urls(batch.column("url"))
     normal, ends = bytes_of(_normal(url, config))
     hashes = hash_texts(normal, ends.astype(np.int64), NONE, unicode_tables()).astype("<u8")
@@ -104,7 +104,7 @@ def _normal(urls: pa.Array, config: Config) -> pa.Array:
 
 
 def _composed(form: str) -> str:
-    """A normal form in Unicode's NFC: `e%CC%81` is `%C3%A9`. Bytes that are no UTF-8 stay."""
+    """Put a normal form into Unicode NFC: `e%CC%81` becomes `%C3%A9`. Invalid UTF-8 bytes are unchanged."""
     read = _HIGH.sub(lambda run: unquote_to_bytes(run[0]).decode("utf-8", "surrogateescape"), form)
     composed = nfc(per_known(_in_order, read) if len(read) > _LONG else read)
     if composed == read:
@@ -113,46 +113,46 @@ def _composed(form: str) -> str:
 
 
 def _in_order(text: str) -> str:
-    """The text in NFD. Python needs the square of their number to put marks in order; sorted before, it does not."""
+    """The text in NFD with its combining marks sorted; Python takes quadratic time for unsorted marks."""
     runs = groupby("".join(normalize("NFD", char) for char in text), lambda char: combining(char) > 0)
     return "".join(char for _, run in runs for char in sorted(run, key=combining))
 
 
 def normal_forms(urls: pa.Array, config: Config) -> pa.Array:
-    """The form in which spellings of one address are equal; empty where there is none."""
+    """The normal forms of URLs, equal for all spellings of one address; empty for URLs without one."""
     return _normal(plain_urls(urls), config)
 
 
 def hosts_of(urls: pa.Array) -> pa.Array:
-    """In lower case; null for what has none."""
+    """The hosts of URLs in lower case; null for URLs without a host."""
     data, offsets = bytes_of(urls)
     spans = split_urls(data, offsets)
-    begins, ends = spans[:, HOST].copy(), spans[:, HOST_END].copy()  # in one piece, as the other callers have them
+    begins, ends = spans[:, HOST].copy(), spans[:, HOST_END].copy()  # contiguous, like those of the other callers
     return strings(*cut(data, begins, ends), valid=begins < ends)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
-    """How many URLs there are, and how many of them have a fragment that is no hashbang."""
+    """Count the URLs, and those with a fragment other than a hashbang."""
     anchors = pc.match_substring_regex(batch.column("url"), "#[^!]")
     return {"urls": len(answers) - answers.column("url_hash").null_count, "anchors": pc.sum(anchors).as_py() or 0}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Crawlers ask for pages without a fragment: where there are many, they tell documents of one page apart."""
+    """Crawlers drop fragments, so a source with many of them uses them to distinguish documents of one page."""
     urls, anchors = found.get("urls", 0), found.get("anchors", 0)
     if config.fragments != "hashbang" or anchors <= MOST_ANCHORS * urls:
         return ()
     return (
-        f"{anchors:,} of {urls:,} URLs have a #fragment, which does not count: documents that differ in nothing else "
-        "are one URL. Set fragments to keep if a source cuts pages into documents so, else to drop",
+        f"{anchors:,} of {urls:,} URLs have a #fragment, which is ignored: URLs that differ only in the fragment are "
+        "equal. Set fragments to keep if a source splits pages into documents by fragment, else to drop",
     )
 
 
 def plain_urls(urls: pa.Array) -> pa.Array:
-    """The same URLs as browsers read them: without tabs and line breaks, and with hosts that are not ASCII, or written
-    in %XX, in their IDN form (`xn--`) where they have one.
+    """The URLs as browsers read them: without tabs and line breaks, and with hosts that are not ASCII or are written in
+    %XX converted to their IDN form (`xn--`), if they have one.
 
-    Hosts are changed one by one in Python: of a million URLs of a crawl a handful are such.
+    These hosts are converted one by one in Python, since a crawl has only a handful of them per million URLs.
     """
     urls = without_breaks(urls)
     data, offsets = bytes_of(urls)
@@ -169,7 +169,7 @@ def plain_urls(urls: pa.Array) -> pa.Array:
 
 
 def without_breaks(urls: pa.Array) -> pa.Array:
-    """The same URLs without tabs and line breaks, which browsers ignore."""
+    """The URLs without tabs and line breaks, which browsers ignore."""
     has_breaks = bytes_of(urls)[0].min(initial=255) <= ord("\r")
     return pc.replace_substring_regex(urls, "[\t\n\r]", "") if has_breaks else urls
 
@@ -179,7 +179,7 @@ def _compatible(name: str) -> str:
 
 
 def _idn(host: bytes) -> bytes:
-    """As browsers write it (UTS 46, nontransitional); a host that is not made of labels stays as it was written."""
+    """A host as browsers write it (UTS 46, nontransitional); a host that is not made of labels is unchanged."""
     try:
         name = per_known(_compatible, unquote_to_bytes(host).decode())
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Two pieces of exact arithmetic: shares under caps, and whole samples for fractions of them."""
+"""Exact arithmetic for mixtures: shares under caps, and rounding to whole samples."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -6,14 +6,14 @@ from fractions import Fraction
 Rational = int | Fraction
 
 _ONE = 1 << 64
-"""Quotas are cut to 2^-64 of a sample: sums of fractions with a thousand denominators are of no use to anyone."""
+"""Quotas are rounded to 2^-64 of a sample, since sums of fractions with many denominators get very slow."""
 
 
 def fill(weights: Mapping[str, Rational], caps: Mapping[str, Rational], amount: Rational) -> dict[str, Fraction]:
-    """x = min(cap, level * weight) for the one level at which the sum is `amount`; the caps must hold that much.
+    """x = min(cap, level * weight) for the one level at which the sum is `amount`, which the caps must allow.
 
-    Water-filling, as UniMax does with equal weights (Chung et al. 2023): what a cap takes from one goes to those that
-    have room, by their weights. Weights are above 0.
+    This is water-filling, which UniMax does with equal weights (Chung et al. 2023): what a cap takes from one goes to
+    the others, by their weights, up to their caps. Weights are above 0.
     """
     filled: dict[str, Fraction] = {}
     left, weight_left = Fraction(amount), sum(weights.values(), Fraction(0))
@@ -26,10 +26,10 @@ def fill(weights: Mapping[str, Rational], caps: Mapping[str, Rational], amount: 
 
 
 def apportion(tokens: Mapping[str, Rational], density: Mapping[str, tuple[int, int]]) -> dict[str, int]:
-    """Samples of each group for its tokens, by largest remainders, ties by name; at least one in all.
+    """Round the tokens of each group to samples, by largest remainders, ties by name; at least one sample in all.
 
-    `density` has (tokens, samples) of each group. A quota that is a whole number is met exactly, and no other is off
-    by a sample or more.
+    `density` has (tokens, samples) of each group. A quota that is a whole number is met exactly, and any other is off
+    by less than a sample.
     """
     quotas = {}
     for name, wanted in tokens.items():

@@ -1,4 +1,4 @@
-"""The groups that shards were made of, out of the catalogue of the shards."""
+"""Reads the groups of a corpus from the catalogue of its shards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from gristmill.stages.mix.numbers import exact
 from gristmill.stages.shards.shard_groups import parts_of
 
 FILES = {"bin": "tokens.bin", "index": "tokens.index", "lineage": "lineage.parquet"}
-"""What a manifest calls the files of a shard, and what they are called in the catalogue."""
+"""The files of a shard: their names in a manifest and in the catalogue."""
 
 
 @dataclass(frozen=True)
-class Group:
-    """Documents of one source, tier and weight: what a mixture draws from as one."""
+class MixGroup:
+    """The documents of one source, tier and weight, from which a mixture draws samples."""
 
     name: str
     """source, source/tier or source/tier@weight"""
@@ -22,17 +22,17 @@ class Group:
     domain: str | None
     tier: str | None
     weight: Fraction
-    """How often each of its documents counts."""
+    """How often its documents are drawn, relative to others."""
     documents: int
     tokens: int
     """Without padding."""
     samples: int
     shards: tuple[dict[str, Any], ...]
-    """As the manifest has them."""
+    """The shards as entries of the manifest."""
 
 
-def read_groups(outputs: list[Mapping[str, Any]], domains: Mapping[str, str | None]) -> list[Group]:
-    """The groups that hold anything, by name; in what order the catalogue has them does not matter."""
+def read_groups(outputs: list[Mapping[str, Any]], domains: Mapping[str, str | None]) -> list[MixGroup]:
+    """The groups that are not empty, sorted by name."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for output in outputs:
         by_name.setdefault(output["entry"]["group"], []).append(output)
@@ -42,7 +42,8 @@ def read_groups(outputs: list[Mapping[str, Any]], domains: Mapping[str, str | No
         shards = tuple(_shard(output) for output in sorted(several, key=lambda output: output["entry"]["shard"]))
         documents, tokens, samples = (sum(shard[key] for shard in shards) for key in ("documents", "tokens", "samples"))
         if samples and tokens:
-            groups.append(Group(name, source, domains[source], tier, exact(weight), documents, tokens, samples, shards))
+            domain = domains[source]
+            groups.append(MixGroup(name, source, domain, tier, exact(weight), documents, tokens, samples, shards))
     return groups
 
 

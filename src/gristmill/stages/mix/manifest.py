@@ -5,27 +5,27 @@ from fractions import Fraction
 from typing import Any
 
 from gristmill.shardformat.manifest import FORMAT, VERSION, manifest_hash
-from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.groups import MixGroup
 from gristmill.stages.mix.options import LearningRate, MixOptions
 from gristmill.stages.mix.plan import Planned, cap_of, phases_of
 
 
 def make_manifest(
-    head: Mapping[str, Any], groups: Iterable[Group], asked: MixOptions, phases: Iterable[Mapping[str, Any]]
+    head: Mapping[str, Any], groups: Iterable[MixGroup], options: MixOptions, phases: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The whole of it; `head` has recipe, seed, tokenizer, seq_len and token_bytes."""
-    made: dict[str, Any] = {
+    """The content of the manifest; `head` has recipe, seed, tokenizer, seq_len and token_bytes."""
+    manifest: dict[str, Any] = {
         "format": FORMAT,
         "format_version": VERSION,
         **head,
-        "groups": [_group(group, max(cap_of(group, phase) for phase in phases_of(asked))) for group in groups],
+        "groups": [_group(group, max(cap_of(group, phase) for phase in phases_of(options))) for group in groups],
         "phases": list(phases),
     }
-    return {**made, "hash": manifest_hash(made), "files": {}}
+    return {**manifest, "hash": manifest_hash(manifest), "files": {}}
 
 
 def phase_entry(phase: Planned) -> dict[str, Any]:
-    """A phase: its samples are the sum of its weights until a later mixture cuts it short."""
+    """The entry of a phase. Its samples are the sum of its weights, unless a later mixture cuts it."""
     return {
         "name": phase.name,
         "samples": phase.samples,
@@ -39,7 +39,7 @@ def billionths(share: Fraction) -> int:
     return round(share * 10**9)
 
 
-def _group(group: Group, max_epochs: Fraction) -> dict[str, Any]:
+def _group(group: MixGroup, max_epochs: Fraction) -> dict[str, Any]:
     return {
         "name": group.name,
         "source": group.source,

@@ -1,7 +1,7 @@
-"""The mixture: how many samples of each group every phase of training draws, as a manifest.
+"""Writes the manifest of a mixture: how many samples of each group every phase of training draws.
 
-It reads the catalogue of the shards and no token: another weight, cap or phase is another manifest over the same
-shards. How shares come about is told in shares.py, caps and phases in plan.py, the file in manifest.py.
+It reads only the catalogue of the shards, no tokens: another weight, cap or phase is another manifest over the same
+shards. shares.py computes shares, plan.py applies caps and phases, manifest.py writes the file.
 """
 
 import hashlib
@@ -15,10 +15,10 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.contract import Asset
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
-from gristmill.stages.mix.groups import Group, read_groups
+from gristmill.stages.mix.groups import MixGroup, read_groups
 from gristmill.stages.mix.manifest import make_manifest, phase_entry
 from gristmill.stages.mix.numbers import exact
-from gristmill.stages.mix.options import MixOptions, Phase
+from gristmill.stages.mix.options import MixOptions, MixPhase
 from gristmill.stages.mix.plan import plan, renamed
 from gristmill.stages.mix.shortfalls import shortfalls
 from gristmill.stages.mix.tally import tally
@@ -26,15 +26,15 @@ from gristmill.stages.mix.tally import tally
 
 class Config(MixOptions):
     recipe: str
-    """Name of the recipe: the manifest carries it."""
+    """The name of the recipe, for the manifest."""
     seed: int = 0
-    """Of the order of samples."""
+    """Seed of the order of samples."""
     sources: dict[str, str | None]
-    """Domain of each source."""
+    """The domain of each source."""
 
 
 def check(config: Config) -> None:
-    """Whether the manifest to go on from is one."""
+    """Raise WrongSetting if `continues.manifest` is not a manifest."""
     if config.continues is not None:
         try:
             read_manifest(config.continues.manifest)
@@ -43,7 +43,7 @@ def check(config: Config) -> None:
 
 
 def make(config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, Any]:
-    """Writes the manifest; the metrics are its table, as counts."""
+    """Write the manifest; the metrics are its table of counts."""
     catalogue = json.loads(Path(models["shards"]).read_bytes())
     facts = catalogue["facts"]
     head = {
@@ -67,43 +67,42 @@ def make(config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, An
     return {**tally(manifest), "empty_domains": empty, "at_caps": {phase.name: phase.at_caps for phase in planned}}
 
 
-def _in_order(groups: Iterable[Group], past: Past) -> list[Group]:
-    """Groups of an earlier manifest keep their places, new ones come behind: their numbers stay what they were."""
+def _in_order(groups: Iterable[MixGroup], past: Past) -> list[MixGroup]:
+    """Sort the groups; those of an earlier manifest keep their numbers, and new ones come after them."""
     places = {name: at for at, name in enumerate(past.order)}
     return sorted(groups, key=lambda group: (places.get(group.name, len(places)), group.name))
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """What a user asked for and did not get."""
+    """Warn about every request that the mixture does not meet."""
     return list(shortfalls(found, config, config.sources))
 
 
 def explain(config: Config) -> Sequence[str]:
-    """Ratios and multipliers as they are used, how long each phase is, and what it changes."""
+    """Describe the ratios and multipliers, and the length and settings of each phase."""
     lines = list(_settings(config))
     for phase in config.phases:
         size = "" if phase.share is None else f"share {phase.share:.2%}"
         size = size if phase.tokens is None else counted(phase.tokens, "token")
-        told = [size or "the rest", *_settings(phase)]
-        lines.append(f"phase {phase.name}: {'; '.join(told)}")
+        lines.append(f"phase {phase.name}: {'; '.join([size or 'the rest', *_settings(phase)])}")
     return lines
 
 
-def _settings(asked: MixOptions | Phase) -> Iterator[str]:
-    """What decides on the shares of groups, where it is set."""
-    if asked.domains is not None:
-        yield f"domains {asked.domains if isinstance(asked.domains, str) else _ratios(asked.domains)}"
-    if asked.temperature is not None:
-        yield f"temperature {asked.temperature:g}"
-    for name, factors in (("tiers", asked.tiers), ("upsample", asked.upsample)):
+def _settings(options: MixOptions | MixPhase) -> Iterator[str]:
+    """Describe the settings that determine the shares of groups, if set."""
+    if options.domains is not None:
+        yield f"domains {options.domains if isinstance(options.domains, str) else _ratios(options.domains)}"
+    if options.temperature is not None:
+        yield f"temperature {options.temperature:g}"
+    for name, factors in (("tiers", options.tiers), ("upsample", options.upsample)):
         if factors:
             yield f"{name} {', '.join(f'{one} x{factor:g}' for one, factor in factors.items())}"
 
 
 def _ratios(domains: Mapping[str, float]) -> str:
     whole = sum(map(exact, domains.values()))
-    told = ", ".join(f"{name} {float(exact(ratio) / whole):.2%}" for name, ratio in domains.items())
-    return told if whole == 1 else f"{told} (the ratios sum to {float(whole):g} and are divided by it)"
+    shown = ", ".join(f"{name} {float(exact(ratio) / whole):.2%}" for name, ratio in domains.items())
+    return shown if whole == 1 else f"{shown} (the ratios sum to {float(whole):g} and are divided by it)"
 
 
 STAGE = Asset(

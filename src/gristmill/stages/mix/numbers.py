@@ -1,7 +1,7 @@
-"""Numbers of a mixture: as a user writes them, and exactly.
+"""Exact numbers of a mixture.
 
-Decisions about samples are made in integers and fractions. A recipe's 0.62 means 62/100, not the binary number that is
-nearest to it: so shares that sum to 1 on paper sum to 1 here, and no CPU rounds them in another way.
+Decisions about samples use integers and fractions. 0.62 in a recipe means 62/100, not the nearest binary number.
+Shares that sum to 1 on paper therefore sum to 1 here, and the result does not depend on the rounding of a CPU.
 """
 
 from decimal import Context, Decimal
@@ -11,16 +11,16 @@ from typing import Annotated
 from pydantic import Field
 
 _DIGITS, _PLACES = 60, 30
-"""Of a root: computed to so many digits, kept to so many places of 1. Python's decimals are integer arithmetic."""
+"""A root is computed to _DIGITS digits and rounded to _PLACES decimal places. Python's decimals are exact integers."""
 
 
 def exact(number: float) -> Fraction:
-    """The number as it was written: its shortest decimal text."""
+    """The number as the user wrote it: its shortest decimal text."""
     return Fraction(repr(number))
 
 
 def root(number: Fraction, degree: Fraction) -> Fraction:
-    """number^(1/degree) of a number from 0 to 1, to 30 decimal places."""
+    """number^(1/degree), for a number from 0 to 1, to 30 decimal places."""
     if degree == 1 or number == 0:
         return number
     context = Context(prec=_DIGITS)
@@ -29,5 +29,5 @@ def root(number: Fraction, degree: Fraction) -> Fraction:
 
 
 Weight = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-"""A ratio or a multiplier; 0 leaves out."""
+"""A ratio or a multiplier; 0 means that nothing is drawn."""
 Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]

@@ -1,4 +1,4 @@
-"""What a user may ask of a mixture: the fields under `mix` of a recipe."""
+"""The options of a mixture: the fields under `mix` in a recipe."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ from gristmill.stages.mix.numbers import Positive, Weight
 MAX_EPOCHS = 4.0
 """Up to four epochs of a text are nearly as good as fresh text (Muennighoff et al. 2023)."""
 DEFAULT = "default"
-"""The key in a mapping of caps that stands for every group without its own."""
+"""The key in a mapping of caps for every group without its own cap."""
 
 Domains = dict[str, Weight] | Literal["natural", "uniform"]
 Caps = Positive | dict[str, Positive]
@@ -19,31 +19,31 @@ PhaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-
 
 
 class LearningRate(StageConfig):
-    """A hint for the trainer, kept in the manifest as it is."""
+    """A hint for the trainer, which is copied to the manifest."""
 
     shape: Literal["constant", "linear", "cosine", "sqrt"]
-    """how the rate goes from start to end over the phase"""
+    """how the rate changes from start to end over the phase"""
     start: Weight = 1.0
     """factor of the peak rate at the phase's first sample"""
     end: Weight | None = None
-    """factor of the peak rate at the phase's end; default: 0, of constant the start"""
+    """factor of the peak rate at the phase's end; default: 0, or start if the shape is constant"""
 
     @model_validator(mode="after")
     def _flat(self) -> "LearningRate":
         if self.shape == "constant" and self.end not in (None, self.start):
-            raise ValueError(f"constant cannot go from {self.start:g} to {self.end:g}. Use another shape, or no end")
+            raise ValueError(f"a constant rate cannot go from {self.start:g} to {self.end:g}. Change shape or end")
         return self
 
 
-class Phase(StageConfig):
-    """A stretch of training with weights of its own. What it does not set is as in the mix."""
+class MixPhase(StageConfig):
+    """A part of the training with its own weights. Settings that are left out are those of the mix."""
 
     name: PhaseName
     """such as main or cooldown"""
     share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """of the tokens that phases with `tokens` leave"""
+    """share of the tokens that are left after the phases with `tokens`"""
     tokens: Count | None = None
-    """tokens of the phase; the last phase may leave share and tokens out and takes the rest"""
+    """tokens of the phase; the last phase may leave out share and tokens and takes the rest"""
     domains: Domains | None = None
     """ratios of this phase"""
     temperature: Positive | None = None
@@ -53,14 +53,14 @@ class Phase(StageConfig):
     upsample: dict[str, Weight] | None = None
     """factors of this phase"""
     max_epochs: Caps | None = None
-    """caps until the end of this phase, what earlier ones drew included: a lower one keeps more for later phases"""
+    """caps up to the end of this phase, including earlier phases; a lower cap keeps more for later phases"""
     learning_rate: LearningRate | None = None
     """a hint for the trainer, as factors of the peak rate"""
 
     @model_validator(mode="after")
-    def _one_size(self) -> "Phase":
+    def _one_size(self) -> "MixPhase":
         if self.share is not None and self.tokens is not None:
-            raise ValueError("a phase has a share or a number of tokens, not both. Remove one of the two")
+            raise ValueError("a phase has share or tokens, not both. Remove one of the two")
         return self
 
 
@@ -70,20 +70,20 @@ class Continues(StageConfig):
     manifest: File
     """its manifest.json"""
     at_sample: Annotated[int, AsCount, Field(ge=0)] | None = None
-    """samples that the trainer has taken"""
+    """number of samples that the trainer has drawn"""
     at_tokens: Count | None = None
-    """the same as a trainer counts: samples times seq_len, padding included"""
+    """the same in tokens: samples times seq_len, including padding"""
 
     @field_validator("manifest")
     @classmethod
     def _the_file(cls, manifest: str) -> str:
-        """Of a folder of shards, the manifest alone is read, and `latest` may point elsewhere tomorrow."""
+        """The manifest file in a folder of shards, since `latest` may point elsewhere later."""
         return manifest_at(manifest)
 
     @model_validator(mode="after")
     def _one_place(self) -> "Continues":
         if (self.at_sample is None) == (self.at_tokens is None):
-            raise ValueError("where the trainer stands is at_sample or at_tokens. Write one of the two")
+            raise ValueError("the trainer's position is at_sample or at_tokens. Write exactly one of them")
         return self
 
 
@@ -99,10 +99,10 @@ class MixOptions(StageConfig):
     upsample: dict[str, Weight] = Field(default_factory=dict)
     """the same by source"""
     tokens: Count | None = None
-    """tokens of the whole training, such as 100B; default: as many as there are"""
+    """tokens of the whole training, such as 100B; default: as many as the groups have"""
     max_epochs: Caps = MAX_EPOCHS
-    """times that a text may be drawn in all phases together: a number, or by group, source or tier, and default"""
-    phases: tuple[Phase, ...] = ()
-    """stretches of training, in order; none: one that is called main"""
+    """how often a text may be drawn in all phases together: a number, or by group, source or tier, and default"""
+    phases: tuple[MixPhase, ...] = ()
+    """the phases of the training, in order; without any, there is one, called main"""
     continues: Continues | None = None
-    """an earlier mixture, and how far the trainer has come in it"""
+    """an earlier mixture, and the trainer's position in it"""

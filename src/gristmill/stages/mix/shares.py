@@ -1,4 +1,4 @@
-"""The share of every group in a phase, as it is asked for: before caps, and before samples are whole.
+"""Computes the requested share of every group in a phase, before caps and before rounding to samples.
 
 share of group g in domain d = ratio_d * tokens_g * multiplier_g / sum of tokens * multiplier in d
 multiplier = tier's multiplier * upsample of its source * weight of its documents
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gristmill.errors import CannotBeMet
-from gristmill.stages.mix.groups import Group
+from gristmill.stages.mix.groups import MixGroup
 from gristmill.stages.mix.numbers import exact, root
-from gristmill.stages.mix.options import MixOptions, Phase
+from gristmill.stages.mix.options import MixOptions, MixPhase
 
 NO_DOMAIN = ""
-"""Sources without a domain are one together."""
+"""The domain of all sources without a domain."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """What a phase draws from; everything in it is above 0."""
+    """The ratios and weights of a phase; all of them are above 0."""
 
     ratios: dict[str, Fraction]
-    """Of the domains; they sum to 1."""
+    """The ratios of the domains; they sum to 1."""
     weights: dict[str, dict[str, Fraction]]
     """Tokens times multiplier, by domain and group."""
     empty: tuple[str, ...]
-    """Domains that should have a ratio but have nothing to draw."""
+    """Domains with a ratio that have nothing to draw."""
 
     def targets(self) -> dict[str, Fraction]:
         """The share of each group in the phase."""
@@ -38,23 +38,23 @@ class Shares:
         }
 
 
-def with_defaults(asked: MixOptions, phase: Phase) -> Phase:
-    """The phase with everything set; a temperature of the mix goes with its own domains, where they are natural."""
-    domains = asked.domains if phase.domains is None else phase.domains
-    temperature = asked.temperature if phase.temperature is None and domains == "natural" else phase.temperature
+def with_defaults(options: MixOptions, phase: MixPhase) -> MixPhase:
+    """Fill in the defaults of a phase. The temperature of the mix applies only if the phase's domains are natural."""
+    domains = options.domains if phase.domains is None else phase.domains
+    temperature = options.temperature if phase.temperature is None and domains == "natural" else phase.temperature
     return phase.model_copy(
         update={
             "domains": domains,
             "temperature": temperature,
-            "tiers": asked.tiers if phase.tiers is None else phase.tiers,
-            "upsample": asked.upsample if phase.upsample is None else phase.upsample,
-            "max_epochs": asked.max_epochs if phase.max_epochs is None else phase.max_epochs,
+            "tiers": options.tiers if phase.tiers is None else phase.tiers,
+            "upsample": options.upsample if phase.upsample is None else phase.upsample,
+            "max_epochs": options.max_epochs if phase.max_epochs is None else phase.max_epochs,
         }
     )
 
 
-def shares_of(groups: Iterable[Group], phase: Phase) -> Shares:
-    """The shares in a phase that has everything set; CannotBeMet where nothing at all is drawn."""
+def shares_of(groups: Iterable[MixGroup], phase: MixPhase) -> Shares:
+    """The shares in a phase with all defaults filled in; raises CannotBeMet if nothing would be drawn."""
     weights: dict[str, dict[str, Fraction]] = {}
     for group in sorted(groups, key=lambda group: group.name):
         domain = group.domain or NO_DOMAIN
@@ -64,8 +64,8 @@ def shares_of(groups: Iterable[Group], phase: Phase) -> Shares:
             weights.setdefault(domain, {})[group.name] = weight
     if not weights:
         raise CannotBeMet(
-            f"mix: the phase {phase.name} draws from no group: each is empty, or has a ratio or multiplier of 0. "
-            "See its domains, tiers and upsample, and what the steps dropped (gristmill removed)."
+            f"mix: the phase {phase.name} draws from no group: every group is empty, or has a ratio or multiplier of "
+            "0. Check its domains, tiers and upsample, and what the steps dropped (gristmill removed)."
         )
     ratios = _ratios({domain: sum(some.values(), Fraction(0)) for domain, some in weights.items()}, phase)
     kept = {domain: some for domain, some in weights.items() if ratios[domain]}
@@ -74,21 +74,21 @@ def shares_of(groups: Iterable[Group], phase: Phase) -> Shares:
     return Shares({domain: ratios[domain] for domain in kept}, kept, empty)
 
 
-def _multiplier(group: Group, phase: Phase) -> Fraction:
+def _multiplier(group: MixGroup, phase: MixPhase) -> Fraction:
     tier = Fraction(1)
     if phase.tiers is not None:
         if group.tier is None or group.tier not in phase.tiers:
-            told = "no tier" if group.tier is None else f"the tier {group.tier}"
+            has = "no tier" if group.tier is None else f"the tier {group.tier}"
             raise CannotBeMet(
-                f"mix: the group {group.name} has {told}, and the tiers of the phase {phase.name} do not say how often "
-                f"it is drawn. Add {group.tier or 'a tier'} to them; 0 leaves it out."
+                f"mix: the group {group.name} has {has}, for which the phase {phase.name} has no multiplier. Add "
+                f"{group.tier or 'a tier'} to its tiers; 0 leaves it out."
             )
         tier = exact(phase.tiers[group.tier])
     return tier * exact((phase.upsample or {}).get(group.source, 1.0)) * group.weight
 
 
-def _ratios(totals: Mapping[str, Fraction], phase: Phase) -> dict[str, Fraction]:
-    """The domains' ratios, of those that have anything to draw; they sum to 1."""
+def _ratios(totals: Mapping[str, Fraction], phase: MixPhase) -> dict[str, Fraction]:
+    """The ratios of the domains that have anything to draw; they sum to 1."""
     if isinstance(phase.domains, dict):
         raw = {domain: exact(phase.domains[domain]) for domain in totals}
     elif phase.domains == "uniform":

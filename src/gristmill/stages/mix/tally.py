@@ -1,4 +1,4 @@
-"""What a manifest draws, in numbers: of every group in every phase."""
+"""Counts what a manifest draws of every group in every phase."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from gristmill.stages.mix.numbers import exact
 
 
 def tally(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested counts. Shares that were asked for are in billionths, tokens without padding.
+    """Nested counts. Requested shares are in billionths; tokens do not include padding.
 
-    groups: tokens and samples that there are, samples that all phases draw, the most that the cap allows
-    phases: samples and tokens; by domain and group the same, and the asked share
+    groups: available tokens and samples, samples drawn by all phases, and the most samples that the cap allows
+    phases: samples and tokens; by domain and group also the requested share (target)
     """
     groups = {group["name"]: group for group in manifest["groups"]}
     found: dict[str, Any] = {"groups": {}, "phases": {}}

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite.files import Found, records
+from gristmill.stages.decontaminate.suite.files import BenchmarkFile, records
 from gristmill.stages.decontaminate.suite.form import Format, Reading
 from gristmill.stages.quality.classifier_config import Config, Labels
 from gristmill.stages.quality.classifier_examples import SCHEMA
@@ -43,7 +43,7 @@ def labelled_files(config: Config) -> pa.Table:
 
 def _texts(path: str, fields: Labels, scored: bool) -> Iterator[tuple[str, str | None, float]]:
     """Text, URL and score (0 to 1) of each record."""
-    found = Found(path, partial(FileIO, path))
+    found = BenchmarkFile(path, partial(FileIO, path))
     usable = 0
     for number, row in records(found, _format(path), Reading()):
         if isinstance(row, ReadFault):

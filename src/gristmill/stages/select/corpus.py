@@ -1,12 +1,12 @@
-"""The last word on every row: the first step that dropped it and why, or nothing if the row is in the corpus.
+"""Finds the first step that dropped each row, and its reason; both are null if the row is in the corpus.
 
-The engine puts this step at the end of every route. It reads only verdicts and sizes, so it is cheap to run again,
-and its metrics are the funnel; and, on a route with a step `language`, its documents by language.
+The engine adds this step at the end of every route. It reads only verdicts and sizes, so it is cheap to run again. Its
+metrics are the funnel and, on a route with a step `language`, the documents by language.
 
-The funnel counts documents: records that never were any (requests, robots.txt) stand apart. Its unit is a byte of text
-after extraction: what documents had when they first had a text, less what steps cut out of it and less what dropped
-documents still had, is what is left, to the byte. A document that is dropped before it has a text is counted as it was
-read (`raw_bytes`), apart.
+The funnel counts documents; records that are not documents (requests, robots.txt) are counted separately. Its unit is a
+byte of text after extraction: the first text of documents, minus what steps cut from it, minus what dropped documents
+still had, is exactly what is left. A document that is dropped before it has a text is counted separately, with its
+bytes as read (`raw_bytes`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,14 +35,14 @@ class Config(StageConfig):
     """The steps of one route."""
 
     steps: tuple[str, ...]
-    """Names of the steps before this one, in order; a row belongs to the first that dropped it."""
+    """The names of the steps before this one, in order; a row belongs to the first that dropped it."""
     texts: tuple[str, ...]
-    """Those that write the text, in order. The first makes it out of what was read, and is the reader itself where
-    nothing is extracted; the others cut or change it."""
+    """The steps that write the text, in order. The first one extracts it, or is the reader if nothing is extracted; the
+    others cut or change it."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    """The verdict of every step, the bytes that were read, and the bytes of text after every step that writes it."""
+    """The verdict of every step, the bytes as read, and the bytes of text after every step that writes it."""
     sizes = [f"{step}.text_bytes" for step in config.texts if step != config.steps[0]]
     return (*(f"{step}.drop" for step in config.steps), "ingest.text_bytes", "ingest.html_bytes", *sizes)
 
@@ -78,7 +78,7 @@ def _no_documents(batch: pa.RecordBatch, answers: pa.RecordBatch, chosen: pa.Arr
 
 
 def _funnel(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """What was read, what each step took first and why, what each cut, what is kept."""
+    """Count what was read, what each step dropped first and why, what each step cut, and what is kept."""
     place = {step: number for number, step in enumerate(config.steps)}
     end = pc.fill_null(pc.index_in(answers["step"], pa.array(config.steps, pa.string())), len(place))
     dropped_by: _Ints = end.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -87,25 +87,25 @@ def _funnel(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     now, read, cut = np.zeros(batch.num_rows, np.int64), 0, {}
     for step in config.texts:
         bytes_now = _sizes(batch[f"{step}.text_bytes"])
-        # Of a document that the step itself drops it took the text that was there before.
-        came = dropped_by > place[step]
+        # If the step itself drops a document, the text from before the step is counted as dropped.
+        passed = dropped_by > place[step]
         if step == config.texts[0]:
-            has_text = came
+            has_text = passed
             if _is_read_as_text(config):
                 has_text = (bytes_now > 0) | (_sizes(batch["ingest.html_bytes"]) == 0)
                 raw = np.where(has_text, 0, raw)
             now = np.where(has_text, bytes_now, 0)
             read = int(now.sum())
         else:
-            changed = came & has_text & (bytes_now != now)
+            changed = passed & has_text & (bytes_now != now)
             cut[step] = {"rows": int(changed.sum()), "text_bytes": int((now - bytes_now)[changed].sum())}
             now = np.where(changed, bytes_now, now)
     left = np.where(has_text, 0, raw)
     kept = dropped_by == len(place)
-    made_by = () if _is_read_as_text(config) else config.texts[:1]
+    extracted = () if _is_read_as_text(config) else config.texts[:1]
     return {
         "read": {"rows": batch.num_rows, "text_bytes": read, "raw_bytes": int(raw.sum())},
-        "extracted": {step: {"rows": int(has_text.sum()), "raw_bytes": int(raw[has_text].sum())} for step in made_by},
+        "extracted": {step: {"rows": int(has_text.sum()), "raw_bytes": int(raw[has_text].sum())} for step in extracted},
         "first": _first(answers, now, left),
         "cut": {step: counts for step, counts in cut.items() if counts["rows"]},
         "kept": {
@@ -128,7 +128,7 @@ def _first(answers: pa.RecordBatch, text: _Ints, raw: _Ints) -> dict[str, dict[s
 
 
 def _raw(batch: pa.RecordBatch) -> _Ints:
-    """Bytes as they were read, of text and markup."""
+    """The bytes of text and markup as they were read."""
     return _sizes(batch["ingest.text_bytes"]) + _sizes(batch["ingest.html_bytes"])
 
 
@@ -138,7 +138,7 @@ def _sizes(column: pa.Array) -> _Ints:
 
 
 def _languages(labels: pa.Array, answers: pa.RecordBatch) -> dict[str, Any]:
-    """For each language the documents that were read, that each step took first, and why, and that are kept."""
+    """Count, for each language, the documents that were read, dropped first by each step and why, and kept."""
     table = pa.table(
         {"label": labels.cast(pa.string()).fill_null(NOTHING), "step": answers["step"], "reason": answers["drop"]}
     )
@@ -154,82 +154,82 @@ def _languages(labels: pa.Array, answers: pa.RecordBatch) -> dict[str, Any]:
 
 
 MOST_OF_IT = 0.8
-"""The share of a language or a source from which on a rule that takes it is told."""
+"""The run warns about a rule that drops more than this share of a language or a source."""
 MOST_NAMED = 5
-"""Languages that one warning names."""
+"""The number of languages that one warning names."""
 FEWEST = 20
-"""Documents that a rule must have seen before its share says anything."""
+"""The least documents for which a share is meaningful."""
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """A corpus of nothing is said aloud, and so is a rule that takes nearly all of a language or of the source."""
+    """Warn about an empty corpus, and about a rule that drops nearly all of a language or of the source."""
     funnel = found["funnel"]
-    told = []
+    warned = []
     if funnel["read"]["rows"] and not funnel["kept"]["rows"]:
-        told.append("no document survived")
+        warned.append("no document survived")
     if pages := funnel["kept"].get("pages"):
-        told.append(
+        warned.append(
             f"{pages:,} of {counted(funnel['kept']['rows'], 'kept document')} have no text, only markup "
-            f"({size(funnel['kept']['raw_bytes'])}), because no step of this route takes the text out of pages. Add "
+            f"({size(funnel['kept']['raw_bytes'])}), because no step of this route extracts the text of pages. Add "
             "`- extract` to the steps of this source"
         )
     languages: dict[str, list[tuple[Any, ...]]] = {}
     for label, counts in sorted(found.get("languages", {}).items()):
-        for step, reason, why, rows, seen in (
+        for step, reason, why, rows, total in (
             _greedy(counts["read"], counts["first"], config) if label != NOTHING else ()
         ):
-            languages.setdefault(step, []).append((label, reason, why, rows, seen))
+            languages.setdefault(step, []).append((label, reason, why, rows, total))
     rules = {(step, reason) for step, all_of_it in languages.items() for _, reason, *_ in all_of_it}
-    told += [_of_languages(step, all_of_it) for step, all_of_it in languages.items()]
+    warned += [_of_languages(step, all_of_it) for step, all_of_it in languages.items()]
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
-    for step, reason, why, rows, seen in _greedy(funnel["read"]["rows"], first, config):
+    for step, reason, why, rows, total in _greedy(funnel["read"]["rows"], first, config):
         if (step, reason) not in rules:
-            told.append(
-                f"{step} took {rows:,} of {counted(seen, 'document')} of this source ({percent(rows, seen, 0)}) for "
-                f"{why}. Read some of them ({hint('dropped', reason=reason)}); "
-                f"{_advice(step, 'the source, change it (by_source)')}, or give the source steps of its own"
+            warned.append(
+                f"{step} dropped {rows:,} of {counted(total, 'document')} of this source ({percent(rows, total, 0)}) "
+                f"for {why}. Read some of them ({hint('dropped', reason=reason)}); "
+                f"{_advice(step, 'the source, change it (by_source)')}, or give the source its own steps"
             )
-    return told
+    return warned
 
 
 def _of_languages(step: str, languages: Sequence[tuple[Any, ...]]) -> str:
     """One warning about a step that removes nearly all documents of some languages, the largest first."""
     largest = sorted(languages, key=lambda one: (-one[3], one[0]))
-    label, reason, why, rows, seen = largest[0]
-    fact = f"{step} took {rows:,} of {counted(seen, 'document')} in {label} ({percent(rows, seen, 0)}) for {why}"
+    label, reason, why, rows, total = largest[0]
+    fact = f"{step} dropped {rows:,} of {counted(total, 'document')} in {label} ({percent(rows, total, 0)}) for {why}"
     whose, those = label, label
     if len(languages) > 1:
-        more = [f"{label} ({rows:,} of {seen:,})" for label, _, _, rows, seen in largest[1:MOST_NAMED]]
+        more = [f"{label} ({rows:,} of {total:,})" for label, _, _, rows, total in largest[1:MOST_NAMED]]
         rest = len(largest) - MOST_NAMED
         fact += f", and nearly all in {', '.join(more)}" + (
             f" and {counted(rest, 'more language')}" if rest > 0 else ""
         )
         whose, those = "each of them", "them"
     return (
-        f"{fact}, so that hardly any {label if len(languages) == 1 else 'of these languages'} is left. Read some of "
+        f"{fact}, so hardly any {label if len(languages) == 1 else 'text in these languages'} is left. Read some of "
         f"them ({hint('dropped', reason=reason)}); "
         f"{_advice(step, f'the language, change its threshold for {whose} (by_language)')}, or stop keeping {those}"
     )
 
 
 def _advice(step: str, of_rules: str) -> str:
-    """What can be done about a step that takes nearly all."""
+    """What a user can do about a step that drops nearly everything."""
     name = step.rpartition("/")[2]
     if name.startswith("heuristics"):
         return f"if the rule does not fit {of_rules}"
     if "_dedup" in name:
-        return f"if they are no copies of what is kept, change the settings of {step}"
+        return f"if they are not copies of kept documents, change the settings of {step}"
     return f"if they should stay, change the settings of {step}"
 
 
 def _greedy(
     read: int, first: Mapping[str, Mapping[str, int]], config: Config
 ) -> Iterator[tuple[str, str, str, int, int]]:
-    """Steps that take most of what comes to them, for one reason or for all together: step, the most frequent reason,
-    all reasons in words, rows taken, rows that came.
+    """Steps that drop most of the rows that reach them, for one reason or for all together: the step, its most frequent
+    reason, all reasons in words, the rows dropped, and the rows that reached it.
 
-    What is no document at all (the reader's verdicts) and what nobody asked to keep (other languages, what a cutoff
-    leaves behind, which `keep_quality` tells itself) does not count.
+    Records that are not documents (the reader's verdicts) and documents that the recipe does not want (other languages,
+    and those below a cutoff, about which `keep_quality` warns) do not count.
     """
     left = read - sum(first.get(config.steps[0], {}).values())
     for step in config.steps[1:]:

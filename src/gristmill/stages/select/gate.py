@@ -1,22 +1,21 @@
-"""Which documents may be used at all: by URL, by what the page says to robots, by opt-outs and by license.
+"""Drops documents that may not be used, by URL, robots directives of the page, opt-outs and license.
 
-The rules are asked in this order, and the first that is against a document gives the reason:
+The rules are tried in this order, and the first one that a document fails gives the reason:
 
     opted_out            opt_out_domains, opt_out_urls, opt_out_hashes
-    not_on_allow_list    allow_domains and allow_urls are given, and the URL is in none of them
-    blocked_domain       block_domains, and every host below a domain of it
+    not_on_allow_list    allow_domains or allow_urls is given, and the URL is in neither
+    blocked_domain       block_domains, including every host below them
     blocked_url          block_urls
     blocked_word         block_words, block_soft_words, block_substrings
     robots_tag           the X-Robots-Tag header, as the reader left it in `meta`
     robots_meta          a meta tag in the head of `html`
     license_unknown, license_not_allowed
 
-`detail` is the entry that matched (the host, for not_on_allow_list; the license, for the last two), `category` the list
-that it stands in: `block_domains`, or `block_domains/adult` of a folder. What robots.txt says is for another stage,
-`robots`.
+`detail` is the entry that matched (for not_on_allow_list the host; for the last two the license). `category` is the
+list with that entry: `block_domains`, or `block_domains/adult` if it is a folder. The step `robots` applies robots.txt.
 
-The three kinds of word rules are those of RefinedWeb (Penedo et al. 2023): words that are enough by themselves, words
-of which two different ones are needed, and letters that may stand inside a word.
+The three kinds of word rules are those of RefinedWeb (Penedo et al. 2023): words of which one is enough, words of which
+two different ones are needed, and strings that may also be within a word.
 """
 
 import hashlib
@@ -53,59 +52,59 @@ KINDS = {
     "block_soft_words": "words",
     "block_substrings": "substrings",
 }
-"""The fields that are lists, and what their entries are."""
+"""The fields that are lists, and the kinds of their entries."""
 _ENTRIES = {"domains": "domains", "urls": "URLs", "digests": "hashes of 32 or 64 digits", "words": "single words"}
 
 Directives = tuple[Annotated[str, Field(pattern=r"^[^\s,:;]+$")], ...]
 
 
 class Config(StageConfig):
-    """Lists are files or folders of files with one entry a line (see lists.py); `#` begins a comment."""
+    """Lists are files, or folders of files, with one entry per line (see lists.py); `#` begins a comment."""
 
     opt_out_domains: File | None = None
     """Domains whose owners do not want their pages used."""
     opt_out_urls: File | None = None
-    """URLs that nobody may use."""
+    """URLs whose owners do not want them used."""
     opt_out_hashes: File | None = None
-    """SHA-256 of a text (64 hexadecimal digits, of its UTF-8 as it is at this step), or doc_ids (32 digits)."""
+    """SHA-256 hashes of texts (64 hexadecimal digits, of the UTF-8 text at this step), or doc_ids (32 digits)."""
     allow_domains: File | None = None
     """Only these domains pass."""
     allow_urls: File | None = None
-    """Only these URLs pass; with allow_domains, one of both is enough."""
+    """Only these URLs pass; if allow_domains is also given, either is enough."""
     block_domains: File | None = None
-    """Domains that do not pass, with every host below them."""
+    """Domains to drop, including every host below them."""
     block_urls: File | None = None
-    """URLs that do not pass, whatever their scheme, default port, fragment and last slash."""
+    """URLs to drop; scheme, default port, fragment and last slash are ignored."""
     block_words: File | None = None
-    """Words of which one in host, path or query is enough; a word is a run of letters and digits."""
+    """Words of which one in host, path or query drops a document; a word is a run of letters and digits."""
     block_soft_words: File | None = None
-    """Words of which min_soft_words different ones are needed."""
+    """Words of which min_soft_words different ones drop a document."""
     min_soft_words: Annotated[int, Field(ge=1, le=MOST_SOFT)] = 2
-    """Number of different soft words."""
+    """The number of different soft words that drop a document."""
     block_substrings: File | None = None
-    """Letters that may stand anywhere in host, path or query, also inside a word."""
+    """Strings that drop a document anywhere in host, path or query, also within a word."""
     agent: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.\-]*$")] = "CCBot"
-    """Product token of the crawler: what a page says to it counts beside what it says to all."""
+    """The product token of the crawler: directives for it apply in addition to those for all robots."""
     x_robots_tag: Directives = ("noai", "noindex", "none")
-    """Directives in the X-Robots-Tag header that keep a page out; none: the header is not read."""
+    """Directives in the X-Robots-Tag header that drop a page; empty: the header is not read."""
     meta_robots: Directives = ("noai", "noindex", "none")
-    """Directives in a robots meta tag that keep a page out; none: pages are not read."""
+    """Directives in a robots meta tag that drop a page; empty: pages are not read."""
     allow_licenses: tuple[LicenseName, ...] = ()
-    """SPDX names; a document passes when these satisfy its license expression. None: licenses are not asked for."""
+    """SPDX names; a document passes if they satisfy its license expression. Empty: licenses are not checked."""
     unknown_license: Literal["drop", "keep"] = "drop"
-    """What happens to a document without a license, where allow_licenses is given."""
+    """What to do with a document without a license, if allow_licenses is given."""
 
     @model_validator(mode="after")
     def _does_something(self) -> "Config":
         if not reads(self):
-            raise ValueError("the gate has no rule and would pass everything; set a list, a directive or a license")
+            raise ValueError("the gate has no rule, so every document would pass. Set a list, a directive or a license")
         return self
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    """Only what some rule asks for: reading `html` or `text` costs more than all rules together."""
+    """Only the columns that a rule needs: reading `html` or `text` costs more than all rules together."""
     by_url = any(getattr(config, field) for field in KINDS if field != "opt_out_hashes")
-    asked = {
+    needed = {
         "url": by_url,
         "doc_id": config.opt_out_hashes,
         "text": config.opt_out_hashes,
@@ -113,7 +112,7 @@ def reads(config: Config) -> tuple[str, ...]:
         "html": config.meta_robots,
         "license": config.allow_licenses,
     }
-    return tuple(column for column, wanted in asked.items() if wanted)
+    return tuple(column for column, is_needed in needed.items() if is_needed)
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -132,7 +131,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents that each list decided on (0 for the others), and what is odd about the lists themselves."""
+    """Count the documents that each list decided on, and the odd entries of the lists."""
     loaded = _load_all(config)
     decided = {name: 0 for field, of_field in loaded.items() if not _allows(field) for name in of_field.names}
     for entry in pc.value_counts(answers["category"].drop_null()).to_pylist():
@@ -142,20 +141,20 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Lists that hold nothing, that hold what they should not, and that decided on no document."""
-    told = lists.list_warnings(found, lambda name: f"not {_ENTRIES[KINDS[name.partition('/')[0]]]}")
+    """Warn about lists that are empty, that have odd entries, or that matched no document."""
+    warned = lists.list_warnings(found, lambda name: f"not {_ENTRIES[KINDS[name.partition('/')[0]]]}")
     for field in KINDS:
         counts = [count for name, count in found.get("decided", {}).items() if name.partition("/")[0] == field]
         if counts and not any(counts):
-            told.append(f"{field} matched no document")
-    asked = found.get("asked", 0)
-    if asked and found["dropped"].get("not_on_allow_list", 0) == asked:
-        told.append("no document is on the allow list")
-    return told
+            warned.append(f"{field} matched no document")
+    rows = found.get("asked", 0)
+    if rows and found["dropped"].get("not_on_allow_list", 0) == rows:
+        warned.append("no document is on the allow list")
+    return warned
 
 
 Rule = tuple[str, Array, Any, Any]
-"""Reason, the rows that it holds for, and their details and categories."""
+"""A reason, the rows that it applies to, and their details and categories."""
 
 
 def _allows(field: str) -> bool:
@@ -199,7 +198,7 @@ def _rules(batch: pa.RecordBatch, config: Config) -> Iterator[Rule]:
 
 
 class _Urls:
-    """The URLs of a batch, parsed once for all rules: for words as they are written, else with hosts in IDN form."""
+    """The URLs of a batch, parsed once for all rules: as written for words, otherwise with hosts in IDN form."""
 
     def __init__(self, column: pa.Array) -> None:
         self.plain = plain_urls(column)
@@ -209,7 +208,7 @@ class _Urls:
         self.written = written[0], urls.split_urls(*written)
 
     def find(self, found: lists.Lists, kind: str) -> tuple[Array, pa.Array, pa.Array]:
-        """Rows whose domain or URL is in a list, the domain or URL, and the list."""
+        """The rows whose domain or URL is in a list, the domain or URL, and the list."""
         if kind == "domains":
             label, begin = urls.find_domains(found.strings, self.data, self.spans)
             detail = strings(*urls.cut(self.data, begin, np.where(begin < 0, begin, self.spans[:, urls.HOST_END])))
@@ -232,7 +231,7 @@ def _names(found: lists.Lists, label: Array) -> pa.Array:
 
 
 def _shown(offsets: Array, texts: Array) -> pa.Array:
-    """Decoded words as text: what was percent-encoded may be anything but UTF-8."""
+    """Decoded words as text; percent-encoded bytes may be invalid UTF-8."""
     column = strings(offsets, texts)
     try:
         column.validate(full=True)

@@ -1,12 +1,12 @@
-"""Verdicts by rules over measured columns: published sets (`rules/`) and a recipe's own expressions.
+"""Drops documents by rules over measured columns: published sets (`rules/`) and a recipe's own expressions.
 
     - heuristics: {rules: [gopher_repetition, gopher_quality, c4, fineweb]}
     - heuristics: {gopher_quality: {min_words: 30, by_language: {zh: {min_words: 20}}}, own: ["signals.words > 9 -> x"]}
 
-A set is used when `rules` lists it or when the recipe has thresholds for it; the order is that of `rules`, then that
-of the other sets as they are written. A document is dropped for the first rule that it fails, and `failed` has all of
-them. The stage reads no text, so that a change of thresholds costs seconds. docs/rules.md: every rule and its source;
-docs/languages.md: what holds for other languages than English, where a step `language` tells them.
+A set is used if `rules` lists it or if the recipe has thresholds for it; the order is that of `rules`, then that of the
+other sets in the recipe. A document is dropped for the first rule that it fails, and `failed` lists all of them. The
+step reads no text, so a change of thresholds takes seconds. docs/rules.md lists every rule and its source;
+docs/languages.md has the thresholds for languages other than English, which need a step `language`.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ from pydantic import field_validator, model_validator
 from gristmill.stages.contract import Map, OtherSetting, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
 from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
-from gristmill.stages.select.rules.c4 import Config as C4Thresholds
-from gristmill.stages.select.rules.code import Config as CodeThresholds
-from gristmill.stages.select.rules.fineweb import Config as FineWebThresholds
-from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityThresholds
-from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionThresholds
+from gristmill.stages.select.rules.c4 import Config as C4Config
+from gristmill.stages.select.rules.code import Config as CodeConfig
+from gristmill.stages.select.rules.fineweb import Config as FineWebConfig
+from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityConfig
+from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionConfig
 from gristmill.stages.shared.expressions import parse_rule
 from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
@@ -49,34 +49,34 @@ OWN = "own"
 _ABSENT: tuple[Any, ...] = (None, (), [])
 
 CountedBy = Literal["source", "snapshot", "language", "language_hint"]
-"""What counts of rules can be broken down by."""
+"""The columns by which the counts of rules can be broken down."""
 
 
 class Config(StageConfig):
-    """Which rules, in which order, with which thresholds."""
+    """The rules, their order and their thresholds."""
 
     rules: tuple[Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "code", "own"], ...] = ()
-    """Sets in the order in which they are tried; `own` stands for the recipe's own rules. Sets that are not listed but
-    have thresholds below come after these, as they are written."""
-    gopher_repetition: GopherRepetitionThresholds | None = None
-    """Thresholds of Gopher's rules of repetition."""
-    gopher_quality: GopherQualityThresholds | None = None
-    """Thresholds of Gopher's rules of quality."""
-    c4: C4Thresholds | None = None
+    """Sets in the order in which they are tried; `own` means the recipe's own rules. Sets that are not listed but have
+    thresholds below follow in the order of the recipe."""
+    gopher_repetition: GopherRepetitionConfig | None = None
+    """Thresholds of Gopher's repetition rules."""
+    gopher_quality: GopherQualityConfig | None = None
+    """Thresholds of Gopher's quality rules."""
+    c4: C4Config | None = None
     """Thresholds of C4's rules for documents."""
-    fineweb: FineWebThresholds | None = None
+    fineweb: FineWebConfig | None = None
     """Thresholds of the rules that FineWeb added."""
-    code: CodeThresholds | None = None
+    code: CodeConfig | None = None
     """Thresholds of the rules for source code."""
     own: tuple[str, ...] = ()
-    """Rules of the recipe's own: a condition over columns, `->`, the reason."""
+    """The recipe's own rules: a condition over columns, `->`, the reason."""
     count_by: tuple[CountedBy, ...] = ("source", "snapshot")
-    """What the counts of the rules are broken down by; `language` needs the step of that name."""
+    """The columns by which the counts of rules are broken down; `language` needs the step of that name."""
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, values: Any) -> Any:
-        """Makes the order explicit and gives every set in use its thresholds, so that the task key holds both."""
+        """Make the order and the thresholds of every set in use explicit, so that the task key has both."""
         if not isinstance(values, Mapping):
             return values
         listed = values.get("rules", ())
@@ -84,16 +84,16 @@ class Config(StageConfig):
             return values
         known = (*SETS, OWN)
         if repeated := [name for name, times in Counter(listed).items() if times > 1]:
-            raise ValueError(f"rules lists {repeated[0]} twice, to no effect. Remove one")
+            raise ValueError(f"rules lists {repeated[0]} twice. Remove one")
         for name in SETS:
             if name in values and values[name] is None and (name in listed or "rules" not in values):
                 raise ValueError(f"{name} is empty. Write {name}: {{}} for the published thresholds, or remove it")
         if OWN in listed and not values.get(OWN):
-            raise ValueError("rules lists own, and there are no own rules. Write some under own, or remove it")
+            raise ValueError("rules lists own, but there are no own rules. Write some under own, or remove it")
         written = [name for name in values if name in known and name not in listed and values[name] not in _ABSENT]
         rules = (*listed, *written)
         if not rules and values.keys() - cls.model_fields.keys():
-            return values  # refused for a field that does not exist
+            return values  # validation will report the unknown field
         if not rules:
             raise ValueError(f"there is no rule. List some under rules: {', '.join(SETS)}")
         defaults: dict[str, Any] = {name: {} for name in rules if name in SETS and values.get(name) is None}
@@ -112,7 +112,7 @@ class Config(StageConfig):
         if not reasons:
             raise ValueError("every rule is off. Give one a threshold, or remove the step")
         if repeated := [reason for reason, times in Counter(reasons).items() if times > 1]:
-            raise ValueError(f"two rules have the reason {repeated[0]}. Give the own rule another")
+            raise ValueError(f"two rules have the reason {repeated[0]}. Give your own rule another reason")
         return self
 
 
@@ -129,7 +129,7 @@ def groups(config: Config) -> list[Group]:
 
 
 def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
-    """Languages, extensions and sources with a threshold of their own, in place of the one at `path`."""
+    """The languages, extensions and sources with their own threshold instead of the one at `path`."""
     name, _, threshold = path.partition(".")
     own: StageConfig | None = getattr(config, name) if name in SETS else None
     if own is None:
@@ -146,7 +146,7 @@ def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
 
 
 def reads(config: Config) -> tuple[str, ...]:
-    """The columns of the rules that are on and of their exceptions, and what the counts need."""
+    """The columns that the rules that are on, their exceptions and the counts need."""
     named: list[str] = []
     for group in groups(config):
         named += group.columns if isinstance(group, RuleSet) else [c for rule in group for c in rule.condition.columns]
@@ -155,12 +155,12 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def may_read(config: Config) -> tuple[str, ...]:
-    """The language, where a set in use has thresholds for other languages."""
+    """The language, if a set in use has thresholds for other languages."""
     return (LABEL,) if any(isinstance(group, RuleSet) and group.languages for group in groups(config)) else ()
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """A row whose columns are null fails no rule: it has no text to judge."""
+    """Apply the rules. A row whose columns are null fails no rule, since it has no text."""
     columns = ColumnVectors(batch)
     failings = [one for group in groups(config) for one in failing(group, columns)]
     first = first_of(failings, batch.num_rows)
@@ -170,7 +170,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """For each rule the documents, and their bytes of text, that fail it at all, first, or fail nothing else."""
+    """Count, for each rule, the documents and bytes that fail it, that fail it first, and that fail only it."""
     tally = Tally(reasons_of(groups(config)), answers["failed"], batch["text_bytes"])
     found: dict[str, Any] = {"judged": tally.judged(), "rules": tally.rules()}
     if may_read(config) and LABEL in batch.schema.names:
@@ -182,10 +182,10 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """Sets of which no rule matched a document, the recipe's own rules that matched none (law 7), and thresholds that
-    take the place of those for other languages.
+    """Warn about sets and own rules that match no document (law 7), and about thresholds that override those for other
+    languages.
 
-    A single rule of a published set that matches nothing is a good sign; `gristmill removed` shows the counts.
+    A single rule of a published set may well match nothing; `gristmill removed` shows the counts.
     """
     if not found.get("judged", {}).get("documents"):
         return ()
@@ -196,19 +196,19 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             idle += [f"own rule {reason}" for reason in silent]
         elif len(silent) == len(reasons_of([group])):
             idle.append(f"rule set {name}")
-    told = [f"{', '.join(idle)} matched no document"] if idle else []
+    warned = [f"{', '.join(idle)} matched no document"] if idle else []
     if found.get("not_english") and (changed := for_all_languages(config)):
         set_name, _, threshold = changed[0].partition(".")
-        told.append(
-            f"{', '.join(changed)} took the place of the thresholds that other languages than English have; documents "
-            f"in these: {found['not_english']:,}. To change it for English alone, write {set_name}: {{by_language: "
-            f"{{en: {{{threshold}: {getattr(getattr(config, set_name), threshold)}}}}}}}"
+        warned.append(
+            f"your value of {', '.join(changed)} also replaces the thresholds for languages other than English (in "
+            f"this corpus, documents in these: {found['not_english']:,}). To change only English, write {set_name}: "
+            f"{{by_language: {{en: {{{threshold}: {getattr(getattr(config, set_name), threshold)}}}}}}}"
         )
-    return told
+    return warned
 
 
 def for_all_languages(config: Config) -> list[str]:
-    """The thresholds (SET.NAME) that the recipe changed and that published sets have for other languages."""
+    """The thresholds (SET.NAME) that the recipe changes and that published sets also define for other languages."""
     return [
         f"{name}.{threshold}"
         for name in config.rules

@@ -1,17 +1,17 @@
-"""Where every document lies, by what people know of it: its id, its address, its text.
+"""Indexes every document by its id, its URL and its text.
 
-The engine puts this step behind the corpus of every source of a recipe with `index: true`. A part sends a key of 64
-bits for each of these, with its own name and the row:
+The engine adds this step after the corpus of every source of a recipe with `index: true`. A part sends a key of 64 bits
+for each of these, with the part's name and the row:
 
     doc_id    the first 8 bytes of the id
-    url       of the hash of the address in its normal form (`stages/dedup/url_parts.py`)
-    domain    of the hash of the domain that somebody registered
-    content   of the SHA-256 of the text, of documents that are kept
-    sketch    word shingles of the text, of documents that are kept: all below 1/64 of the numbers that they may be, and
-              the 16 smallest in any case. Copies share most of them, and a quotation some with the document it is from
+    url       8 bytes of the hash of the URL in its normal form (`stages/dedup/url_parts.py`)
+    domain    8 bytes of the hash of the registered domain
+    content   8 bytes of the SHA-256 of the text, for kept documents
+    sketch    word shingles of the text, for kept documents: all hashes below 1/64 of their range, and at least the 16
+              smallest. Copies share most of them, and a quotation shares some with its document
 
-Ranges of keys are sets: of a million entries or two, each one file (`index_file.py`). A key leads to rows that may be
-meant; whoever looks compares them with what stands there.
+Ranges of keys form sets of one or two million entries, each one file (`index_file.py`). A key leads to candidate rows,
+and the reader compares them with the documents.
 """
 
 import hashlib
@@ -40,29 +40,29 @@ RECORD_SCHEMA = pa.schema([("kind", pa.uint8()), ("hash", pa.uint64())])
 FILE = "keys.index"
 
 SET_ENTRIES = 1 << 21
-"""The most of a set, about; half of it at least, where there are several."""
+"""The most entries of a set, approximately; if there are several sets, each has at least half of it."""
 NGRAM: int = near_candidates.Config.model_fields["ngram"].default
 """Words in a shingle."""
 BELOW = np.uint64(2**64 // 64)
 LEAST = 16
-"""Shingles of a sketch: all below, and so many in any case."""
+"""A sketch has all shingles below BELOW, and at least this many."""
 _SHINGLE_BYTES = 6
-"""Of a text, for each of its shingles: a word and a space."""
+"""The bytes of a text per shingle: a word and a space."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""2^64 / golden ratio, odd: shingles of sketches are small numbers, and keys have to be spread."""
+"""2^64 / golden ratio, odd. It spreads the keys, since the shingles of sketches are small numbers."""
 _ONE, _MOST = np.uint64(1), np.uint64(63)
 Array = np.ndarray[Any, Any]
 
 
 class Config(StageConfig):
-    """One source's."""
+    """The index of one source."""
 
     source: str
-    """Whose documents they are."""
+    """The source of the documents."""
 
 
 def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str, Any]]]:
-    """Ranges of keys, a power of two, so that each has one or two millions of entries."""
+    """Ranges of keys, a power of two of them, such that each has one or two million entries."""
     funnel = counts.get("funnel", {})
     kept = funnel.get("kept", {"rows": 0, "text_bytes": 0})
     sketched = LEAST * kept["rows"] + kept["text_bytes"] // (_SHINGLE_BYTES * 64)
@@ -74,13 +74,13 @@ def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str
 
 
 def set_of(key: Array, sets: int) -> Array:
-    """Which of so many sets a key belongs to."""
-    # Shifted twice: by 64 at once is undefined.
+    """The number of the set that a key belongs to."""
+    # Two shifts, since a shift by 64 is undefined.
     return (key >> _ONE) >> (_MOST - np.uint64(sets.bit_length() - 1))
 
 
 def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """The keys of every document, and of those that are kept also the keys of their texts."""
+    """Send the keys of every document, and the keys of the texts of kept documents."""
     rows = np.arange(batch.num_rows)
     url, domain, has_url, has_domain = url_keys(batch.column("url"))
     kept = pc.and_(batch.column("corpus.drop").is_null(), batch.column("text").is_valid())
@@ -109,7 +109,7 @@ def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, An
 
 def build(records: pa.Table | None, config: Config, entry: Mapping[str, Any], folder: Path) -> dict[str, int]:
     """Write the file of one set."""
-    assert records is not None  # a set of which nobody sent anything is not built
+    assert records is not None  # empty sets are not built
     columns = [records.column(name).combine_chunks().to_numpy() for name in ("kind", "hash", "part", "row")]
     write_file(folder / FILE, *columns)
     return {"entries": records.num_rows}
@@ -120,17 +120,17 @@ def files(config: Config) -> tuple[str, ...]:
 
 
 def facts(config: Config) -> dict[str, Any]:
-    """How many sets a key may fall into, the entries say."""
+    """The kinds of keys; the entries have the number of sets."""
     return {"kinds": list(KINDS)}
 
 
 def id_keys(ids: pa.Array) -> Array:
-    """In the order of the ids themselves, so that how one begins is a range of keys."""
+    """The keys of ids, in the order of the ids, so that a prefix of an id is a range of keys."""
     return np.ascontiguousarray(fixed_bytes(ids)[:, :8]).view(">u8").ravel().astype(np.uint64)
 
 
 def url_keys(urls: pa.Array) -> tuple[Array, Array, Array, Array]:
-    """Of the address and of its domain; and whether there is the one and the other."""
+    """The keys of URLs and of their domains; and masks of the rows that have a URL and a domain."""
     parts = url_parts.apply(pa.record_batch({"url": urls}), url_parts.Config())
     has_url = parts.column("url_hash").is_valid().to_numpy(zero_copy_only=False)
     url = np.zeros(len(urls), np.uint64)
@@ -140,7 +140,7 @@ def url_keys(urls: pa.Array) -> tuple[Array, Array, Array, Array]:
 
 
 def domain_keys(domains: pa.Array) -> Array:
-    """Of domains as `registered_domains` spells them."""
+    """The keys of domains, spelled as by `registered_domains`."""
     distinct = domains.dictionary_encode()
     data, offsets = bytes_of(distinct.dictionary)
     hashes = hash_texts(data, offsets.astype(np.int64), NONE, unicode_tables())[:, 0]
@@ -158,7 +158,7 @@ def content_keys(texts: pa.Array) -> Array:
 
 
 def sketches(texts: pa.Array) -> tuple[Array, Array]:
-    """Where the keys of each text's sketch begin, and all of them."""
+    """The start of each text's sketch keys, and all keys."""
     starts, values = shingle_sets(*bytes_of(texts), NGRAM, copy_tables())
     place = np.arange(len(values)) - np.repeat(starts[:-1], np.diff(starts))
     chosen = (values < BELOW) | (place < LEAST)

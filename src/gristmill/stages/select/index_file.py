@@ -1,14 +1,14 @@
-"""A file of sorted keys that say where documents lie: mapped into memory, and searched by halving.
+"""A file of sorted keys that locate documents: mapped into memory, and searched by bisection.
 
     8 bytes     FORMAT
-    uint64      entries of each kind, one number for each of KINDS
-    uint64      how many parts there are
-    uint64      keys, the kinds one behind the other, each sorted
-    uint64      parts, sorted, as records of an exchange name them
-    uint32      of each key: the number of its part among these
-    uint32      of each key: its row in that part
+    uint64      number of entries of each kind, in the order of KINDS
+    uint64      number of parts
+    uint64      keys of each kind in turn, sorted
+    uint64      parts, sorted, named as in the records of an exchange
+    uint32      for each key: the number of its part among these
+    uint32      for each key: its row in that part
 
-All little-endian. Entries of one key are sorted by part and row, so a file is a function of what is in it.
+All numbers are little-endian. Entries with the same key are sorted by part and row, so equal entries give equal bytes.
 """
 
 from pathlib import Path
@@ -23,19 +23,19 @@ Array = np.ndarray[Any, Any]
 
 FORMAT = b"gristix1"
 KINDS = ("doc_id", "url", "domain", "content", "sketch")
-"""What keys are made of: an entry's kind is its place here."""
+"""What keys are made of; the kind of an entry is its position here."""
 
 
-class Found(NamedTuple):
-    """Where documents lie that may be those that are looked for."""
+class IndexMatches(NamedTuple):
+    """The locations of documents that may match a search."""
 
     part: Array
-    """Names of their parts (uint64)."""
+    """The names of their parts (uint64)."""
     row: Array
 
 
 def write_file(path: Path, kind: Array, key: Array, part: Array, row: Array) -> None:
-    """Entries in any order: their kinds, keys, parts and rows."""
+    """Write a file from entries in any order: their kinds, keys, parts and rows."""
     order = sort_order(kind.astype(np.uint64), key, part, row.astype(np.uint64))
     parts, numbers = np.unique(part, return_inverse=True)
     counts = np.bincount(kind, minlength=len(KINDS)).astype("<u8")
@@ -48,13 +48,13 @@ def write_file(path: Path, kind: Array, key: Array, part: Array, row: Array) -> 
 
 
 class IndexFile:
-    """Such a file, of which no more is read than a search looks at."""
+    """A file of keys that reads only the pages that a search needs."""
 
     def __init__(self, data: pa.Buffer) -> None:
-        """`data` was compared with the hash of the file."""
+        """`data` is already verified by its hash."""
         view = memoryview(data)
         if bytes(view[: len(FORMAT)]) != FORMAT:
-            raise ValueError(f"no index of this version: it begins with {bytes(view[: len(FORMAT)])!r}")
+            raise ValueError(f"not an index of this version: it begins with {bytes(view[: len(FORMAT)])!r}")
         self._at, self._view = len(FORMAT), view
         self._ends = np.concatenate([[0], np.cumsum(self._take("<u8", len(KINDS)))]).astype(np.int64)
         parts = int(self._take("<u8", 1)[0])
@@ -67,11 +67,11 @@ class IndexFile:
         self._at += found.nbytes
         return found
 
-    def search(self, kind: str, first: int, last: int) -> Found:
-        """The entries of a kind whose key lies between two, both with them."""
+    def search(self, kind: str, first: int, last: int) -> IndexMatches:
+        """The entries of a kind with a key from `first` to `last`, inclusive."""
         place = KINDS.index(kind)
         begin = int(self._ends[place])
         keys = self._keys[begin : int(self._ends[place + 1])]
         low = begin + int(np.searchsorted(keys, np.uint64(first), "left"))
         high = begin + int(np.searchsorted(keys, np.uint64(last), "right"))
-        return Found(self._parts[self._numbers[low:high]], self._rows[low:high].astype(np.int64))
+        return IndexMatches(self._parts[self._numbers[low:high]], self._rows[low:high].astype(np.int64))

@@ -1,11 +1,11 @@
-"""Verdicts by language: which languages stay, and from which probability on.
+"""Keeps documents by language and by the probability of that language.
 
-    - keep_language: {keep: {en: 0.65, de: 0.6}}             these two; FineWeb took English from 0.65 on
+    - keep_language: {keep: {en: 0.65, de: 0.6}}             these two; FineWeb used 0.65 for English
     - keep_language: {keep: [en, de], min_probability: 0.5}  the same threshold for both
     - keep_language: {min_probability: 0.5}                  any language that the classifier is sure of
 
-Reads the columns of the step `language`. A document of which the classifier said nothing (no words) is
-`unsure_language`. A kept language that no document was in is told at the end of the run.
+The step reads the columns of the step `language`. A document without a label (no words) is dropped as
+`unsure_language`. The run warns if no document is in one of the languages to keep.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class Config(StageConfig):
-    """Languages are codes as the step `language` writes them: en, de, zh."""
+    """Languages are codes of the step `language`: en, de, zh."""
 
     keep: dict[LanguageName, Probability | None] = Field(default={})
-    """Languages that stay, each with the least probability, 0 to 1, or null for `min_probability`; a list of languages
-    is the same with null for each. Empty: every language."""
+    """Languages to keep, each with its least probability, 0 to 1, or null for `min_probability`; a list of languages
+    means null for each. Empty: every language."""
     min_probability: Probability | None = None
-    """The least probability of languages that have none of their own, 0 to 1; null: any."""
+    """The least probability of languages without their own, 0 to 1; null: any."""
     other: Literal["drop", "keep"] = "drop"
-    """What becomes of languages that are not in `keep`; `keep` holds them to `min_probability`."""
+    """What to do with languages that are not in `keep`; with `keep`, `min_probability` applies to them."""
 
     @field_validator("keep", mode="before")
     @classmethod
@@ -49,18 +49,18 @@ class Config(StageConfig):
     def _folded(cls, keep: dict[str, float | None]) -> dict[str, float | None]:
         folded = {name.lower(): least for name, least in keep.items()}
         if len(folded) < len(keep):
-            raise ValueError("a language is there twice; case does not count in codes. Remove one")
+            raise ValueError("a language is listed twice; upper and lower case are the same. Remove one")
         return folded
 
     @model_validator(mode="after")
     def _decides(self) -> "Config":
         if not self.min_probability and (not self.keep or (self.other == "keep" and not any(self.keep.values()))):
-            raise ValueError("it keeps every document. Name languages under keep, or set min_probability")
+            raise ValueError("this keeps every document. List languages under keep, or set min_probability")
         return self
 
 
 def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
-    """Languages with a probability of their own, in place of `min_probability`."""
+    """The languages with their own probability instead of `min_probability`."""
     named = config.keep.items() if path == "min_probability" else ()
     return {name: OtherSetting(f"keep.{name}") for name, least in named if least is not None}
 
@@ -71,19 +71,19 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     place = places(labels, list(config.keep), fold=True)
     default = config.min_probability or 0.0
     least = np.array([default if one is None else one for one in config.keep.values()] + [default])
-    others_go = bool(config.keep) and config.other == "drop"
+    drops_others = bool(config.keep) and config.other == "drop"
     missing = labels.is_null().to_numpy(zero_copy_only=False)
-    other = (place == len(config.keep)) & others_go & ~missing
+    other = (place == len(config.keep)) & drops_others & ~missing
     unsure = missing | (~other & (probability < least[place]))
     drop = pc.if_else(pa.array(other), OTHER, pc.if_else(pa.array(unsure), UNSURE, pa.scalar(None, pa.string())))
     rounded = pc.round(pa.array(probability), 4).cast(pa.string())
-    told = pc.coalesce(pc.binary_join_element_wise(labels.cast(pa.string()), rounded, " "), pa.scalar("no words"))
-    detail = pc.if_else(pa.array(other | unsure), told, pa.scalar(None, pa.string()))
+    shown = pc.coalesce(pc.binary_join_element_wise(labels.cast(pa.string()), rounded, " "), pa.scalar("no words"))
+    detail = pc.if_else(pa.array(other | unsure), shown, pa.scalar(None, pa.string()))
     return pa.RecordBatch.from_arrays([drop, detail], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """For each language what was kept and what each reason took, in documents and bytes of text."""
+    """Count, for each language, what was kept and what each reason dropped, in documents and bytes of text."""
     table = pa.table(
         {
             "language": batch["language.label"].cast(pa.string()).fill_null(NOTHING),
@@ -100,17 +100,17 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """Languages that were asked for in vain, and a filter that dropped nothing (law 7)."""
+    """Warn about languages without documents, and about a filter that dropped nothing (law 7)."""
     languages = {name.lower(): verdicts for name, verdicts in found.get("languages", {}).items()}
     if not languages:
         return ()
-    told = []
+    warned = []
     absent = [name for name in config.keep if name not in languages]
     if absent:
-        told.append(f"no document is in {', '.join(absent)}")
+        warned.append(f"no document is in {', '.join(absent)}")
     if all(set(verdicts) == {"kept"} for verdicts in languages.values()):
-        told.append("it dropped no document")
-    return told
+        warned.append("no document was dropped")
+    return warned
 
 
 STAGE = Map(

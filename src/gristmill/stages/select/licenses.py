@@ -1,4 +1,4 @@
-"""Whether a list of allowed licenses satisfies a license expression (SPDX 2.3, annex D)."""
+"""Decides whether a list of allowed licenses satisfies a license expression (SPDX 2.3, annex D)."""
 
 import re
 from collections.abc import Iterable
@@ -12,21 +12,21 @@ _WORDS = ("AND", "OR", "WITH")
 
 
 class _Unreadable(Exception):
-    """The text is no expression."""
+    """The text is not an expression."""
 
 
 def allow_list(names: Iterable[str]) -> frozenset[str]:
-    """The names in the form in which they are compared."""
+    """The names in the form used for comparison."""
     return frozenset(_plain(name) for name in names)
 
 
 @lru_cache(maxsize=1 << 16)
 def satisfied(expression: str | None, allowed: frozenset[str]) -> bool | None:
-    """Whether the license may be used; None where it is not known (missing, NONE, NOASSERTION).
+    """Whether the license is allowed; None if it is unknown (missing, NONE, NOASSERTION).
 
-    OR needs one side, AND both, and AND binds closer. `X+` and `X-or-later` are satisfied by X too, since one may
-    choose it, and so is `X WITH exception`: an exception only permits more. Text that is no expression ("CC BY 4.0",
-    "MIT, no AI") is satisfied by the same text in the list and by nothing else.
+    OR needs one side, AND both, and AND binds more strongly. X also satisfies `X+` and `X-or-later`, since users may
+    choose it, and `X WITH exception`, since an exception only permits more. Text that is not an expression
+    ("CC BY 4.0", "MIT, no AI") is only satisfied by the same text in the list.
     """
     text = (expression or "").strip()
     if not text or text.upper() in ("NONE", "NOASSERTION", "UNKNOWN"):

@@ -1,15 +1,15 @@
-"""Cuts lines as C4 did (Raffel et al. 2020, arXiv 1910.10683, section 2.2, and its code): the text gets shorter.
+"""Cuts lines from texts as C4 did (Raffel et al. 2020, arXiv 1910.10683, section 2.2, and its code).
 
-A line goes if it has a word over 1000 characters, does not end in a terminal punctuation mark, has fewer than 3 words,
-mentions javascript, or speaks of policies and cookies ("terms of use", "privacy policy", "cookie policy", "uses
-cookies", "use of cookies", "use cookies"). FineWeb let the ends of lines be: `terminal_punctuation: false`. A document
-without a line left is `no_lines_left`. Blank lines are kept between paragraphs, which C4 did not, and so are citation
-marks such as [1]; whether a document goes for "lorem ipsum" or a `{` is a rule of `heuristics`.
+A line is cut if it has a word over 1000 characters, does not end in a terminal punctuation mark, has fewer than 3
+words, mentions javascript, or is about policies and cookies ("terms of use", "privacy policy", "cookie policy", "uses
+cookies", "use of cookies", "use cookies"). FineWeb did not require terminal punctuation: `terminal_punctuation: false`.
+A document without a line left is dropped as `no_lines_left`. Unlike C4, this step keeps blank lines between paragraphs,
+and citation marks such as [1]. C4's rules for "lorem ipsum" and `{` are in `heuristics`.
 
-In languages that are written without spaces (Chinese, Japanese, Thai, ...), as the step `language` labels them, a
-stretch without white space is a sentence and no word: the rules for words of a line do not hold there.
+In languages without spaces (Chinese, Japanese, Thai, ...), as labelled by the step `language`, text between white space
+is a sentence and not a word, so the rules for words do not apply.
 
-Measure after this step, not only before it: add `signals` again where a later rule shall see the shorter text.
+If a later rule needs signals of the shortened text, add `signals` again after this step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,35 +40,35 @@ NOTHING_LEFT = "no_lines_left"
 
 
 class Config(StageConfig):
-    """Which lines go."""
+    """Which lines are cut."""
 
     terminal_punctuation: bool = True
-    """Whether a line must end in a terminal punctuation mark or a closing quote, of any script, and not in `...`."""
+    """Whether a line must end in a terminal punctuation mark or a closing quote, in any script, and not in `...`."""
     min_words: Annotated[int, AsCount, Field(ge=1)] | None = 3
-    """Words of a line, at least; a word is a stretch without white space. Not asked of languages without spaces."""
+    """The least words of a line, separated by white space. Ignored for languages without spaces."""
     max_word_chars: Annotated[int, AsCount, Field(ge=1)] | None = 1000
-    """Characters of the longest word of a line, at most. Not asked of languages without spaces."""
+    """The most characters of a word. Ignored for languages without spaces."""
     javascript: bool = True
-    """Whether a line with "javascript" in it, in any case, goes."""
+    """Whether to cut lines with "javascript", in upper or lower case."""
     policy: bool = True
-    """Whether a line with one of the six phrases about policies and cookies, in any case, goes."""
+    """Whether to cut lines with one of the six phrases about policies and cookies, in upper or lower case."""
     unicode_version: str = UNICODE_VERSION
-    """Version of the character tables; they decide what is white space and punctuation."""
+    """The Unicode version of the tables that define white space and punctuation."""
 
     @model_validator(mode="after")
     def _cuts_something(self) -> "Config":
         if self.unicode_version != UNICODE_VERSION:
             raise ValueError(
-                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {self.unicode_version}; "
-                "other lines might go. Leave unicode_version out"
+                f"this version of Gristmill has the character tables of Unicode {UNICODE_VERSION}, not "
+                f"{self.unicode_version}, so it might cut other lines. Remove unicode_version"
             )
         if not on(self):
-            raise ValueError("every rule is off. Set one, or remove the step")
+            raise ValueError("every rule is off. Turn one on, or remove the step")
         return self
 
 
 def on(config: Config) -> list[str]:
-    """The rules that can cut a line."""
+    """The names of the rules that are on."""
     set_ = {
         "long_word": config.max_word_chars is not None,
         "no_end": config.terminal_punctuation,
@@ -108,7 +108,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def _without_spaces(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """Which rows are in a language that has no spaces between words."""
+    """A mask of the rows in a language without spaces between words."""
     if LABEL not in batch.schema.names:
         return np.zeros(batch.num_rows, np.bool_)
     labels, places = rows_by_label(batch.column(LABEL))
@@ -119,7 +119,7 @@ def _without_spaces(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Lines by the rule that cut them, the bytes that went, and the documents that lost some."""
+    """Count the lines that each rule cut, the bytes that were cut, and the documents that lost lines."""
     lines = {name: pc.sum(answers[f"cut_{name}"]).as_py() or 0 for name in on(config)}
     return {
         "lines_cut": lines,
@@ -130,7 +130,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """Rules that cut no line (law 7)."""
+    """Warn about rules that cut no line (law 7)."""
     if not found.get("documents_seen"):
         return ()
     idle = [name for name in on(config) if not found["lines_cut"].get(name)]

@@ -1,11 +1,11 @@
-"""Pages that the robots.txt of their site keeps a crawler from, by the robots.txt records of the crawl itself.
+"""Drops pages that the robots.txt of their site disallows, using the robots.txt records of the crawl itself.
 
-A site is a host with its port, whatever the scheme; its robots.txt may lie in another file than its pages, so both are
-sent to where the site is decided. Of several records of a site the latest counts. A robots.txt that was not fetched
-with success is no record (RFC 9309, section 2.3.1.3: what is not there forbids nothing).
+A site is a host with its port; the scheme does not matter. Its robots.txt may be in a different file from its pages, so
+both are sent to the reducer of the site. If a site has several records, the latest counts. A robots.txt that was not
+fetched successfully is not a record (RFC 9309, section 2.3.1.3: an unavailable file forbids nothing).
 
-Rows whose path is /robots.txt get the verdict `robots_txt`: their text is rules, not a document. This stage reads it as
-the reader left it, so it may stand before or behind extraction.
+Rows with the path /robots.txt are dropped as `robots_txt`, since their text is rules, not a document. The step reads
+the text as the reader left it, so it may come before or after extraction.
 """
 
 from collections.abc import Sequence
@@ -33,20 +33,20 @@ RECORD_SCHEMA = pa.schema(
         ("timestamp", pa.int64()),
     ]
 )
-"""`path` of a page; `rules` and `timestamp` of a robots.txt, as lines of `+` or `-` and a path."""
+"""path: of a page. rules, timestamp: of a robots.txt; each line of the rules is `+` or `-` and a path."""
 
 
 class Config(StageConfig):
     agent: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.\-]+$")] = "CCBot"
-    """Product token of the crawler whose rules count; where a robots.txt does not name it, those of * do."""
+    """The product token of the crawler whose rules apply; if a robots.txt does not name it, the rules for * apply."""
     scope: Literal["snapshot", "all"] = "snapshot"
     """snapshot: the robots.txt of a page's own snapshot counts; all: the latest of any snapshot."""
     missing: Literal["allow", "drop"] = "allow"
-    """What happens to pages of a site without a robots.txt record; drop gives the reason robots_missing."""
+    """What to do with pages of a site without a robots.txt record; drop uses the reason robots_missing."""
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """Every page that lives and every robots.txt, with its site."""
+    """Send every page that is not dropped and every robots.txt to its site."""
     url, snapshot, timestamp, text, drop = (batch.column(place) for place in range(len(READS)))
     data, offsets = bytes_of(plain_urls(url))
     spans = split_urls(data, offsets)
@@ -76,9 +76,9 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> pa.Table:
-    """A verdict for every robots.txt and every page that may not be used; the other rows need none.
+    """Drop every robots.txt and every disallowed page.
 
-    `others`: robots.txt of the same site elsewhere.
+    `others`: the `summary` of the same site elsewhere.
     """
     if others is not None:
         records = pa.concat_tables([records, others], promote_options="default")
@@ -109,15 +109,15 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
     return answers if others is None else answers.filter(answers["part"].is_valid())
 
 
-def in_short(records: pa.Table, config: Config) -> pa.Table:
-    """The robots.txt of sites, which decide about their pages."""
+def summary(records: pa.Table, config: Config) -> pa.Table:
+    """The robots.txt records of sites, which decide on their pages."""
     return records.filter(records["rules"].is_valid()).drop_columns(["part", "row"])
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Without a robots.txt in the inputs this step does nothing."""
+    """Warn if the inputs have no robots.txt, since the step then does nothing."""
     if found.get("records") and not found.get("dropped", {}).get("robots_txt"):
-        return ("no robots.txt record was seen, so no rule was obeyed. Read the crawl's robots.txt files as well",)
+        return ("the inputs have no robots.txt record, so no rule was applied. Also read the crawl's robots.txt files",)
     return ()
 
 
@@ -126,7 +126,7 @@ def _compiled(text: str, agent: str) -> str:
 
 
 def _rules_by_site(records: pa.Table, site: Any, is_robots: Any, sites: int) -> tuple[Any, Any, list[tuple[bool, str]]]:
-    """For each site the stretch of its rules in a list of all. Records of one time differ by their rules alone."""
+    """The range of each site's rules in a list of all rules. If two records have the same time, the rules decide."""
     latest: dict[int, tuple[int, str]] = {}
     of_robots = records.select(["rules", "timestamp"]).take(np.flatnonzero(is_robots)).to_pylist()
     for where, record in zip(site[is_robots].tolist(), of_robots, strict=True):
@@ -154,6 +154,6 @@ STAGE = Exchange(
     schema=pa.schema([("drop", pa.string()), ("detail", pa.string())]),
     emit=emit,
     reduce=reduce,
-    summaries={"reduce": in_short},
+    summaries={"reduce": summary},
     warnings=warnings,
 )

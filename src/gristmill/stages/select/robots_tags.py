@@ -1,4 +1,4 @@
-"""What a page itself says to robots: its X-Robots-Tag header and its `<meta name="robots">` tags."""
+"""Finds the directives of a page for robots: its X-Robots-Tag header and its `<meta name="robots">` tags."""
 
 import html
 import re
@@ -13,17 +13,17 @@ from gristmill.kernels.html.meta_tags import find_tags
 from gristmill.stages.buffers import bytes_of
 
 HEAD_BYTES = 64 << 10
-"""How much of a page is searched for its head."""
+"""The number of bytes of a page that are searched."""
 
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _AGENT = re.compile(r"\s*([A-Za-z][\w.\-]*)\s*:(.*)", re.S | re.A)
-# A name begins where another cannot go on, and gives no letter back: a tag may be one word of 64 KiB.
+# A name starts only after a separator, and the match is possessive: a tag may be one word of 64 KiB.
 _ATTRIBUTE = re.compile(r"(?<![^\s\"'>/=])([^\s\"'>/=]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _SPACES = re.compile(r"[\s,;]+")
 
 
 def find_in_headers(meta: pa.Array, wanted: Sequence[str], agent: str) -> dict[int, str]:
-    """Row -> the first of the wanted directives in its `x_robots_tag`."""
+    """The first of the wanted directives in the `x_robots_tag` of each row that has one."""
     found = {}
     some = pc.match_substring(meta, '"x_robots_tag"').fill_null(False)
     for row in pc.indices_nonzero(some).to_pylist():
@@ -43,8 +43,8 @@ def _header(meta: str) -> str:
 
 
 def _in_header(value: str, wanted: Sequence[str], agent: str) -> str | None:
-    """`noindex, nofollow` is for all; after `otherbot:` comes what is for that one, up to the next name or line."""
-    said: set[str] = set()
+    """`noindex, nofollow` is for all robots; directives after `otherbot:` are for that robot, up to the next name."""
+    present: set[str] = set()
     for line in value.lower().split("\n"):
         ours = True
         for directive in line.split(","):
@@ -53,12 +53,12 @@ def _in_header(value: str, wanted: Sequence[str], agent: str) -> str | None:
                 ours = named[1] in (agent.lower(), "robots")
                 directive = named[2]
             if ours:
-                said.add(directive.strip())
-    return next((directive for directive in wanted if directive.lower() in said), None)
+                present.add(directive.strip())
+    return next((directive for directive in wanted if directive.lower() in present), None)
 
 
 def find_in_pages(pages: pa.Array, wanted: Sequence[str], agent: str) -> dict[int, str]:
-    """Row -> the first of the wanted directives in a meta tag for all robots or for `agent`, in the page's head."""
+    """The first wanted directive of each row that has one, in a meta tag for all robots or for `agent`, in the head."""
     words, word_offsets = bytes_of(pa.array([directive.lower() for directive in wanted], pa.string()))
     data, offsets = bytes_of(pages)
     found: dict[int, str] = {}
@@ -75,5 +75,5 @@ def _in_tag(tag: str, wanted: Sequence[str], agent: str) -> str | None:
         attributes.setdefault(name.lower(), html.unescape(double or single or bare))
     if attributes.get("name", "").strip().lower() not in ("robots", agent.lower()):
         return None
-    said = set(_SPACES.split(attributes.get("content", "").lower()))
-    return next((directive for directive in wanted if directive.lower() in said), None)
+    present = set(_SPACES.split(attributes.get("content", "").lower()))
+    return next((directive for directive in wanted if directive.lower() in present), None)

@@ -1,4 +1,4 @@
-"""The rules of a robots.txt that one crawler has to obey (RFC 9309, sections 2.1 to 2.2.4 and 2.5)."""
+"""Parses the rules of a robots.txt that apply to one crawler (RFC 9309, sections 2.1 to 2.2.4 and 2.5)."""
 
 import re
 
@@ -7,19 +7,19 @@ import numpy as np
 from gristmill.kernels.urls.robots import write_rule
 
 MAX_BYTES = 500 * 1024
-"""What is read of a file, the least that the RFC asks for. A line that is cut there is left out: half a path forbids
-more than the whole."""
+"""The bytes that are read of a file, the minimum of the RFC. A line that is cut there is ignored, since half a path
+forbids more than the whole."""
 
 _LINE_END = re.compile("\r\n|\r|\n")
 _PRODUCT = re.compile(r"[^\s/;(]*")
 
 
 def rules_for(text: str, agent: str) -> list[tuple[bool, str]]:
-    """(allowed, path) of every rule for `agent`, the one that decides first.
+    """(allowed, path) of every rule for `agent`, in order of precedence.
 
-    Groups belong to an agent by name, in any case; one for `Googlebot` is also for `Googlebot-News`, if that has none
-    of its own. All groups of the longest such name are put together; where there is none, those of `*`. The longest
-    path decides, and of two equally long ones the one that allows. Paths are in the form of `kernels/urls/robots.py`.
+    Groups belong to an agent by name, in upper or lower case. A group for `Googlebot` also applies to `Googlebot-News`
+    unless that has its own. All groups of the longest matching name are combined, or those of `*` if none matches. The
+    longest path decides; of two equal lengths, the one that allows. Paths are in the form of `kernels/urls/robots.py`.
     """
     ours = agent.lower()
     groups: dict[int, set[tuple[bool, str]]] = {}
@@ -58,7 +58,7 @@ def _head(text: str) -> str:
 
 
 def _rank(value: str, agent: str) -> int | None:
-    """How closely a user-agent line means an agent: 0 for `*`, else the length of the name; None where it does not."""
+    """How specifically a user-agent line matches an agent: 0 for `*`, else the length of the name; None: no match."""
     if value == "*" or (value[:1] == "*" and value[1:2].isspace()):
         return 0
     found = _PRODUCT.match(value)

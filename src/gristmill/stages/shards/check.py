@@ -1,4 +1,4 @@
-"""Whether a shard is what it says: sizes, hash, pieces, documents, padding, lineage. All faults, each in one line."""
+"""Verifies a shard: sizes, hash, pieces, documents, padding and lineage. Lists all faults, one line each."""
 
 import hashlib
 from collections.abc import Iterator
@@ -22,16 +22,16 @@ BLOCK_TOKENS = 1 << 22
 def check_shard(
     bin_path: str | Path, index_path: str | Path, lineage_path: str | Path | None = None, vocab_size: int | None = None
 ) -> list[str]:
-    """The faults of a shard; none where it is good. Lineage and ids are compared where they are given a measure."""
+    """The faults of a shard. The lineage and the range of ids are only checked if their arguments are given."""
     try:
         index = read_index(index_path)
     except UserError as error:
         return [str(error)]
     except UnicodeDecodeError:
-        return [f"{index_path} has a name in its header that is not text"]
+        return [f"{index_path} has a name in its header that is not UTF-8"]
     faults = [*_pieces(index)]
     if faults:
-        return faults  # places in the tokens are known by the pieces alone
+        return faults  # the other checks need correct pieces
     faults += _documents(index)
     try:
         faults += _tokens(Path(bin_path), index, vocab_size)
@@ -46,28 +46,28 @@ def _pieces(index: Index) -> Iterator[str]:
     header = index.header
     first = index.first_piece.astype(np.int64)
     if header.token_bytes not in (2, 4):
-        yield f"ids have {header.token_bytes} bytes; 2 and 4 are possible"
+        yield f"ids have {header.token_bytes} bytes instead of 2 or 4"
     if not 0 < header.seq_len < 2**31:
-        yield f"samples have {counted(header.seq_len, 'token')}; 1 to {2**31 - 1} are possible"
+        yield f"samples have {counted(header.seq_len, 'token')}, which is not in the range from 1 to {2**31 - 1}"
     if first[0] != 0 or first[-1] != header.pieces:
-        yield f"first_piece goes from {first[0]} to {first[-1]}, not from 0 to {header.pieces}"
+        yield f"first_piece goes from {first[0]} to {first[-1]} instead of from 0 to {header.pieces}"
     elif (falls := np.flatnonzero(np.diff(first) <= 0)).size:
-        yield f"first_piece does not rise at sample {falls[0]}{_more(falls)}"
+        yield f"first_piece does not increase at sample {falls[0]}{_more(falls)}"
     elif (empty := np.flatnonzero(index.length == 0)).size:
         yield f"piece {empty[0]} has no tokens{_more(empty)}"
     elif header.samples:
         used = used_tokens(index)
         if (over := np.flatnonzero(used > header.seq_len)).size:
             held = counted(used[over[0]], "token")
-            yield f"sample {over[0]} has pieces of {held}, and room for {header.seq_len}{_more(over)}"
+            yield f"sample {over[0]} has pieces of {held}, more than its length of {header.seq_len}{_more(over)}"
     if (tokens := int(index.length.sum(dtype=np.int64))) != header.tokens:
-        yield f"the header says {counted(header.tokens, 'token')}, and the pieces have {tokens}"
+        yield f"the header says {counted(header.tokens, 'token')}, but the pieces have {tokens}"
 
 
 def _documents(index: Index) -> Iterator[str]:
     order, starts = by_document(index)
     if len(starts) != index.header.documents:
-        yield f"the header says {counted(index.header.documents, 'document')}, and the pieces are of {len(starts)}"
+        yield f"the header says {counted(index.header.documents, 'document')}, but the pieces belong to {len(starts)}"
     length, offset = index.length[order].astype(np.int64), index.doc_offset[order].astype(np.int64)
     expected = np.append(0, offset[:-1] + length[:-1])[: len(order)]
     expected[starts] = 0
@@ -75,8 +75,8 @@ def _documents(index: Index) -> Iterator[str]:
     if wrong.size:
         at = wrong[0]
         yield (
-            f"document {_name(index, order[at])} has a piece from token {offset[at]} on where one from {expected[at]} "
-            f"on should be{_more(wrong)}"
+            f"document {_name(index, order[at])} has a piece that begins at token {offset[at]} instead of "
+            f"{expected[at]}{_more(wrong)}"
         )
 
 
@@ -84,7 +84,7 @@ def _tokens(path: Path, index: Index, vocab_size: int | None) -> Iterator[str]:
     header = index.header
     size, expected = path.stat().st_size, header.samples * header.seq_len * header.token_bytes
     if size != expected:
-        yield f"{path.name} has {size} bytes, and should have {expected:,} for {counted(header.samples, 'sample')}"
+        yield f"{path.name} has {size} bytes instead of {expected:,} for {counted(header.samples, 'sample')}"
         return
     ids = np.memmap(path, f"<u{header.token_bytes}", "r") if size else np.zeros(0, f"<u{header.token_bytes}")
     digest = hashlib.sha256()
@@ -101,23 +101,23 @@ def _tokens(path: Path, index: Index, vocab_size: int | None) -> Iterator[str]:
         ends.append(np.flatnonzero(found) + sample * header.seq_len)
         bad_padding.append(padded[block[padded] != header.padding] + sample * header.seq_len)
     if digest.hexdigest() != header.bin:
-        yield f"sha256 of {path.name} is {digest.hexdigest()[:12]}…, and the header says {header.bin[:12]}…"
+        yield f"sha256 of {path.name} is {digest.hexdigest()[:12]}…, but the header says {header.bin[:12]}…"
     if vocab_size is not None and highest >= vocab_size:
-        yield f"id {highest} is in {path.name}, and the tokenizer has {counted(vocab_size, 'id')}"
+        yield f"{path.name} has the id {highest}, but the tokenizer has only {counted(vocab_size, 'id')}"
     if (wrong := np.concatenate([np.zeros(0, np.int64), *bad_padding])).size:
-        yield f"sample {wrong[0] // header.seq_len} has another id than {header.padding} in its padding{_more(wrong)}"
+        yield f"the padding of sample {wrong[0] // header.seq_len} has an id other than {header.padding}{_more(wrong)}"
     yield from _ends(index, np.concatenate([np.zeros(0, np.int64), *ends]))
 
 
 def _padded(used: Array, header: Header) -> Array:
-    """Places in a block of samples that no piece covers."""
+    """The positions of padding in a block of samples."""
     left = header.seq_len - used
     before = np.cumsum(left) - left
     return np.repeat(np.arange(len(used)) * header.seq_len + used - before, left) + np.arange(int(left.sum()))
 
 
 def _ends(index: Index, found: Array) -> Iterator[str]:
-    """The end-of-document id stands at the end of each document's last piece, and nowhere else."""
+    """The end-of-document id must be at the end of each document's last piece, and nowhere else."""
     order, starts = by_document(index)
     last = order[np.append(starts[1:], len(order)) - 1] if len(order) else order
     expected = np.sort(positions(index)[last] + index.length[last] - 1)
@@ -137,17 +137,17 @@ def _ends(index: Index, found: Array) -> Iterator[str]:
 def _lineage(path: Path, index: Index) -> list[str]:
     try:
         return list(_rows(path, index))
-    except (OSError, pa.ArrowException, KeyError, UnicodeDecodeError) as error:  # names are decoded as they are read
+    except (OSError, pa.ArrowException, KeyError, UnicodeDecodeError) as error:
         return [f"{path.name} is not the lineage of a shard: {error}"]
 
 
 def _rows(path: Path, index: Index) -> Iterator[str]:
-    """Each row speaks of a piece of the index."""
+    """Each row must describe the piece of the index with its number."""
     table = pq.read_table(path)
     source = (table.schema.metadata or {}).get(b"source", b"").decode()
     columns = {name: table[name] for name in ("sample", "offset", "length", "doc_id", "doc_offset", "source")}
     if table.num_rows != index.header.pieces:
-        yield f"{path.name} has {counted(table.num_rows, 'row')}, and the index {counted(index.header.pieces, 'piece')}"
+        yield f"{path.name} has {counted(table.num_rows, 'row')}, but the index has {index.header.pieces:,} pieces"
         return
     begin = positions(index)
     seq_len = index.header.seq_len
@@ -159,14 +159,14 @@ def _rows(path: Path, index: Index) -> Iterator[str]:
     }
     for name, values in expected.items():
         if (wrong := np.flatnonzero(columns[name].to_numpy() != values)).size:
-            yield f"{path.name} has another {name} than the index in row {wrong[0]}{_more(wrong)}"
+            yield f"{path.name} and the index differ in {name} in row {wrong[0]}{_more(wrong)}"
     ids = b"".join(
         chunk.buffers()[1][16 * chunk.offset :][: 16 * len(chunk)] for chunk in columns["doc_id"].chunks if len(chunk)
     )
     if ids != index.doc_id.tobytes():
-        yield f"{path.name} has another doc_id than the index"
+        yield f"{path.name} and the index differ in a doc_id"
     if any(name != source for name in columns["source"].unique().to_pylist()):
-        yield f"{path.name} names another source than {source!r} in its rows"
+        yield f"{path.name} has rows with a source other than {source!r}"
 
 
 def _name(index: Index, piece: int) -> str:

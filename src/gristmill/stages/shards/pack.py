@@ -1,6 +1,6 @@
-"""The files of one shard, from its documents in any order.
+"""Writes the files of one shard from its documents, which may be in any order.
 
-In memory at a time: the documents, the packed tokens, and about 100 bytes a piece.
+It needs memory for the documents, the packed tokens, and about 100 bytes per piece.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ LINEAGE = pa.schema(
         pa.field("source", pa.dictionary(pa.int32(), pa.string()), nullable=False),
     ]
 )
-"""One row a piece, in the order of the index. `offset` is in the sample, `doc_offset` in the document's tokens."""
+"""One row per piece, in the order of the index. `offset` is in the sample, `doc_offset` in the document's tokens."""
 ROW_GROUP = 1 << 17
 
 
@@ -48,9 +48,9 @@ def write_shard(
     group: str,
     source: str,
 ) -> dict[str, int]:
-    """Order, pack and write `tokens.bin`, `tokens.index` and `lineage.parquet`; the counts of the shard.
+    """Sort and pack the documents, write `tokens.bin`, `tokens.index` and `lineage.parquet`, and return counts.
 
-    Records have `doc_id`, `locator` and `ids`, raw little-endian ids of `token_bytes` each.
+    Records have `doc_id`, `locator` and `ids`, raw little-endian ids of `token_bytes` bytes each.
     """
     order = shuffled(records, seed)
     sizes = _byte_sizes(records)
@@ -95,10 +95,10 @@ def write_shard(
 
 
 def shuffled(records: pa.Table, seed: int) -> Array:
-    """Rows in the order of the hash of seed and doc_id.
+    """The row numbers, sorted by the hash of seed and doc_id.
 
-    Ids are unique; should one come twice all the same, its records are ordered by their tokens, so that the order in
-    which they arrive never counts.
+    Ids are unique. If one nevertheless occurs twice, its records are sorted by their tokens, so that the order of the
+    input never matters.
     """
     found = [doc_order(chunk, seed) for chunk in records["doc_id"].chunks]
     hashes = np.concatenate([np.zeros(0, np.uint64), *(one for one, _ in found)])
@@ -128,7 +128,7 @@ def _fixed(column: pa.FixedSizeBinaryArray) -> Array:
 
 
 def _copy(records: pa.Table, row: Array, pieces: Pieces, target: Array, token_bytes: int, out: Array) -> None:
-    """Bring the tokens of every piece to its place, chunk by chunk: one array of all would be one more copy."""
+    """Copy the tokens of every piece to its position, chunk by chunk, since one array of all would be another copy."""
     chunks = [chunk for chunk in records["ids"].chunks if len(chunk)]
     first_row = np.cumsum([0, *(len(chunk) for chunk in chunks)])
     by_row = np.argsort(row, kind="stable") if len(chunks) > 1 else np.arange(len(row))
@@ -137,7 +137,7 @@ def _copy(records: pa.Table, row: Array, pieces: Pieces, target: Array, token_by
         mine = by_row[cuts[number] : cuts[number + 1]]
         begin = _offsets(chunk)[row[mine] - first_row[number]] + pieces.doc_offset[mine] * token_bytes
         data = np.frombuffer(chunk.buffers()[2] or b"", np.uint8)
-        data.setflags(write=False)  # whoever owns it: the kernel is compiled once
+        data.setflags(write=False)  # so that the kernel is compiled only once, for read-only arrays
         copy_pieces(data, begin, target[mine] * token_bytes, pieces.length[mine] * token_bytes, out)
 
 
@@ -151,7 +151,7 @@ def _write_lineage(
     source: str,
     group: str,
 ) -> None:
-    """Row groups of a fixed size, so that locators of many pieces are never all in memory."""
+    """Write row groups of a fixed size, so that the locators of all pieces are never in memory together."""
     schema = LINEAGE.with_metadata({"source": source, "group": group})
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["locator", "source"]) as writer:
         for begin in range(0, len(row), ROW_GROUP):

@@ -1,9 +1,9 @@
-"""Which group of the mix each document belongs to: its source, its tier and its weight.
+"""Assigns each document to a group of the mix: its source, its tier and its weight.
 
-A tier is what the source says, or the first of its conditions that holds. A document's weight tells how often it is
-drawn against others of its tier. Weights become levels, and each level is a group of its own, which the mix draws that
-much more often: nothing is written twice, and other levels need no other shards. A weight between two levels goes to
-either, by a hash of seed and doc_id, so that the mean weight is what was asked for.
+The tier is set by the source, or by the first of its conditions that holds. The weight is how often a document is drawn
+relative to others of its tier. Weights are rounded to levels, and each level is a separate group, which the mix draws
+more often, so nothing is written twice. A weight between two levels is rounded to either, by a hash of seed and doc_id,
+so that the mean weight is the requested one.
 
     crawl          a source without a tier
     crawl/B        of tier B
@@ -30,20 +30,20 @@ SCHEMA = pa.schema([("group", pa.string())])
 ELSE = "else"
 """In place of a condition: every document that is left."""
 _SALT = 0x77656967687473
-"""Weights are rounded by another hash than the one that shuffles."""
+"""Weights are rounded by a different hash from the one that shuffles."""
 
 
 class Config(StageConfig):
     source: str
-    """The source that the step belongs to; this and the rest is filled by the recipe's loader."""
+    """The source of the documents; the recipe's loader sets this and the other fields."""
     tier: str | None = None
-    """Tier of all its documents."""
+    """The tier of all its documents."""
     tiers: tuple[tuple[str, str], ...] = ()
     """Or tiers with their conditions, tried in order; the last is `else`."""
     weight: str | None = None
-    """A value over columns: how often a document is drawn, 1 being as often as others."""
+    """An expression over columns: how often a document is drawn relative to others, which have 1."""
     weight_levels: tuple[Annotated[float, Field(ge=0, le=1000)], ...] = ()
-    """Weights that groups have, rising; others are rounded to these."""
+    """The weights of groups, in increasing order, to which weights are rounded."""
     seed: int = 0
 
 
@@ -69,7 +69,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents and tokens of every group, and how many weights lie outside the levels."""
+    """Count the documents and tokens of every group, and the weights outside the levels."""
     table = pa.table({"group": answers.column("group"), "tokens": batch.column("tokens.tokens")})
     counted = table.group_by("group").aggregate([("tokens", "sum"), ([], "count_all")]).to_pylist()
     groups = {
@@ -77,27 +77,27 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     }
     found: dict[str, Any] = {"groups": {config.source: groups}}
     if config.weight is not None:
-        asked = _weights(ColumnVectors(batch), config)
-        out = (asked < config.weight_levels[0]) | (asked > config.weight_levels[-1])
+        weights = _weights(ColumnVectors(batch), config)
+        out = (weights < config.weight_levels[0]) | (weights > config.weight_levels[-1])
         found["weights_cut"] = int(out.sum())
     return found
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """Tiers without a document, and weights that no level reaches."""
-    told = []
+    """Warn about tiers without documents, and about weights outside the levels."""
+    warned = []
     groups = found.get("groups", {}).get(config.source, {})
     has = {parts_of(name)[1] for name in groups}
     idle = [name for name, _ in config.tiers if name not in has]
     if groups and idle:
-        told.append(f"no document is of tier {', '.join(idle)}")
+        warned.append(f"no document has the tier {', '.join(idle)}")
     if found.get("weights_cut"):
         low, high = config.weight_levels[0], config.weight_levels[-1]
-        told.append(
+        warned.append(
             f"{counted(found['weights_cut'], 'document has', 'documents have')} a weight outside {low:g} to {high:g}; "
-            "the nearest was taken. Change shards.weight_levels"
+            "the nearest level is used. Change shards.weight_levels"
         )
-    return told
+    return warned
 
 
 def group_name(source: str, tier: str | None, weight: float = 1.0) -> str:
@@ -125,7 +125,7 @@ def _tiers(columns: ColumnVectors, config: Config) -> Array:
 
 
 def _weights(columns: ColumnVectors, config: Config) -> Array:
-    """The weight that each document asks for; 1 where it is not known."""
+    """The weight of each document before rounding; 1 if it is unknown."""
     assert config.weight is not None
     vector = parse_value(config.weight).run(columns)
     weights = np.broadcast_to(np.asarray(vector.data, np.float64), columns.rows).copy()
@@ -139,11 +139,11 @@ def _levels(batch: pa.RecordBatch, columns: ColumnVectors, config: Config) -> Ar
     if config.weight is None:
         return np.zeros(batch.num_rows, np.int64)
     levels = np.array(config.weight_levels)
-    asked = np.clip(_weights(columns, config), levels[0], levels[-1])
-    below = np.clip(np.searchsorted(levels, asked, side="right") - 1, 0, max(len(levels) - 2, 0))
+    weights = np.clip(_weights(columns, config), levels[0], levels[-1])
+    below = np.clip(np.searchsorted(levels, weights, side="right") - 1, 0, max(len(levels) - 2, 0))
     if len(levels) == 1:
         return below
-    share = (asked - levels[below]) / (levels[below + 1] - levels[below])
+    share = (weights - levels[below]) / (levels[below + 1] - levels[below])
     chance = (doc_order(batch.column("doc_id"), config.seed ^ _SALT)[0] >> np.uint64(11)) * 2.0**-53
     return np.asarray(below + (chance < share))
 

@@ -1,16 +1,16 @@
-"""Tokens of documents, shuffled and packed into shards: what a training cluster reads.
+"""Shuffles the tokens of documents and packs them into shards, which a training cluster reads.
 
-A group (source, tier) has 2^k shards, and the top k bits of a hash of seed and doc_id say in which one a document lies.
-Inside, documents are in the order of the same hash. That is a shuffle of the whole group which no number of workers
-changes, and a document that goes away takes nothing but its own shard with it. Each shard is three files:
+A group (source, tier) has 2^k shards, and the top k bits of a hash of seed and doc_id select the shard of a document.
+Within a shard, documents are sorted by the same hash. This shuffles the whole group, independent of the number of
+workers, and removing a document changes only its own shard. Each shard is three files:
 
-    tokens.bin        ids, `seq_len_tokens` to a sample (uint16 where the vocabulary fits, else uint32)
-    tokens.index      where samples and the documents in them begin (shardformat/index.py has the layout)
-    lineage.parquet   which document each token comes from
+    tokens.bin        ids, `seq_len_tokens` per sample (uint16 if the vocabulary fits, else uint32)
+    tokens.index      the start of samples and of the documents in them (shardformat/index.py has the layout)
+    lineage.parquet   the document of each token
 
-`best_fit` never cuts a document that fits into a sample (Ding et al. 2024, *Fewer Truncations*) and pays with padding,
-0.02% where there are many short ones: a sample takes documents in their order, and its gap those that fit best.
-`concat` has no padding but at the end, and cuts about one document a sample.
+`best_fit` never splits a document that fits into a sample (Ding et al. 2024, *Fewer Truncations*). This costs padding,
+0.02% if there are many short documents: a sample takes documents in their order, and fills its gap with those that fit
+best. `concat` has padding only at the end, and splits about one document per sample.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,44 +39,44 @@ SIDECARS = {
     "datatrove": ("tokens.ds.index", "tokens.ds.metadata"),
     "olmo": ("tokens.csv.gz",),
 }
-"""What other trainers read beside the tokens."""
+"""The files that other trainers read with the tokens."""
 TOKENS_AS = {"tokens.idx": ".bin", "tokens.ds.index": ".ds", "tokens.csv.gz": ".npy"}
-"""What the tokens must be called beside a sidecar."""
+"""The suffix that the tokens need for a sidecar."""
 
 LONGEST_SAMPLE = 2**24
 NAME_BYTES = 128
-"""Of the names of recipe and group in the header of an index."""
+"""The longest name of a recipe or group in the header of an index."""
 PADDING_SHARE = 0.005
 FEW_SAMPLES = 200
-"""Below this one open sample at the end is already 0.5% of the tokens."""
+"""With fewer samples, one partly filled sample at the end is already 0.5% of the tokens."""
 
 
-class MixOptions(StageConfig):
-    """What a user may set."""
+class ShardOptions(StageConfig):
+    """The options of shards that users set."""
 
     seq_len_tokens: Annotated[int, AsCount, Field(ge=1, le=LONGEST_SAMPLE)] = 8192
-    """Tokens of a sample; 8k are 8,000."""
+    """Tokens of a sample; 8k is 8,000."""
     pack: Literal["best_fit", "concat"] = "best_fit"
-    """best_fit: no document that fits into a sample is cut; concat: end to end, cut where a sample is full."""
+    """best_fit: never split a document that fits into a sample; concat: concatenate documents and split at samples."""
     shard_tokens: Count = 2**26
     """Tokens of a shard, to within a factor of the square root of 2: the number of shards is a power of two."""
     padding: str | None = None
-    """Special token that fills up a sample. None: the tokenizer's usual one, or else that of the end of a document."""
+    """The special token that pads a sample. null: the tokenizer's usual one, or else its end-of-document token."""
     end_of_document: str | None = None
-    """Special token behind every document. None: the tokenizer's usual one."""
+    """The special token after every document. null: the tokenizer's usual one."""
     sidecars: tuple[Literal["megatron", "datatrove", "olmo"], ...] = ("megatron", "datatrove", "olmo")
-    """Other trainers that shall read the shards: Megatron-LM, datatrove, OLMo-core; about 1% of the tokens' bytes."""
+    """Trainers to write sidecar files for: Megatron-LM, datatrove, OLMo-core; about 1% of the tokens' bytes."""
     seed: int = 0
-    """Of the shuffle."""
+    """Seed of the shuffle."""
 
 
-class Config(MixOptions):
+class Config(ShardOptions):
     recipe: str = ""
-    """Name of the recipe, for the header of a shard; filled by the recipe."""
+    """The name of the recipe, for the header of a shard; set by the recipe's loader."""
 
 
 def check(config: Config) -> None:
-    """A shard holds at least one sample, and a header the recipe's name."""
+    """A shard must have at least one sample, and its header must have space for the recipe's name."""
     if config.shard_tokens < config.seq_len_tokens:
         raise WrongSetting(
             "shard_tokens",
@@ -87,7 +87,7 @@ def check(config: Config) -> None:
 
 
 def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str, Any]]]:
-    """The shards of each source: its groups by name, each with a number of shards that is a power of two."""
+    """The shards of each source: its groups sorted by name, each with a power of two of shards."""
     entries: dict[str, list[dict[str, Any]]] = {}
     for source, groups in counts.get("groups", {}).items():
         entries[source] = []
@@ -102,9 +102,9 @@ def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str
 
 
 def shards_of(tokens: int, shard_tokens: int) -> int:
-    """The power of two that brings the tokens of a shard nearest to what is wanted, in ratio.
+    """The power of two for which the tokens of a shard are closest to `shard_tokens`, as a ratio.
 
-    Half a step in ratio is the square root of 2, so the squares are compared: exact, and never a tie.
+    Half a step is a ratio of the square root of 2. Comparing squares is exact and never a tie.
     """
     shards = 1
     while (tokens * tokens) > 2 * (shard_tokens * shards) ** 2:
@@ -113,9 +113,9 @@ def shards_of(tokens: int, shard_tokens: int) -> int:
 
 
 def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Every document with tokens, and the number of the shard in the layout that it goes to."""
-    living = pc.and_(batch.column(2).is_valid(), batch.column(3).is_valid())
-    doc_id, locator, ids, group = (batch.column(place).filter(living) for place in range(len(READS)))
+    """Send every document with tokens to its shard, by the shard's number in the layout."""
+    kept = pc.and_(batch.column(2).is_valid(), batch.column(3).is_valid())
+    doc_id, locator, ids, group = (batch.column(place).filter(kept) for place in range(len(READS)))
     begins = {entry["group"]: place for place, entry in enumerate(layout) if entry["shard"] == 0}
     names = group.dictionary_encode()
     found = [begins[name] for name in names.dictionary.to_pylist()]
@@ -129,8 +129,8 @@ def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, An
 
 
 def shard_number(top: Array, bits: Array) -> Array:
-    """The top bits of a hash: in which shard of a group of 2^bits a document lies."""
-    # Shifted twice: by 64 at once is undefined.
+    """The shard of a document in a group of 2^bits shards: the top bits of its hash."""
+    # Two shifts, since a shift by 64 is undefined.
     return (top >> np.uint64(1)) >> (np.uint64(63) - bits)
 
 
@@ -140,7 +140,7 @@ def files(config: Config) -> tuple[str, ...]:
 
 
 def published_names(name: str, beside: Collection[str]) -> tuple[str, ...]:
-    """Endings under which a file of a shard is found, given the names of all its files."""
+    """The suffixes under which a file of a shard is published, given the names of all its files."""
     if name == "tokens.bin":
         return tuple(dict.fromkeys([".bin", *(ending for other, ending in TOKENS_AS.items() if other in beside)]))
     return (f".{name}" if name == "lineage.parquet" else name.removeprefix("tokens"),)
@@ -176,7 +176,7 @@ def build(
 
 
 def facts(config: Config, models: Mapping[str, Path]) -> dict[str, Any]:
-    """What holds for all shards: the tokenizer, its special ids, the length of a sample, the size of an id."""
+    """The facts common to all shards: the tokenizer, its special ids, the length of a sample, the size of an id."""
     tokenizer = open_tokenizer(str(models["tokenizer"]))
     end_of_document, padding = special_ids(tokenizer, config.end_of_document, config.padding)
     return {
@@ -192,22 +192,22 @@ def facts(config: Config, models: Mapping[str, Path]) -> dict[str, Any]:
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """No document at all, or more padding than best fit needs."""
+    """Warn if there is no document, or more padding than best fit needs."""
     if not found.get("documents"):
-        return ("no document came as far as the shards, so there is nothing to train on. Look at what removed them",)
+        return ("no document reached the shards, so there is nothing to train on. See what the steps removed",)
     tokens, padding, samples = (found.get(name, 0) for name in ("tokens", "padding", "samples"))
     if samples > FEW_SAMPLES and padding > PADDING_SHARE * (tokens + padding):
         return (
-            f"{100 * padding / (tokens + padding):.1f}% of the tokens are padding: too few short documents to fill "
-            f"the samples of {counted(config.seq_len_tokens, 'token')} up. Take fewer shards (a larger shard_tokens), "
-            "another seq_len_tokens, or pack: concat, which cuts documents instead",
+            f"{100 * padding / (tokens + padding):.1f}% of the tokens are padding: there are too few short documents "
+            f"to fill samples of {counted(config.seq_len_tokens, 'token')}. Raise shard_tokens (fewer shards), change "
+            "seq_len_tokens, or use pack: concat, which splits documents instead",
         )
     return ()
 
 
 def explain(config: Config) -> Sequence[str]:
-    """How it packs, for a plan."""
-    way = {"best_fit": "best fit, no document that fits is cut", "concat": "documents end to end"}[config.pack]
+    """Describe the packing."""
+    way = {"best_fit": "best fit, no document that fits is split", "concat": "concatenated documents"}[config.pack]
     return (
         f"samples of {counted(config.seq_len_tokens, 'token')} ({way}), shards of about "
         f"{counted(config.shard_tokens, 'token')}",
@@ -217,8 +217,8 @@ def explain(config: Config) -> Sequence[str]:
 def _check_name(what: str, name: str) -> None:
     if len(name.encode()) > NAME_BYTES:
         raise UserError(
-            f"the name of the {what} {name!r} has {len(name.encode())} bytes, and the header of a shard has room "
-            f"for {NAME_BYTES}. Give it a shorter name."
+            f"the name of the {what} {name!r} has {len(name.encode())} bytes, but the header of a shard has space "
+            f"for only {NAME_BYTES}. Choose a shorter name."
         )
 
 

@@ -1,14 +1,13 @@
-"""Files beside a shard with which other trainers read the same token bytes: Megatron-LM, datatrove, OLMo-core.
+"""Writes sidecar files with which other trainers read the tokens of a shard: Megatron-LM, datatrove, OLMo-core.
 
-All three speak of stretches: the pieces of one document that lie one behind the other in the `.bin` are one stretch
-again, across the ends of samples. A document that was cut has its full samples side by side, and its last piece
-wherever that fitted best.
+All three describe runs: consecutive pieces of one document in the `.bin` form one run, also across the ends of samples.
+A document that was split has its full samples next to each other, and its last piece where it fits best.
 
-    NAME.idx                        Megatron-LM: a sequence for each stretch, by document; padding is never read
-    NAME.ds.index, .ds.metadata     datatrove: where each stretch ends. The format has no gaps, so the padding at the
-                                    end of a sample is a stretch of its own. It wants the `.bin` as `NAME.ds`
-    NAME.csv.gz                     OLMo-core: start, end, id, source and location of each stretch; padding is in none.
-                                    It wants the `.bin` as `NAME.npy`
+    NAME.idx                        Megatron-LM: a sequence for each run, sorted by document; padding is never read
+    NAME.ds.index, .ds.metadata     datatrove: the end of each run. The format has no gaps, so the padding at the end
+                                    of a sample is also a run. It expects the `.bin` as `NAME.ds`
+    NAME.csv.gz                     OLMo-core: start, end, id, source and location of each run, without padding. It
+                                    expects the `.bin` as `NAME.npy`
 """
 
 import io
@@ -35,20 +34,20 @@ _HEX = np.array([tuple(f"{byte:02x}".encode()) for byte in range(256)], np.uint8
 
 
 def sidecars(index: Index, lineage_path: str | Path, kinds: Collection[str]) -> dict[str, bytes]:
-    """The files for some kinds of trainers, of a shard."""
-    made = {}
+    """The sidecars of a shard for the given trainers, by file name."""
+    files = {}
     if "megatron" in kinds:
-        made["tokens.idx"] = megatron_index(index)
+        files["tokens.idx"] = megatron_index(index)
     if "datatrove" in kinds:
-        made |= {"tokens.ds.index": datatrove_index(index), "tokens.ds.metadata": datatrove_metadata(index)}
+        files |= {"tokens.ds.index": datatrove_index(index), "tokens.ds.metadata": datatrove_metadata(index)}
     if "olmo" in kinds:
         lineage = pq.read_table(lineage_path, columns=["locator", "source"])
-        made["tokens.csv.gz"] = olmo_metadata(index, lineage)
-    return made
+        files["tokens.csv.gz"] = olmo_metadata(index, lineage)
+    return files
 
 
 def positions(index: Index) -> Array:
-    """Where each piece begins in the `.bin`, in tokens; int64."""
+    """The position of each piece in the `.bin`, in tokens; int64."""
     first = index.first_piece.astype(np.int64)
     counts = np.diff(first)
     before = np.cumsum(index.length, dtype=np.int64) - index.length
@@ -56,13 +55,13 @@ def positions(index: Index) -> Array:
 
 
 def used_tokens(index: Index) -> Array:
-    """Tokens of each sample that are not padding; int64."""
+    """The number of tokens of each sample without padding; int64."""
     first = index.first_piece[:-1].astype(np.int64)
     return np.add.reduceat(index.length, first, dtype=np.int64) if len(first) else first
 
 
 def by_document(index: Index) -> tuple[Array, Array]:
-    """Pieces by document and, inside, by offset, documents by where they begin; and where each begins in that list."""
+    """The pieces sorted by document and offset, documents sorted by their position; and the start of each document."""
     halves = np.ascontiguousarray(index.doc_id).view("<u8").reshape(-1, 2)
     order = np.lexsort((index.doc_offset, halves[:, 0], halves[:, 1]))
     begins = np.flatnonzero(np.append(True, (halves[order][1:] != halves[order][:-1]).any(1))[: len(order)])
@@ -73,25 +72,25 @@ def by_document(index: Index) -> tuple[Array, Array]:
     return order[chosen], starts
 
 
-def stretches(index: Index) -> tuple[Array, Array, Array]:
-    """First piece of each stretch of one document, its begin in the `.bin` and its length in tokens; by begin."""
+def runs_of(index: Index) -> tuple[Array, Array, Array]:
+    """The first piece of each run, its position in the `.bin` and its length in tokens; sorted by position."""
     begin = positions(index)
     end = begin + index.length
     offset = index.doc_offset.astype(np.int64)
-    goes_on = (begin[1:] == end[:-1]) & (index.doc_id[1:] == index.doc_id[:-1])
-    goes_on &= offset[1:] == offset[:-1] + index.length[:-1]
-    first = np.flatnonzero(np.append(True, ~goes_on)[: len(begin)])
-    last = np.flatnonzero(np.append(~goes_on, True)[: len(begin)])
+    continues = (begin[1:] == end[:-1]) & (index.doc_id[1:] == index.doc_id[:-1])
+    continues &= offset[1:] == offset[:-1] + index.length[:-1]
+    first = np.flatnonzero(np.append(True, ~continues)[: len(begin)])
+    last = np.flatnonzero(np.append(~continues, True)[: len(begin)])
     return first, begin[first], end[last] - begin[first]
 
 
 def megatron_index(index: Index) -> bytes:
-    """A `.idx`: sequences by document, with byte pointers that skip padding, and where each document begins in them.
+    """A `.idx`: sequences sorted by document, with byte pointers that skip padding, and the start of each document.
 
-    ids of 4 bytes are int32 there, which is the same below 2^31; so are lengths, and a document with a stretch beyond
-    that keeps its pieces apart.
+    Ids of 4 bytes are int32 there, which is the same below 2^31. Lengths are int32, too, so if a run is longer, the
+    pieces stay separate.
     """
-    first, begin, length = stretches(index)
+    first, begin, length = runs_of(index)
     if len(length) and int(length.max()) >= _INT32_END:
         first, begin, length = np.arange(index.header.pieces), positions(index), index.length.astype(np.int64)
     order, starts = by_document(index)
@@ -108,15 +107,15 @@ def megatron_index(index: Index) -> bytes:
 
 
 def datatrove_index(index: Index) -> bytes:
-    """A `.ds.index`: ends of stretches and of the padding between them, in tokens."""
-    _, begin, length = stretches(index)
+    """A `.ds.index`: the ends of runs and of the padding between them, in tokens."""
+    _, begin, length = runs_of(index)
     samples = np.arange(1, index.header.samples + 1) * index.header.seq_len
     padded = samples[used_tokens(index) < index.header.seq_len]
     return np.sort(np.concatenate((begin + length, padded))).astype("<u8").tobytes()
 
 
 def datatrove_metadata(index: Index) -> bytes:
-    """A `.ds.metadata`: tokenizer and size of an id, tokens with padding, and the same for a person."""
+    """A `.ds.metadata`: tokenizer and size of an id; tokens with padding; the same number in short form."""
     tokens = index.header.samples * index.header.seq_len
     scale = min((len(str(tokens)) - 1) // 3, 4)
     digits = 2 - (len(str(tokens)) - 1) % 3
@@ -125,16 +124,16 @@ def datatrove_metadata(index: Index) -> bytes:
 
 
 def olmo_metadata(index: Index, lineage: pa.Table) -> bytes:
-    """A `.csv.gz`: start, end, doc_id, source, locator. No time of writing in it: the same index is the same bytes."""
+    """A `.csv.gz`: start, end, doc_id, source, locator. It has no time stamp: the same index gives the same bytes."""
     if lineage.num_rows != index.header.pieces:
         raise UserError(
-            f"the lineage has {counted(lineage.num_rows, 'row')} and the index "
-            f"{counted(index.header.pieces, 'piece')}, so they are not of one shard. Copy the shard again."
+            f"the lineage has {counted(lineage.num_rows, 'row')}, but the index has "
+            f"{counted(index.header.pieces, 'piece')}, so they belong to different shards. Copy the shard again."
         )
-    first, begin, length = stretches(index)
+    first, begin, length = runs_of(index)
     rows = pa.array(first)
     ids = np.ascontiguousarray(index.doc_id).view(np.uint8).reshape(-1, 16)[first]
-    # The reader takes a line for a row, whatever is quoted.
+    # The reader treats every line as a row, even within quotes.
     locators = pc.replace_substring_regex(lineage["locator"].take(rows), r"[\r\n]+", " ")
     table = pa.table(
         {
@@ -147,6 +146,6 @@ def olmo_metadata(index: Index, lineage: pa.Table) -> bytes:
     )
     lines = io.BytesIO()
     pyarrow.csv.write_csv(table, lines, pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed"))
-    # Arrow's compressor and not Python's, which is another one in another build; neither time nor system in the head.
+    # Arrow's compressor, since Python's differs between builds; the header has no time and no system.
     packed = pa.Codec("gzip", 1).compress(lines.getvalue(), asbytes=True)
     return bytes(packed[:4] + bytes(5) + b"\xff" + packed[10:])

@@ -1,7 +1,7 @@
-"""Encodes every document of the corpus once; whatever is done with the tokens later reads them from here.
+"""Encodes every document of the corpus once; later steps read the tokens from this layer.
 
-`ids` holds the raw little-endian ids of a document, two bytes each where the vocabulary fits and otherwise four,
-with the end-of-document token behind them, once. Text is text: the string of a special token in it is no special token.
+`ids` has the raw little-endian ids of a document, two bytes each if the vocabulary fits and otherwise four, followed by
+one end-of-document token. The string of a special token in a text is encoded as plain text.
 """
 
 import warnings as python_warnings
@@ -26,13 +26,13 @@ NOTHING = "no_tokens"
 
 class Config(StageConfig):
     end_of_document: str | None = None
-    """Special token behind every document; without one, the usual name that the tokenizer has."""
+    """The special token after every document. null: the first usual name that the tokenizer has."""
     library_may_encode: bool = False
-    """Whether the tokenizer comes from elsewhere, so that `tokenizers` may have to encode; the recipe's loader says."""
+    """Whether `tokenizers` may have to encode, since we did not train the tokenizer; set by the recipe's loader."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
-    """Our own encoder depends on none."""
+    """Our own encoder depends on no library."""
     return ("tokenizers",) if config.library_may_encode else ()
 
 
@@ -54,18 +54,18 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
 
 
 def token_type(vocab_size: int) -> np.dtype[Any]:
-    """How an id lies on disk."""
+    """The type of an id on disk."""
     return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents and tokens, ends included."""
+    """Count the documents and tokens, including ends of documents."""
     counts = answers.column("tokens").drop_null().to_numpy()
     return {"documents": len(counts), "tokens": int(counts.sum())}
 
 
 def _with_ends(ids: Array, offsets: Array, empty: Array, end: int) -> tuple[Array, Array]:
-    """The ids with an end behind every text that has any."""
+    """The ids with an end token after every text that is not empty."""
     starts = offsets + np.concatenate(([0], np.cumsum(~empty)))
     out = np.empty(starts[-1], np.uint32)
     is_end = np.zeros(len(out), np.bool_)
@@ -77,11 +77,11 @@ def _with_ends(ids: Array, offsets: Array, empty: Array, end: int) -> tuple[Arra
 
 @lru_cache(maxsize=2)
 def open_tokenizer(path: str) -> Any:
-    """The tokenizer, kept by the worker with what its cache has learnt; one of `count_tokens` beside it."""
+    """The tokenizer, kept by the worker with its warm cache; `count_tokens` may need a second one."""
     from gristmill.tokenizer.files import load  # only a worker needs the encoder
 
     with python_warnings.catch_warnings():
-        python_warnings.simplefilter("ignore")  # that the library encodes is told at the end of the run
+        python_warnings.simplefilter("ignore")  # the run warns at its end if the library encodes
         return load(path, probe="once")
 
 

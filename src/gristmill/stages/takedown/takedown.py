@@ -1,14 +1,14 @@
-"""Documents that somebody asked to be taken down, and their copies: none of them reaches the shards.
+"""Removes the documents that takedown requests name, and their copies, so that none of them reaches the shards.
 
-What a request names goes; so does every document that is a near copy of one (the Jaccard similarity of their shingles
-reaches `near`), wherever it lies and whoever was kept in its place, and every document that holds a text that a request
-brings (so much of its shingles). A document is compared as it was read and as the last step left it: steps may have cut
-a copy that differs. It stands behind all other steps and the tokenizer: when the keeper of a cluster goes,
-its copies stay dropped, nothing moves up in its place, and no other document changes. The comparison is exact; no
-sketch decides.
+It drops every document that a request names, every near copy of such a document in any source (the Jaccard similarity
+of their shingles is at least `near`), and every document that contains a text of a request (at least the share `near`
+of its shingles). Documents are compared as they were read and as the last step left them, since steps may have cut
+copies differently. The step runs after all other steps and the tokenizer: when the keeper of a cluster is removed, its
+copies stay dropped, no other document replaces it, and no other document changes. The comparison is exact and uses no
+sketch.
 
-With `copies: list` near copies stay, and the columns say which they are, for a person to decide. So do those of a named
-document of a few words in any case: others say "Thanks!" or "403 Forbidden", too.
+With `copies: list`, near copies stay and are marked in the columns, so that a person can decide. Copies of a named
+document of only a few words always stay, since unrelated documents also say "Thanks!" or "403 Forbidden".
 """
 
 from collections import Counter
@@ -43,57 +43,57 @@ SCHEMA = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""request: the id of the one that the document goes by; copy_of: the document that was named, where this is a copy;
-text_number: the text of the requests that the document holds, counted from 0 over all of them."""
+"""request: the id of the request that removes the document; copy_of: the named document, if this is a copy of it;
+text_number: the number, over all requests and from 0, of the text that the document contains."""
 
 _TABLE = 1 << 22
 _MASK = np.uint64(_TABLE - 1)
 MOST = 128
-"""Named sets with a shingle from which on it is common (`kernels/dedup/most_alike.py`)."""
+"""A shingle in more named sets is common (`kernels/dedup/most_alike.py`)."""
 COMPARED = 16
-"""Named sets that a document with common shingles is compared with."""
+"""The number of named sets that a document with common shingles is compared with."""
 CUT = f"compared with {COMPARED} of the named documents that share its passages"
 Array = np.ndarray[Any, Any]
 
 
 class Choices(StageConfig):
-    """What a recipe may set."""
+    """The settings of a recipe."""
 
     near: Similarity = 0.8
-    """The least Jaccard similarity of a copy with what a request names, and the least share of a text of a request that
-    a document holds."""
+    """The least Jaccard similarity of a copy to a named document, and the least share of a text of a request that a
+    document contains."""
     copies: Literal["go", "list", "keep"] = "go"
-    """go: copies of what a request names are taken down with it; list: they stay, and are listed; keep: they are not
-    looked for."""
+    """What happens to copies of a named document. go: they are also taken down; list: they stay and are listed; keep:
+    they are not searched for."""
 
 
 class Config(Choices):
     texts: Annotated[tuple[str, ...], ReportMark()] = ()
-    """The texts of the requests as warnings name them; filled by the recipe's loader."""
+    """The names of the texts of the requests in warnings; set by the recipe's loader."""
 
 
 class Sets(NamedTuple):
-    """The shingles of what requests name, inverted."""
+    """An inverted index of the shingles of named documents and texts."""
 
     requests: Sequence[str]
     doc_ids: Sequence[bytes | None]
     sizes: Array
     postings: Postings
-    """Their `ranks` are the rows of `requests`, `doc_ids` and `sizes`."""
+    """The `ranks` are rows of `requests`, `doc_ids` and `sizes`."""
 
 
 class Copy(NamedTuple):
-    """A document that is like something that a request names."""
+    """A document that is a copy of a named document or contains a text of a request."""
 
     row: int
     owner: int
-    """The number of the set."""
+    """The number of the matching set."""
     shared: int
     size: int
-    """Shingles of the document."""
+    """The number of shingles of the document."""
 
     def similarity(self, sets: Sets) -> float:
-        """Jaccard, or of a text of a request the share of it."""
+        """The Jaccard similarity, or the share of a text of a request that the document contains."""
         its_size = int(sets.sizes[self.owner])
         if sets.doc_ids[self.owner] is None and its_size >= FEWEST:
             return self.shared / its_size
@@ -102,12 +102,12 @@ class Copy(NamedTuple):
 
 @lru_cache(maxsize=2)
 def open_sets(path: Path) -> Sets:
-    """The model of `takedown_sets`."""
+    """Open the model of `takedown_sets`."""
     return make_sets(pq.read_table(path))
 
 
 def make_sets(table: pa.Table) -> Sets:
-    """Of its rows."""
+    """Build the index from the rows of `takedown_sets`."""
     lists = table.column("shingles").combine_chunks()
     sizes = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     values = lists.flatten().to_numpy(zero_copy_only=False).astype(np.uint64)
@@ -125,8 +125,8 @@ def make_sets(table: pa.Table) -> Sets:
 
 
 def copies_of(texts: pa.Array, sets: Sets, near: float) -> tuple[list[Copy], list[int]]:
-    """Of each row the set that it is most like, where it is like enough, of equal ones the first; and the rows without
-    one that were not compared with all.
+    """The most similar set of each row, if it is similar enough, the first of equal ones; and the rows without one that
+    were not compared with all sets.
     """
     ends, values = shingles_of(texts)
     best, shared, cut = most_alike(ends, values, sets.postings, *ratio_of(near), MOST, COMPARED)
@@ -138,7 +138,7 @@ def copies_of(texts: pa.Array, sets: Sets, near: float) -> tuple[list[Copy], lis
 
 
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
-    """A verdict on what requests name, and on its copies."""
+    """Drop the named documents and their copies."""
     sets = open_sets(models["takedown_sets"])
     request: list[str | None] = batch.column("takedown_match.request").to_pylist()
     kinds: list[str | None] = batch.column("takedown_match.named_by").to_pylist()
@@ -173,7 +173,7 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
 def _copies(
     batch: pa.RecordBatch, rows: Array, sets: Sets, near: float, detail: list[str | None]
 ) -> Iterator[tuple[int, Copy]]:
-    """Of each row the set that its last text is like, or else its first; `detail` says which were compared in part."""
+    """The set that each row's last text, or else its first, is similar to; `detail` marks rows compared in part."""
     first, last = first_and_last(batch)
     for number, texts in enumerate((last, first)):
         copies, cut = copies_of(texts.take(pa.array(rows)), sets, near)
@@ -187,7 +187,7 @@ def _copies(
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents that each request removed, copies that need a person's decision, and documents compared in part."""
+    """Count the documents that each request removed, the listed copies, and the documents compared in part."""
     counts: dict[str, int] = {}
     listed = 0
     cut = pc.sum(pc.equal(answers.column("detail"), CUT)).as_py() or 0
@@ -201,28 +201,29 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    told = []
+    warned = []
     idle = [label for number, label in enumerate(config.texts) if str(number) not in found.get("texts", {})]
     if idle:
-        told.append(
-            f"{counted(len(idle), 'text of a request takes', 'texts of requests take')} no document down: "
-            f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. See what they find: gristmill takedown check"
+        warned.append(
+            f"{counted(len(idle), 'text of a request removes', 'texts of requests remove')} no document: "
+            f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. See their matches: gristmill takedown check"
         )
     if found.get("copies_listed"):
-        told.append(
-            f"{counted(found['copies_listed'], 'near copy stays', 'near copies stay')} of documents that were taken "
-            "down (copies: list, or of a few words). gristmill takedown receipt RECIPE lists them, to be decided on"
+        warned.append(
+            f"{counted(found['copies_listed'], 'near copy', 'near copies')} of documents that were taken down stay in "
+            "the corpus (copies: list, or only a few words). Review them: gristmill takedown receipt RECIPE lists them"
         )
     if found.get("compared_in_part"):
-        told.append(f'{in_part(found["compared_in_part"])}. Their detail in the step takedown is "{CUT}"')
-    return told
+        warned.append(f'{in_part(found["compared_in_part"])}. Their detail in the step takedown is "{CUT}"')
+    return warned
 
 
 def in_part(documents: int) -> str:
-    """That some documents were not compared with all that requests name."""
+    """A message about documents that were not compared with all named documents."""
     return (
         f"{counted(documents, 'document consists', 'documents consist')} mostly of passages that more than {MOST} "
-        f"taken-down documents share (boilerplate?). Each was compared with the {COMPARED} likeliest: a copy of none"
+        f"taken-down documents share (boilerplate?). Each was compared only with the {COMPARED} most likely ones and "
+        "is not a copy of any of them"
     )
 
 

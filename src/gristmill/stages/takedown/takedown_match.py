@@ -1,10 +1,10 @@
-"""Which documents the requests of a takedown name: by URL, prefix, domain, doc_id or the hash of the text.
+"""Finds the documents that takedown requests name, by URL, prefix, domain, doc_id or the hash of the text.
 
-Every document is looked at, dropped or not: what somebody wants gone may be kept elsewhere, under another address. So
-the shingles of those that are named go on to `takedown_sets`, and `takedown` compares what is kept with them. A
-document that was dropped early has the text that it had then, while its kept copy was cut or scrubbed since. So there
-are two sets of shingles: of the text as it was read, and as the last step that saw it left it. A hash may be of either.
-URLs are compared in the normal form of url_dedup, prefixes from the host on, http and https being one.
+Dropped documents are searched, too, since a copy of a named document may be kept under another address. The shingles of
+named documents are sent to `takedown_sets`, and `takedown` compares the kept documents with them. A document that was
+dropped early has the text of that time, while its kept copy may have been cut or scrubbed since. Therefore there are
+two sets of shingles: of the text as it was read, and of the text after the last step. A hash may be of either. URLs are
+compared in the normal form of url_dedup; prefixes are compared from the host on, so http and https are the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +34,8 @@ _SHINGLES = pa.list_(pa.uint64())
 SCHEMA = pa.schema(
     [("request", pa.string()), ("named_by", pa.string()), ("shingles", _SHINGLES), ("first_shingles", _SHINGLES)]
 )
-"""request: id of the first that names the document; named_by: urls, domains, ...; null for all that none names.
-shingles: of its last text; first_shingles: of its first, null where that is the same."""
+"""request: the id of the first request that names the document; named_by: urls, domains, ...; both null if none does.
+shingles: those of its last text; first_shingles: those of its first text, null if it is the same."""
 
 _MATCHES = {
     "urls": ("url", match_urls),
@@ -44,9 +44,9 @@ _MATCHES = {
     "doc_ids": ("doc_id", match_ids),
     "content_hashes": ("text", match_hashes),
 }
-"""Kind of item -> the column that it is about, and what compares."""
+"""Kind of item -> its column, and its matcher."""
 Rules = Mapping[str, tuple[str, Matcher, Mapping[str, int]]]
-"""Kind of item -> its column, what compares, and item -> the number of the first request that has it."""
+"""Kind of item -> its column, its matcher, and item -> the number of the first request with that item."""
 Array = np.ndarray[Any, Any]
 
 
@@ -54,12 +54,12 @@ class Config(StageConfig):
     requests: tuple[File, ...]
     """The files of the requests."""
     names: tuple[str, ...]
-    """What they are called: the one request of a file of lines is called so. Filled by the recipe's loader."""
+    """The names of the files, after which the request of a `.txt` file is named; set by the recipe's loader."""
 
 
 @lru_cache(maxsize=4)
 def rules_of(paths: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], Rules]:
-    """The ids of the requests of files, and what they name."""
+    """The ids of the requests in files, and their rules."""
     requests = read_all(paths, names)
     rules = {}
     for kind, (column, make) in _MATCHES.items():
@@ -73,7 +73,7 @@ def rules_of(paths: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str,
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The request that names each document, and the shingles of those that one does."""
+    """The request that names each document, and the shingles of named documents."""
     ids, _ = rules_of(config.requests, config.names)
     named: dict[int, tuple[int, str]] = {}
     for row, number, kind, _ in _hits(batch, config):
@@ -97,7 +97,7 @@ def _sets_of(texts: pa.Array) -> pa.Array:
 
 
 def _hits(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[int, int, str, str]]:
-    """Row, number of the request, kind and item, for each item that names a document."""
+    """The row, number of the request, kind and item, for each item that names a document."""
     for kind, (column, match, items) in rules_of(config.requests, config.names)[1].items():
         columns = first_and_last(batch) if column == "text" else (batch.column(column),)
         found = dict.fromkeys((row, item) for values in columns for row, item, _ in match(values))
@@ -105,7 +105,7 @@ def _hits(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[int, int, str
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Documents that each item names."""
+    """Count the documents that each item names."""
     found: dict[str, dict[str, int]] = {}
     for _, _, kind, item in _hits(batch, config) if answers.column("request").null_count < len(answers) else ():
         counts = found.setdefault(kind, {})
@@ -114,7 +114,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """What finds nothing may be a slip of the pen."""
+    """Warn about items that name no document, which may be typing errors."""
     named = found.get("items", {})
     idle = [
         f"{request.id}: {item}"
@@ -126,7 +126,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         return ()
     return (
         f"{counted(len(idle), 'item of the requests names', 'items of the requests name')} no document that was read: "
-        f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. Are they written as the inputs have them?",
+        f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. Check that they are spelled as in the inputs",
     )
 
 

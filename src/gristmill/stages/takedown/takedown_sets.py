@@ -1,8 +1,8 @@
-"""What `takedown` compares documents with: the shingles of those that requests name, and of texts that they bring.
+"""Collects the shingles of the documents and texts that takedown requests name, for `takedown` to compare with.
 
-One row for each, in the order of the documents, then of the texts: the request, the document (null for a text), and its
-shingles. A document whose text was changed by a step has a second row, with the shingles of its first text. The texts
-themselves are not in it.
+There is one row for each document, then one for each text: the request, the document (null for a text), and its
+shingles. If a step changed the text of a document, a second row has the shingles of its first text. The texts
+themselves are not stored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,25 +24,25 @@ from gristmill.stages.takedown.requests import read_all
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
 FEWEST = 16
-"""Shingles that a text of a request needs to be looked for inside of longer documents; a shorter one is a commonplace,
-and must be the whole of a document."""
+"""The least shingles of a text that is searched for within longer documents; a shorter text is too common and must be
+the whole document."""
 MOST_SHINGLES = 1 << 26
-"""Of all that requests name: 512 MB, which every worker holds."""
+"""The most shingles of all named documents: 512 MB, which every worker has in memory."""
 
 
 class Config(StageConfig):
     requests: tuple[File, ...]
     """The files of the requests."""
     texts: tuple[File, ...] = ()
-    """The texts that they name, in their order; filled by the recipe's loader."""
+    """The texts of the requests, in order; set by the recipe's loader."""
     names: tuple[str, ...]
-    """What the files of the requests are called."""
+    """The names of the files of requests."""
     documents: bool = True
-    """Whether copies of the documents that requests name are looked for."""
+    """Whether to search for copies of the named documents."""
 
 
 def check(config: Config) -> None:
-    """The texts can be read."""
+    """Raise if a text cannot be read."""
     list(_texts(config))
 
 
@@ -55,9 +55,9 @@ def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[s
         shingles += len(named.column(2).flatten()) + len(changed.column(3).flatten())
         if shingles > MOST_SHINGLES:
             raise CannotBeMet(
-                f"takedowns: the documents that the requests name have more than {MOST_SHINGLES:,} shingles, more than "
-                "all others can be compared with. Set copies to keep, which looks for no copies of them, and bring the "
-                "texts whose copies matter as texts:."
+                f"takedowns: the named documents have more than {MOST_SHINGLES:,} shingles, the limit for comparing "
+                "all other documents with them. Set copies: keep, which does not search for their copies, and list "
+                "the texts whose copies matter under texts:."
             )
         found.append(pa.Table.from_arrays(named.columns[:3], schema=SCHEMA_OF_SETS))
         found.append(pa.Table.from_arrays([*changed.columns[:2], changed.column(3)], schema=SCHEMA_OF_SETS))
@@ -77,26 +77,24 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         return ()
     return (
         f"{counted(found['short_texts'], 'text of a request has', 'texts of requests have')} fewer than {FEWEST} "
-        f"stretches of {NGRAM} words, so only documents that are that text, or a near copy of it, are taken down by "
-        f"it. Bring more of the text, or name the documents: {hint('find_words')} finds them",
+        f"shingles of {NGRAM} words, so only documents that are that text, or a near copy of it, are taken down. Add "
+        f"more of the text, or name the documents: {hint('find_words')} finds them",
     )
 
 
 def _texts(config: Config) -> Iterator[tuple[str, str]]:
-    """Request and text of each text file."""
+    """The request and the content of each text file."""
     named = [request.id for request in read_all(config.requests, config.names) for _ in request.texts]
     for request, path in zip(named, config.texts, strict=True):
         try:
             text = Path(path).read_bytes().decode("utf-8-sig")
             if not text.strip():
-                raise UserError(f"{path}: a text of {request} is empty, so nothing can be found by it. Write it there.")
+                raise UserError(f"{path}: a text of {request} is empty, so it matches nothing. Add the text.")
             yield request, text
         except UnicodeDecodeError:
-            told = f"{path}: a text of {request} is not UTF-8, so nothing can be found by it. Save it so."
-            raise UserError(told) from None
+            raise UserError(f"{path}: a text of {request} is not UTF-8, so it matches nothing. Convert it.") from None
         except OSError as error:
-            told = f"{path}: a text of {request} cannot be read: {error.strerror}. Correct the path."
-            raise UserError(told) from None
+            raise UserError(f"{path}: a text of {request} cannot be read: {error.strerror}. Correct it.") from None
 
 
 STAGE = Fit(

@@ -1,1 +1,1 @@
-"""The tokenizer: made for the corpus, audited, and used to encode it."""
+"""The tokenizer: trained on the corpus, audited, and used to encode it."""

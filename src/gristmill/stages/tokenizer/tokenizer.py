@@ -1,8 +1,8 @@
 """Trains the tokenizer on its sample: byte-level BPE (Sennrich et al. 2016), pre-tokens counted by our scanner.
 
-Counts do not depend on the order of texts, and the words go to the trainer in the order of their bytes: the same
-sample gives the same file, whoever read it in whichever pieces. Memory grows with the distinct pre-tokens. The model
-file is a `tokenizer.json` that Hugging Face `tokenizers` reads.
+The counts do not depend on the order of texts, and the trainer gets the words sorted by their bytes. The same sample
+therefore gives the same file, for any workers and batches. Memory grows with the distinct pre-tokens. The model file is
+a `tokenizer.json` that Hugging Face `tokenizers` reads.
 """
 
 import shutil
@@ -25,22 +25,22 @@ READS = ("tokenizer_text.sampled", "tokenizer_text.domain", "tokenizer_text.spli
 
 _FIXED = 256 + SLOTS
 _MOST = 2_000_000
-"""Ten times the largest vocabulary in use; more is a slip of the pen."""
+"""Ten times the largest vocabulary in use; a larger one is a typing mistake."""
 
 
 class Config(StageConfig):
     vocab: Annotated[int, AsCount, Field(ge=_FIXED, le=_MOST)] = 128_000
-    """Entries: 256 bytes, 256 special tokens, the rest merges."""
+    """Entries of the vocabulary: 256 bytes, 256 special tokens, and merges."""
     pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
-    """How text is cut into pre-tokens, across which nothing is merged."""
+    """How text is split into pre-tokens; merges never cross them."""
     min_count: Annotated[int, AsCount, Field(ge=1)] = 2
-    """Times that a pre-token must be seen to count; rarer ones are mostly names, numbers and slips."""
+    """The least occurrences of a pre-token; rarer ones are mostly names, numbers and typing errors."""
     min_pair_count: Annotated[int, AsCount, Field(ge=1)] = 2
-    """Times that two neighbours must be seen to be merged."""
+    """The least occurrences of a pair of tokens to merge."""
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
-    # Here, not above: every command looks at this module's config, and only a worker trains.
+    # Imported here, since every command loads this module's config but only a worker trains.
     from gristmill.kernels.bpe.pretoken_classes import class_table
     from gristmill.kernels.bpe.pretoken_counts import count_pretokens
     from gristmill.kernels.bpe.train import train
@@ -59,11 +59,11 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
         if len(text):
             data, offsets = bytes_of(text)
             table = count_pretokens(table, data, offsets, scanner, classes)
-    seen = int(table.used[0])
-    if not seen:
+    distinct = int(table.used[0])
+    if not distinct:
         raise UserError(
-            "tokenizer: no document was left to train on, so there is no tokenizer. "
-            "See what the steps dropped (gristmill removed), and the budgets in tokenizer.train.sample_bytes."
+            "tokenizer: no document is left to train on, so there is no tokenizer. "
+            "See what the steps dropped (gristmill removed), and check the budgets in tokenizer.train.sample_bytes."
         )
     words = export(table, config.min_count)
     del table
@@ -74,7 +74,7 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
     return {
         "domains": domains,
         "pretokens": int(words.counts.sum()),
-        "distinct_pretokens": seen,
+        "distinct_pretokens": distinct,
         "distinct_pretokens_used": len(words.counts),
         "merges": len(left),
         "vocab": tokenizer.vocab_size,
@@ -83,17 +83,17 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """A vocabulary that the sample could not fill."""
+    """Warn if the sample has too few merges for the vocabulary."""
     if found.get("vocab", config.vocab) < config.vocab:
         return (
-            f"the sample has no more than {counted(found['merges'], 'merge')}, so the vocabulary is "
-            f"{found['vocab']:,} and not {config.vocab:,}. Take more text, or lower min_count and min_pair_count",
+            f"the sample has only {counted(found['merges'], 'merge')}, so the vocabulary has {found['vocab']:,} "
+            f"entries instead of {config.vocab:,}. Use more text, or lower min_count and min_pair_count",
         )
     return ()
 
 
 def _count(domains: dict[str, Any], domain: pa.Array, split: pa.Array, text: pa.Array) -> None:
-    """What was taken, by domain and split, into `domains`."""
+    """Add the sampled documents and bytes, by domain and split, to `domains`."""
     taken = pa.table({"domain": domain, "split": split, "bytes": pc.binary_length(text)}).drop_null()
     for entry in taken.group_by(["domain", "split"]).aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist():
         counts = domains.setdefault(entry["domain"], {}).setdefault(entry["split"], {"documents": 0, "bytes": 0})

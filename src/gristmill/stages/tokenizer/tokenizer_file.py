@@ -1,4 +1,4 @@
-"""A tokenizer that the recipe names: its `tokenizer.json` goes into the store as it is, pinned by its content."""
+"""A tokenizer that the recipe names: its `tokenizer.json` is copied to the store, pinned by its content."""
 
 import json
 import warnings as python_warnings
@@ -13,7 +13,7 @@ from gristmill.stages.contract import Asset, File, StageConfig
 
 class Config(StageConfig):
     file: File
-    """The tokenizer.json."""
+    """The tokenizer.json file."""
 
 
 def check(config: Config) -> None:
@@ -21,7 +21,7 @@ def check(config: Config) -> None:
 
 
 def check_file(field: str, location: str) -> None:
-    """Whether it is a tokenizer.json at all; whether it can encode is asked when it is taken in."""
+    """Raise WrongSetting if the file is not a tokenizer.json. Whether it can encode is checked when it is copied."""
     try:
         with place_of(location).open() as file:
             found = json.loads(file.read())
@@ -31,8 +31,8 @@ def check_file(field: str, location: str) -> None:
     if not is_one:
         raise WrongSetting(
             field,
-            f"{location} is not a tokenizer.json, so no text can be encoded. Name the file that `tokenizers` or "
-            "gristmill tokenizer train wrote.",
+            f"{location} is not a tokenizer.json, so no text can be encoded. Name a file written by `tokenizers` or "
+            "gristmill tokenizer train.",
         )
 
 
@@ -42,12 +42,12 @@ def make(config: Config, path: Path) -> dict[str, Any]:
     with place_of(config.file).open() as file:
         path.write_bytes(file.read())
     with python_warnings.catch_warnings():
-        python_warnings.simplefilter("ignore")  # told by `warnings`, in every run
+        python_warnings.simplefilter("ignore")  # `warnings` reports it in every run
         try:
             tokenizer = load(str(path), probe="once")
         except UserError as error:
-            told = str(error).replace(str(path), "the file that tokenizer.file names")
-            raise CannotBeMet(told[0].upper() + told[1:]) from None
+            message = str(error).replace(str(path), "the file that tokenizer.file names")
+            raise CannotBeMet(message[0].upper() + message[1:]) from None
     found: dict[str, Any] = {"vocab": tokenizer.vocab_size, "tokenizers": {tokenizer.hash: 1}}
     if tokenizer.reason:
         found["encoded_by_library"] = {tokenizer.reason: 1}
@@ -55,8 +55,8 @@ def make(config: Config, path: Path) -> dict[str, Any]:
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """That another encoder than ours will have to do."""
-    return [f"the library encodes, some 20 times slower: {reason}" for reason in found.get("encoded_by_library", ())]
+    """Warn if our encoder cannot be used."""
+    return [f"`tokenizers` encodes, about 20 times slower: {reason}" for reason in found.get("encoded_by_library", ())]
 
 
 STAGE = Asset(version=1, config=Config, make=make, suffix="json", copies="file", check=check, warnings=warnings)

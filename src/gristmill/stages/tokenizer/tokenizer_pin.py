@@ -1,6 +1,6 @@
-"""A tokenizer that the recipe trained once and keeps: the file goes into the store as it is.
+"""A tokenizer that the recipe trained once and keeps: the file is copied to the store.
 
-Its bytes are those of the trained one, so whatever was encoded with that one need not be encoded again.
+It has the same bytes as the trained one, so texts that were encoded with that one are not encoded again.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from gristmill.stages.tokenizer import tokenizer_file
 
 class Config(StageConfig):
     pin: File
-    """The tokenizer.json that was trained."""
+    """The trained tokenizer.json."""
 
 
 def make(config: Config, path: Path) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def make(config: Config, path: Path) -> dict[str, Any]:
     if "encoded_by_library" in found:
         raise UserError(
             f"tokenizer.pin: {config.pin} is not a tokenizer that a recipe trained "
-            f"({next(iter(found['encoded_by_library']))}), so nothing was encoded. Write it as tokenizer: {{file: …}}"
+            f"({next(iter(found['encoded_by_library']))}), so nothing was encoded. Write tokenizer: {{file: …}} instead"
         )
     return found
 

@@ -1,16 +1,16 @@
-"""Chooses the documents that the tokenizer is trained on, and those that are held out to judge it.
+"""Samples the documents that the tokenizer is trained on, and those that are held out to evaluate it.
 
-A byte budget for each domain, so that what is rare but important (mathematics, code, scripts of few documents) is seen
-more often than its share of the corpus. The documents of a domain are put in the order of a hash of seed and doc_id.
-Training takes from the low end until the budget is full, never over it. The held-out text is taken from the high end,
-and first: it is a share of the budget, or of the domain where that is smaller, and at least one document where there
-are two. A larger budget takes more from both ends, so no document changes sides before they meet.
+Each domain has a budget in bytes, so that rare but important text (mathematics, code, rare scripts) gets more than its
+share of the corpus. The documents of a domain are sorted by a hash of seed and doc_id. Training takes them from the low
+end until the budget is full. Held-out text is taken first, from the high end: a share of the budget, or of the domain
+if that is smaller, and at least one document if there are two. A larger budget takes more from both ends, so no
+document changes sides before the ends meet.
 
-What lies below a document of the same domain decides about it, wherever it is. So the bytes and documents of each of
-BINS ranges of the hash are tallied, and a range is decided in one place, which knows what lies below it.
+The decision on a document depends on all documents of its domain with a lower hash. Therefore the bytes and documents
+of BINS ranges of the hash are tallied, and one reducer decides a range, knowing the sums of the lower ranges.
 
-    emit     a record for each document: domain, bytes, hash; its range is the key
-    reduce   train, held_out or nothing
+    emit     sends a record for each document: domain, bytes, hash; the key is its range
+    reduce   decides on train, held_out or neither
 """
 
 from collections.abc import Sequence
@@ -28,36 +28,36 @@ Array = np.ndarray[Any, Any]
 
 READS = ("doc_id", "source", "text_bytes")
 RECORD_SCHEMA = pa.schema([("domain", pa.int16()), ("bytes", pa.int64()), ("hash", pa.uint64()), ("tie", pa.uint64())])
-"""`tie` orders documents of one hash."""
+"""`tie` orders documents with the same hash."""
 SCHEMA = pa.schema([("split", pa.string())])
 """train, held_out, or null for a document that is not in the sample."""
 
 TRAIN, HELD_OUT = "train", "held_out"
 BINS = 256
-"""Of 3 billion documents, 12 million are in one: 0.4 GB."""
+"""The number of ranges of the hash. Of 3 billion documents, one range has 12 million: 0.4 GB."""
 _TOP = np.uint64(56)
 
 
-class MixOptions(StageConfig):
-    """How much is taken of what."""
+class SampleOptions(StageConfig):
+    """The options of the sample that users set."""
 
     sample_bytes: Annotated[dict[str, Annotated[Bytes, Field(ge=0)]], Field(min_length=1)]
-    """Bytes of text to train on, by domain of the sources; 0 leaves a domain out."""
+    """Bytes of text to train on, by domain of the sources; 0 leaves out a domain."""
     held_out_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01
-    """Text that is set aside and never trained on, as a share of each domain's budget."""
+    """The share of each domain's budget that is held out and never trained on."""
     seed: int = 0
-    """Another seed takes other documents."""
+    """Another seed samples other documents."""
 
 
-class Config(MixOptions):
-    """With what the recipe says about its sources."""
+class Config(SampleOptions):
+    """The options, and the domains of the sources."""
 
     domains: dict[str, str]
-    """Domain of each source; the recipe's loader fills it."""
+    """The domain of each source; set by the recipe's loader."""
 
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    """The documents that have text, each to the range of its hash."""
+    """Send each document with text to the range of its hash."""
     domain = domain_numbers(batch.column("source"), config.domains, sampled_domains(config))
     sizes = batch.column("text_bytes").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     rows = np.flatnonzero((domain >= 0) & (sizes > 0))
@@ -74,7 +74,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def tally(batch: pa.RecordBatch, records: pa.RecordBatch, config: Config) -> dict[str, Any]:
-    """Bytes and documents of each domain in each range of the hash."""
+    """Count the bytes and documents of each domain in each range of the hash."""
     domain, size, key = (records.column(name).to_numpy() for name in ("domain", "bytes", "key"))
     found: dict[str, Any] = {}
     for number in np.unique(domain):
@@ -89,7 +89,7 @@ def tally(batch: pa.RecordBatch, records: pa.RecordBatch, config: Config) -> dic
 
 
 def totals(counts: dict[str, Any], config: Config) -> dict[str, Any]:
-    """Of each domain: all its documents and bytes, and how many lie below each range of the hash."""
+    """For each domain, the documents and bytes below each range of the hash, and in total."""
     found = {}
     for number, bins in counts.items():
         sums = {
@@ -101,7 +101,7 @@ def totals(counts: dict[str, Any], config: Config) -> dict[str, Any]:
 
 
 def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
-    """The split of the documents in some ranges of the hash that are in the sample, and what was there and taken."""
+    """The split of the sampled documents in some ranges of the hash; also count available and sampled text."""
     domain, size, hashes, tie, key = (records.column(name).to_numpy() for name in (*RECORD_SCHEMA.names, "key"))
     split = np.full(len(domain), 2, np.int8)
     counts: dict[str, Any] = {}
@@ -132,39 +132,39 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> tuple[p
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Says where the corpus has less than was asked for, or gave nothing to judge by."""
-    told, short = [], []
+    """Warn if the corpus has less text than a budget, or too little for evaluation."""
+    warned, short = [], []
     for name in sampled_domains(config):
-        counts, asked = found.get("domains", {}).get(name), config.sample_bytes[name]
+        counts, budget = found.get("domains", {}).get(name), config.sample_bytes[name]
         if counts is None:
-            told.append(f"the domain {name} has no text left, so the tokenizer learns nothing of it")
+            warned.append(f"the domain {name} has no text left, so the tokenizer learns nothing from it")
             continue
         has, train, held = counts["available"]["bytes"], counts[TRAIN]["bytes"], counts[HELD_OUT]["bytes"]
-        planned, wanted = (int(config.held_out_share * some) for some in (asked, min(asked, has)))
-        if has < asked:
+        planned, wanted = (int(config.held_out_share * some) for some in (budget, min(budget, has)))
+        if has < budget:
             less = f", {held:,} of them held out instead of {planned:,}" if held < 0.9 * planned else ""
-            short.append(f"{name} has {has:,} bytes of the {asked:,} asked for; all are taken{less}")
-        elif train < 0.9 * asked - held:
-            told.append(
-                f"{train:,} of {asked:,} bytes were taken of the domain {name}, because the next document is longer "
-                "than what is left. Ask for more bytes"
+            short.append(f"{name} has {has:,} bytes, less than its budget of {budget:,}; all are used{less}")
+        elif train < 0.9 * budget - held:
+            warned.append(
+                f"only {train:,} of {budget:,} bytes of the domain {name} are used, because the next document does "
+                "not fit into the rest of the budget. Raise the budget"
             )
         if config.held_out_share > 0 and not held:
-            told.append(f"the domain {name} has one document, so nothing of it is held out")
+            warned.append(f"the domain {name} has only one document, so none is held out")
         documents = counts[HELD_OUT]["documents"]
         if 0 < held < 0.9 * wanted:
-            told.append(
-                f"{held:,} of {wanted:,} bytes are held out of the domain {name} ({counted(documents, 'document')}), "
-                "because the next document is longer than what is left: what is measured on them is rough. Take a "
-                "larger held_out_share"
+            warned.append(
+                f"only {held:,} of {wanted:,} bytes of the domain {name} are held out "
+                f"({counted(documents, 'document')}), because the next document does not fit: measurements on them "
+                "are rough. Raise held_out_share"
             )
-    if short:  # in one line: a first recipe has the same of every domain
-        told.append(f"the domain {'. The domain '.join(short)}")
-    return told
+    if short:  # in one line, since a first recipe often has this for every domain
+        warned.append(f"the domain {'. The domain '.join(short)}")
+    return warned
 
 
 def explain(config: Config) -> Sequence[str]:
-    """The budgets, for a plan."""
+    """Describe the budgets."""
     share = config.held_out_share
     return [
         f"{name}: {config.sample_bytes[name]:,} bytes to train on, {int(share * config.sample_bytes[name]):,} held out"
@@ -178,7 +178,7 @@ def sampled_domains(config: Config) -> list[str]:
 
 
 def domain_numbers(source: pa.Array, domains: dict[str, str], names: Sequence[str]) -> Array:
-    """For each row, the place of its source's domain in `names`; -1 where it is not there."""
+    """For each row, the position of its source's domain in `names`; -1 if it is not in `names`."""
     encoded = source.dictionary_encode()
     known = [domains.get(name) for name in encoded.dictionary.to_pylist()]
     numbers = {name: number for number, name in enumerate(names)}

@@ -1,7 +1,7 @@
-"""The texts of the tokenizer's sample, as a layer of their own.
+"""Copies the texts of the tokenizer's sample to a separate layer.
 
-A sample of some gigabytes is spread over a corpus of terabytes. This takes it out part by part, on all workers; whoever
-trains a tokenizer or judges one then reads the sample alone.
+A sample of some gigabytes is spread over a corpus of terabytes. This stage extracts it part by part, on all workers, so
+that training and evaluating a tokenizer read only the sample.
 """
 
 import pyarrow as pa
@@ -12,13 +12,13 @@ from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
 
 READS = ("text", "source", "language_hint", "tokenizer_sample.split")
 SCHEMA = pa.schema([(name, pa.string()) for name in ("sampled", "domain", "language", "split")])
-"""The text, its domain, its language as the input states it, and `train` or `held_out`; nulls for a document that is
+"""The text, its domain, its language as stated by the input, and `train` or `held_out`; nulls for documents that are
 not in the sample."""
 
 
 class Config(StageConfig):
     domains: dict[str, str]
-    """Domain of each source; the recipe's loader fills it."""
+    """The domain of each source; set by the recipe's loader."""
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:

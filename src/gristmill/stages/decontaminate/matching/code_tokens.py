@@ -1,7 +1,7 @@
-"""Code of eval items as tokens, whatever its names, literals and layout (`kernels/decontaminate/tokens.py`).
+"""Code of eval items as tokens, without its names, literals and layout (`kernels/decontaminate/tokens.py`).
 
-A hit says that the tokens are the same with every name taken for any other. `is_renamed` then asks whether the names of
-one are those of the other, renamed: each name always the same other name.
+A hit means that the tokens are equal when all names are treated as the same. `is_renamed` then checks that each name is
+consistently renamed to one other name.
 """
 
 import keyword
@@ -23,15 +23,15 @@ from gristmill.stages.decontaminate.suite.suite import Item, Protection
 Array = np.ndarray[Any, Any]
 
 MIN_TOKENS = 8
-"""Code with fewer tokens has no seed (`CODE_SEED`)."""
+"""Code with fewer tokens than a seed (`CODE_SEED`) is not searched for."""
 MIN_SPECIFIC = 15
-"""The least sum of tokens and of letters that a copy under other names keeps: `x += y; return x` is in any program."""
+"""The least sum of tokens and of letters that a renamed copy keeps: `x += y; return x` is in any program."""
 MIN_EDITED = 24
-"""Tokens of code that is found with edits; less must agree in all tokens and literals."""
+"""The least tokens of code that is found with edits; shorter code must agree in all tokens and literals."""
 STEADY = 0.9
-"""Of the names of a hit: those that go with the same other name throughout."""
+"""The least share of the names of a hit that are consistently renamed."""
 ALIKE = 0.75
-"""Of the tokens of a hit: those that are the same, names renamed."""
+"""The least share of the tokens of a hit that are equal after renaming."""
 _IMPORT = re.compile(r"(?m)^[ \t]*+(?:import|from)\b[^\n]*+\n?")
 _NAMED = re.compile(r"(\.?)\b([A-Za-z]\w*+)")
 _WORD = re.compile(r"\w*+")
@@ -41,12 +41,12 @@ _ASIDE = re.compile(
     r'|"(?:[^"\\\n]|\\.)*+"|'
     r"'(?:[^'\\\n]|\\.)*+'|#[^\n]*+"
 )
-"""Strings and comments, of which a copy may have others."""
+"""Strings and comments, which may differ in a copy."""
 _NUMBER = re.compile(r"(?<![\w.])\d[\w.]*+")
 _FILLED_IN = re.compile(r"\{[^{}]*+\}|[\\'\"]")
-"""In a string: names that an f-string fills in, and quotes and backslashes, which are written in several ways."""
+"""Parts of a string to ignore: f-string fields, quotes and backslashes, which can be written in several ways."""
 _ELSEWHERE = 50
-"""Times that a word which stands between words in code, too, leads to prose, besides those that are known."""
+"""Assumed extra occurrences in prose of a word that also appears between words in code."""
 _BUILT_IN = """
 abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict dir divmod enumerate eval exec filter
 float format frozenset getattr hasattr hash hex id input int isinstance issubclass iter len list map max min next object
@@ -59,7 +59,7 @@ function goto impl implements inline instanceof interface mut namespace null ove
 sealed sizeof static struct switch synchronized template this throw throws transient typedef typename typeof undefined
 unless unsigned using virtual void volatile yield console std cout endl System Math
 """
-"""Only what nobody calls a variable: a name that is kept, and was one, is another token in a copy under other names."""
+"""Only words that are never variable names: a variable that is kept as a word would not match in a renamed copy."""
 
 
 def _kept_names() -> list[str]:
@@ -68,7 +68,7 @@ def _kept_names() -> list[str]:
 
 @lru_cache(maxsize=1)
 def kept_words() -> Array:
-    """The table of words that stand for themselves."""
+    """The hash table of words that are kept as they are: keywords and built-in names."""
     hashes = np.array([word_hash(np.frombuffer(word.encode(), np.uint8)) for word in _kept_names()], np.uint64)
     table = np.zeros(2048, np.uint64)
     fill_kept(hashes, table)
@@ -76,7 +76,7 @@ def kept_words() -> Array:
 
 
 def read_tokens(text: str) -> tuple[Array, Array]:
-    """Tokens of a code, and where each begins, in bytes."""
+    """The tokens of a program, and the byte offset of each."""
     data, offsets = bytes_of(pa.array([text], pa.string()))
     begin, end = int(offsets[0]), int(offsets[1])
     sums, starts = np.zeros(end - begin + 2, np.uint64), np.empty(end - begin + 1, np.int64)
@@ -92,7 +92,7 @@ def count_tokens(texts: Sequence[str]) -> Counted:
 
 
 def code_units(items: Sequence[Item], protections: Mapping[str, Protection]) -> list[Unit]:
-    """The code of items that has tokens enough, without its imports."""
+    """The code of items, without imports, that has enough tokens."""
     units = [
         Unit(number, CODE, _IMPORT.sub("", text))
         for number, item in enumerate(items)
@@ -108,21 +108,21 @@ def code_units(items: Sequence[Item], protections: Mapping[str, Protection]) -> 
 
 
 def _kept_letters(text: str) -> int:
-    """Letters and digits that a copy under other names has, too: of attributes, built-in names and literals."""
+    """The number of letters and digits that a renamed copy keeps: those of attributes, built-in names and literals."""
     words = {found[2] for found in _lasting(_ASIDE.sub(" ", text), set(_kept_names()))}
     return sum(map(len, words.difference(keyword.kwlist, ("self", "cls")).union(literals_of(text))))
 
 
 def literals_of(text: str) -> list[str]:
-    """Letters and digits of the numbers and strings of a code, in order; docstrings are no literals."""
+    """The numbers and strings of a program, in order; docstrings do not count."""
     strings = [found[0] for found in _ASIDE.finditer(text) if not found[0].startswith(("#", '"""', "'''"))]
     return [*_NUMBER.findall(_ASIDE.sub(" ", text)), *(_FILLED_IN.sub("", one) for one in strings)]
 
 
 def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """A few words of which every unit has one, and its copies under other names too: those first that lead to the most
-    units for each time (`times`) that they lead to prose. And those of them that stand between words in code, as they
-    do in prose (`x for x in y if z`): others have a sign beside them, or begin a line.
+    """A small set of words such that every unit, and every renamed copy of it, contains one. Words that cover the most
+    units per occurrence in prose (`times`) come first. Also returns those that appear between other words in code, as
+    in prose (`x for x in y if z`); the others are next to a sign or begin a line.
     """
     kept, beside_signs = set(_kept_names()), {*_BUILT_IN.split(), "return", "elif", "lambda"}
     left: dict[str, set[int]] = {}
@@ -141,35 +141,35 @@ def marks_of(units: Sequence[Unit], times: Mapping[str, int]) -> tuple[list[str]
     while left:
         best = min(left, key=cost)
         marks.append(best)
-        met = left.pop(best)
-        left = {word: rest for word, held in left.items() if (rest := held - met)}
+        covered = left.pop(best)
+        left = {word: rest for word, held in left.items() if (rest := held - covered)}
     return sorted(marks), sorted(between.intersection(marks))
 
 
 def _lasting(text: str, kept: Set[str]) -> list[re.Match[str]]:
-    """Words that a copy under other names has, too."""
+    """The words that a renamed copy keeps."""
     return [found for found in _NAMED.finditer(text) if found[1] or found[2] in kept]
 
 
 def is_renamed(one: str, other: str) -> bool:
-    """Whether two stretches of code are the same, or nearly, but for layout, literals and names changed throughout."""
+    """Whether two pieces of code are equal, or nearly, except for layout, literals and consistently renamed names."""
     first, second = _signs(one), _signs(other)
     pairs: dict[str, dict[str, int]] = {}
     plain = 0
     for (mine, sign), (theirs, other_sign) in zip(first, second, strict=False):
         if sign == other_sign == int(NAME):
-            seen = pairs.setdefault(mine, {})
-            seen[theirs] = seen.get(theirs, 0) + 1
+            renamed = pairs.setdefault(mine, {})
+            renamed[theirs] = renamed.get(theirs, 0) + 1
         else:
             plain += sign == other_sign
-    named = sum(sum(seen.values()) for seen in pairs.values())
-    steady = sum(max(seen.values()) for seen in pairs.values())
+    named = sum(sum(renamed.values()) for renamed in pairs.values())
+    steady = sum(max(renamed.values()) for renamed in pairs.values())
     return steady >= STEADY * named and plain + steady >= ALIKE * max(len(first), len(second), 1)
 
 
 @lru_cache(maxsize=4096)
 def _signs(text: str) -> list[tuple[str, int]]:
-    """The tokens of a code: the name or word, where it is one, and what the kernel takes it for."""
+    """The tokens of a program: the name or word, if it is one, and the kernel's token."""
     tokens, starts = read_tokens(text)
     data = text.encode()
     stops = [*starts.tolist()[1:], len(data)]

@@ -1,7 +1,7 @@
-"""The index of eval items: what a scan of documents looks for, as one file of flat arrays.
+"""The search index of eval items, as one file of flat arrays.
 
-Items stand in it by a number of their own, made of their content, so that two indexes speak of an item by the same
-name. Units that have too few words for a seed are in a table of their own, found by their rarest word.
+An item has a number made from its content, so that two indexes use the same number for it. Units with too few words
+for a seed are in a separate table and are found by their rarest word.
 """
 
 import re
@@ -51,49 +51,48 @@ from gristmill.stages.decontaminate.suite.suite import Item, Protection
 Array = np.ndarray[Any, Any]
 
 CODE_SEED = 8
-"""Tokens of a seed of code."""
+"""The number of tokens of a seed of code."""
 CODE_NGRAM = 14
-"""Tokens of code in a row that count, whatever the names of variables."""
+"""The number of consecutive tokens of an n-gram of code."""
 _WORD = re.compile(r"\w+")
 NO_CUT = 1 << 40
 TEXT, SHORT, TOKENS = "text", "short", "tokens"
 TABLES = (TEXT, SHORT, TOKENS)
 
 
-class Index(NamedTuple):
-    """An index that was opened."""
+class EvalIndex(NamedTuple):
+    """An index that was read from its file. The dicts are keyed by table."""
 
     items: list[Item]
     keys: Array
     """uint64: the number of each item."""
     units: dict[str, list[Unit]]
-    """Of each table."""
     tables: dict[str, Units]
     counts: dict[str, list[Array]]
-    """Of each unit: which of its n-grams count (bool)."""
+    """For each unit, which of its n-grams count (bool)."""
     weights: dict[str, Array]
-    """Words of each unit."""
+    """The number of words of each unit."""
     ngrams: dict[str, Array]
-    """Words of an n-gram of each unit."""
+    """The number of words in an n-gram of each unit."""
     cuts: dict[str, Array]
-    """First words of each unit that are a copy which is cut off."""
+    """How many first words of each unit count as a truncated copy."""
     marks: Array
-    """Hash tables of words that lead to code, and behind it of those that do so wherever they stand, equally large."""
+    """Two hash tables of equal size: the words that lead to code, then those of them that may be between words."""
     support: Support
-    """Of the units that one word leads to."""
+    """The support that the units of SHORT need."""
     code_counts: tuple[Array, Array]
-    """`counts` of code in one array, and where those of each unit begin."""
+    """The `counts` of code in one array, and the start of each unit in it."""
 
 
 def key_of(item: Item) -> int:
-    """The number by which hits speak of an item."""
+    """The number that identifies an item in hits."""
     return int(item.digest[:16], 16)
 
 
 def write_index(
     items: Sequence[Item], protections: Mapping[str, Protection], ngram: int, fuzzy: float, path: Path
 ) -> int:
-    """Write the index of items to `path`; how many units it has. `fuzzy` 0: nothing that is edited is looked for."""
+    """Write the index of items to `path` and return its number of units. `fuzzy` 0: edited copies are not searched."""
     found, _ = units_of(items, protections, ngram)
     arrays: dict[str, Array] = {}
     total = 0
@@ -114,20 +113,20 @@ def write_index(
         words = count_tokens(texts) if name == TOKENS else count_words(texts)
         sizes = words.sizes()
         weights = sizes.astype(np.float64) if name == TOKENS else weights_of(texts, words)
-        asked = np.array(
+        wanted = np.array(
             [CODE_NGRAM if name == TOKENS else protections[items[u.item].benchmark].ngram or ngram for u in units]
         )
-        ngrams = np.maximum(1, np.round(asked * sizes / np.maximum(weights, 0.5))).astype(np.int64)
+        ngrams = np.maximum(1, np.round(wanted * sizes / np.maximum(weights, 0.5))).astype(np.int64)
         allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
-        # Code that was edited is found by runs of its tokens: alignments cost as much as all else and found little.
+        # Edited code is found by runs of its tokens: alignments cost as much as everything else and found little.
         aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_)
         aligned &= weights >= np.array([CHANGED if u.piece == QUESTION else STRONG for u in units])
         edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
         width = {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name]
-        besides = led if name == SHORT else NO_MARKS
+        more_words = led if name == SHORT else NO_MARKS
         cuts = _cuts(units, words, weights, edits)
         table = table_of(
-            words, np.minimum(ngrams, cuts), edits, width, besides, words.words if name == TOKENS else counted.words
+            words, np.minimum(ngrams, cuts), edits, width, more_words, words.words if name == TOKENS else counted.words
         )
         arrays |= {f"{name}_{field}": value for field, value in saved_form(table).items()}
         arrays[f"{name}_weights"] = weights
@@ -144,25 +143,25 @@ def write_index(
 
 
 def _times(units: Sequence[Unit]) -> Counter[str]:
-    """How often units have each word."""
+    """How often each word occurs in the units."""
     return Counter(word for unit in units for word in _WORD.findall(known(unit.text).lower()))
 
 
 def _cuts(units: Sequence[Unit], words: Counted, weights: Array, edits: Array) -> Array:
-    """How many of its first words are a copy of a unit that is cut off; NO_CUT: none is looked for. The words that more
-    than SHARED items begin with are not enough.
+    """For each unit, how many of its first words count as a truncated copy; NO_CUT: truncated copies do not count. A
+    beginning that more than SHARED items have in common is not enough.
     """
-    asked = [number for number, unit in enumerate(units) if unit.piece == QUESTION and edits[number] >= 0]
-    first = {units[number].item: number for number in reversed(asked)}  # one spelling of each item
+    questions = [number for number, unit in enumerate(units) if unit.piece == QUESTION and edits[number] >= 0]
+    first = {units[number].item: number for number in reversed(questions)}  # one spelling of each item
     order = sorted(first.values(), key=lambda number: words.of(number).tolist())
     shared = dict.fromkeys(order, 0)
     for at in range(len(order) - SHARED):
-        among = order[at : at + SHARED + 1]  # what the first and the last have in common, all of them have
+        among = order[at : at + SHARED + 1]  # a beginning that the first and the last share, all of them share
         both = zip(words.of(among[0]), words.of(among[-1]), strict=False)
         size = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
         shared |= {number: max(shared[number], size) for number in among}
     cuts = np.full(len(units), NO_CUT)
-    for number in asked:
+    for number in questions:
         size = len(words.of(number))
         each, own = weights[number] / size, spelled(units[number].text)
         begins = range(int(np.ceil(max(CUT * size, SEED_WORDS, shared[first[units[number].item]] + 1))), size)
@@ -171,10 +170,9 @@ def _cuts(units: Sequence[Unit], words: Counted, weights: Array, edits: Array) -
 
 
 def _allowed(protection: Protection, fuzzy: float) -> float:
-    """How like a passage has to be; -1: nothing is looked for."""
-    own = protection.fuzzy
-    asked = fuzzy if own is None else float(own)
-    return asked if asked > 0 else -1.0
+    """The least similarity of an edited copy; -1: edited copies are not searched."""
+    wanted = fuzzy if protection.fuzzy is None else float(protection.fuzzy)
+    return wanted if wanted > 0 else -1.0
 
 
 def _packed(data: bytes) -> Array:
@@ -182,7 +180,7 @@ def _packed(data: bytes) -> Array:
 
 
 def _counting(words: Counted, ngrams: Array, owners: Array) -> list[Array]:
-    """Of each unit, which of its n-grams are not in more than COMMON_ITEMS items; all, where none is left."""
+    """For each unit, which of its n-grams are in at most COMMON_ITEMS items; all of them if none would be left."""
     sizes = words.sizes()
     windows = np.maximum(sizes - ngrams + 1, 1)
     unit = np.repeat(np.arange(len(sizes)), windows)
@@ -207,8 +205,8 @@ def _counting(words: Counted, ngrams: Array, owners: Array) -> list[Array]:
 
 
 @lru_cache(maxsize=4)
-def open_index(path: Path) -> Index:
-    """The index in a file."""
+def open_index(path: Path) -> EvalIndex:
+    """Read an index from its file."""
     with np.load(path, allow_pickle=False) as arrays:
         items = [item_from(one) for one in orjson.loads(arrays["items"].tobytes())]
         units, tables, counts, weights, ngrams, cuts = {}, {}, {}, {}, {}, {}
@@ -227,9 +225,9 @@ def open_index(path: Path) -> Index:
             windows = np.maximum(np.diff(tables[name].starts) - ngrams[name] + 1, 1)
             bits = np.unpackbits(arrays[f"{name}_counts"])[: int(windows.sum())].astype(np.bool_)
             counts[name] = np.split(bits, np.cumsum(windows)[:-1]) if len(windows) else []
-            code_counts = bits, np.cumsum(windows) - windows  # of the last table, which is that of code
+            code_counts = bits, np.cumsum(windows) - windows  # the last table is that of code
     keys = np.array([key_of(item) for item in items], np.uint64)
-    # With its answer or code, wherever that is, a question is whole.
+    # A question is whole if the document has its answer or code anywhere.
     with_more = {unit.item for name in TABLES for unit in units[name] if unit.piece in (ANSWER, CODE)}
     support = support_of(items, units[SHORT], with_more)
-    return Index(items, keys, units, tables, counts, weights, ngrams, cuts, marks.reshape(-1), support, code_counts)
+    return EvalIndex(items, keys, units, tables, counts, weights, ngrams, cuts, marks.reshape(-1), support, code_counts)

@@ -1,4 +1,4 @@
-"""A passage of a text as words: how they read, where they stand, what is around them."""
+"""A passage of a text as words: their letters, their positions, and the text around them."""
 
 import re
 from collections import Counter
@@ -17,25 +17,25 @@ from gristmill.stages.decontaminate.matching.units import SENTENCE_ENDS, count_w
 Array = np.ndarray[Any, Any]
 
 BESIDE_WORDS = 8
-"""Between a question and an answer of one or two words."""
+"""The most words between a question and an answer of one or two words."""
 SEVERAL = 3
-"""Words of an answer that is no word that stands there by chance."""
+"""An answer of at least this many words does not occur by chance."""
 _ENDS = SENTENCE_ENDS | frozenset(':;：；|>)("“”‘’*#•')
-"""What is between a question and the text before or after it, in any script."""
+"""Signs that separate a question from the text before or after it, in any script."""
 _LABEL = re.compile(rb"(?i)(?:\A|\n)[ \t#*>-]*(?:question|query|q|problem|goal)[ \t]*\d{0,4}[.:)][ \t*]*\Z")
-"""At the beginning of a line, before a question: `Question 12:`."""
+"""A label before a question, at the start of a line: `Question 12:`."""
 LABEL_BYTES = 40
 
 
-class Piece(NamedTuple):
-    """A text of an item, as words and as letters."""
+class ItemText(NamedTuple):
+    """One text of an item, as words and as letters."""
 
     words: Array
     letters: str
 
 
-class Words:
-    """The words of a stretch of a text."""
+class WordWindow:
+    """The words of a part of a text."""
 
     def __init__(self, data: Array, begin: int, end: int) -> None:
         self.begin = begin
@@ -55,7 +55,7 @@ class Words:
         return self.named(0, len(self.words))
 
     def named(self, low: int, high: int) -> dict[int, str]:
-        """How each word between two places reads, by its hash; of two words with one hash nothing is said."""
+        """The letters of each word in a range, by the word's hash; empty if two different words share a hash."""
         found: dict[int, str] = {}
         for at, word in enumerate(self.words[low:high].tolist(), low):
             letters = self.letters(at, at + 1)
@@ -64,21 +64,21 @@ class Words:
         return found
 
     def letters(self, first: int, last: int) -> str:
-        """Letters and digits of some words, in lower case."""
+        """The letters and digits of a range of words, in lower case."""
         return letters_of(self.read(first, last)) if first < last else ""
 
     def read(self, first: int, last: int) -> str:
-        """Some words as the text has them."""
+        """The text of a range of words."""
         return self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace")
 
     def bytes(self, first: int, last: int) -> tuple[int, int]:
-        """Where some words begin and end in the whole text."""
+        """The byte offsets of a range of words in the whole text."""
         return self.begin + int(self.spans[first, 0]), self.begin + int(self.spans[last - 1, 1])
 
     def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0, is_strict: bool = False) -> bool:
-        """Whether some words, perhaps with `edge` more at the ends, are all there is between the ends of two sentences
-        or paragraphs, a line's end being one behind them; `in_a_line`: have a line for themselves, perhaps with a
-        label. `is_strict`: quotes, colons and brackets before them do not count, nor does emphasis behind them.
+        """Whether a range of words, with up to `edge` more words at each end, is a whole sentence or paragraph; a line
+        break ends one. `in_a_line`: it must have a line to itself, except for a label. `is_strict`: a quote, colon or
+        bracket does not begin a sentence, and emphasis does not end one.
         """
         begins = any(self._begins(place, in_a_line, is_strict) for place in range(max(first - edge, 0), first + 1))
         return begins and any(
@@ -89,20 +89,20 @@ class Words:
         return [self.letters(at, at + 1) for at in range(max(first, 0), min(last, len(self.spans)))]
 
     def with_ends(self, first: int, last: int, own: Sequence[str]) -> tuple[int, int]:
-        """The place of a copy with changes, with its first or last word where one more was put in beside that."""
+        """Extend the range of an edited copy to its first or last word if one word was inserted next to it."""
         before, after = self._each(first - 2, first + 1), self._each(last - 1, last + 2)
         first -= 2 * (len(before) == 3 and before[0] == own[0] not in before[1:])
         return first, last + 2 * (len(after) == 3 and after[2] == own[-1] not in after[:2])
 
     def in_common(self, first: int, last: int, own: Sequence[str]) -> list[str]:
-        """The words of an item that are between two places, each as often."""
+        """The words of an item that occur in a range, each at most as often as in the range."""
         here = self._each(first, last)
         return [one for number, one in enumerate(own) if own[:number].count(one) < here.count(one)]
 
     def is_verbatim(self, first: int, text: str) -> bool:
-        """Whether a text is there to the sign, and no sign behind it, where its first word is."""
+        """Whether `text` is there verbatim, its first word at `first`, and white space follows it."""
         wanted = text.strip().encode()
-        at = int(self.spans[first, 0] - Words(np.frombuffer(wanted, np.uint8), 0, len(wanted)).spans[0, 0])
+        at = int(self.spans[first, 0] - WordWindow(np.frombuffer(wanted, np.uint8), 0, len(wanted)).spans[0, 0])
         end = at + len(wanted)
         return at >= 0 and self.text.startswith(wanted, at) and not self.text[end : end + 1].strip()
 
@@ -123,14 +123,13 @@ class Words:
         return "\n" in after or (not in_a_line and bool(_ENDS.difference("*" * is_strict) & set(after)))
 
     def share(self, wanted: Array, low: int, high: int) -> float:
-        """How much of some words is between two places, in any order, each as often as wanted."""
+        """The share of the wanted words that occur in a range, in any order; repeated words count each time."""
         here = Counter(self.words[low:high].tolist())
-        asked = Counter(wanted.tolist())
-        return sum(min(times, here[word]) for word, times in asked.items()) / max(len(wanted), 1)
+        return sum(min(times, here[word]) for word, times in Counter(wanted.tolist()).items()) / max(len(wanted), 1)
 
-    def answers(self, answer: Piece, high: int, last: int, is_open: bool) -> bool:
-        """Whether an answer stands behind a question that ends at `high`; one of few words, close behind its end.
-        `is_open`: it may also complete a question that has no end.
+    def answers(self, answer: ItemText, high: int, last: int, is_open: bool) -> bool:
+        """Whether an answer follows a question that ends at `high`; a short answer must follow closely. `is_open`: the
+        answer may also complete a question that does not end there.
         """
         size = len(answer.words)
         if size < SEVERAL:
@@ -138,8 +137,8 @@ class Words:
             last = min(high + reach, len(self.spans))
         return size > 0 and self.holds(answer, high, last)
 
-    def holds(self, wanted: Piece, low: int, high: int) -> bool:
-        """Whether a piece stands there to the letter, between two places."""
+    def holds(self, wanted: ItemText, low: int, high: int) -> bool:
+        """Whether a range of words contains a text of an item, letter by letter."""
         size = len(wanted.words)
         places = self.words[max(low, 0) : max(high - size + 1, 0)] == wanted.words[0]
         return any(
@@ -149,9 +148,7 @@ class Words:
 
 
 def letters_of(text: str) -> str:
-    """Letters and digits of a text in lower case, as `look_alikes.py` reads them: what is left when case, punctuation,
-    white space and looks do not count.
-    """
+    """The letters and digits of a text in lower case, with look-alike characters replaced (`look_alikes.py`)."""
     lower = known(text).lower()
     if not lower.isascii():
         lower = lower.translate(readings())
@@ -160,13 +157,13 @@ def letters_of(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def spelled(text: str) -> list[str]:
-    """How each word of a unit reads."""
-    words = Words(np.frombuffer(text.encode(), np.uint8), 0, len(text.encode()))
+    """The letters of each word of a unit."""
+    words = WordWindow(np.frombuffer(text.encode(), np.uint8), 0, len(text.encode()))
     return [words.letters(at, at + 1) for at in range(len(words.spans))]
 
 
 @lru_cache(maxsize=4096)
-def pieces_of(*texts: str) -> tuple[Piece, ...]:
-    """Texts of an item."""
+def pieces_of(*texts: str) -> tuple[ItemText, ...]:
+    """The texts of an item as words and letters."""
     counted = count_words(texts)
-    return tuple(Piece(counted.of(number), letters_of(text)) for number, text in enumerate(texts))
+    return tuple(ItemText(counted.of(number), letters_of(text)) for number, text in enumerate(texts))

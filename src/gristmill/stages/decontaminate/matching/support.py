@@ -1,4 +1,4 @@
-"""What stands close to a question that says too little by itself: its answer, its choices."""
+"""The support that a short question needs nearby to flag a document: its answer or its choices."""
 
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
@@ -13,14 +13,14 @@ from gristmill.stages.decontaminate.suite.suite import Item
 Array = np.ndarray[Any, Any]
 
 NEAR_WORDS = 60
-"""Between a question and what supports it, beside the words of its choices."""
+"""The most words between a question and its support, not counting the words of its choices."""
 MOST = 0.8
-"""Of the words of an item: what says that it is there."""
+"""The share of an item's words that counts as the item."""
 
 
 def support_of(items: Sequence[Item], units: Sequence[Unit], with_more: Set[int]) -> Support:
-    """Of each unit what has to be behind it, at least, for `findings` to find support there: so many different words
-    of it. Questions of the items `with_more` are never dropped, nor is what may flag without support.
+    """A lower bound, for each unit, on the different words of its support that must follow it; the kernel drops hits
+    below it. Questions of the items `with_more`, and units that may flag without support, are never dropped.
     """
     least, reach = np.zeros(len(units), np.int64), np.zeros(len(units), np.int64)
     bags: list[Array] = []
@@ -37,7 +37,7 @@ def support_of(items: Sequence[Item], units: Sequence[Unit], with_more: Set[int]
 
 
 def _bounds(item: Item, answer: Array, others: Sequence[Array]) -> Iterator[int]:
-    """How many different words each of the ways to have support takes, at least."""
+    """The least number of different words that each kind of support takes."""
     if len(answer):
         yield len(np.unique(answer))
     if not item.choices:

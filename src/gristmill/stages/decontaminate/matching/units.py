@@ -1,15 +1,13 @@
-"""Eval items as units of words that kernels look for.
+"""Eval items as units of words that the kernels search for.
 
-A unit is a piece of an item: its question, its answer where that has enough words to be found by itself, its code.
-Words are those of `kernels/dedup/shingles.py`: lower case, runs of letters, digits and `_`; a character of a script
-without spaces is a word, and counts half. Punctuation, white space and case are nowhere. What copies do to a word is
-looked for besides: `don't` also as `dont`, `twenty-five` as `twentyfive`, `1,000` as
-`1000`, `snake_case` as `snake case`.
+A unit is a piece of an item: its question, its code, or its answer if that has enough words to be found alone. Words
+are those of `kernels/dedup/shingles.py`: lower case, runs of letters, digits and `_`; in a script without spaces each
+character is a word and counts half. Punctuation, white space and case are ignored. Common respellings of a word are
+searched for, too: `don't` as `dont`, `twenty-five` as `twentyfive`, `1,000` as `1000`, `snake_case` as `snake case`.
 
-Some questions say too little to be told from a text that happens to say the same: of fewer than STRONG words, or the
-same in several items. They flag with support (their answer or half of their choices close by), or where they stand
-alone, from one end of a sentence or line to another. In either case the words that were found must carry enough
-information (`information`). An item without that cannot be protected.
+A question of fewer than STRONG words, or one that several items share, may occur in an unrelated text by chance. It
+flags a document only with support (its answer or half of its choices nearby), or as a whole sentence or line. In both
+cases the matched words must carry enough information (`information`). An item that cannot meet this is unprotected.
 """
 
 import re
@@ -41,48 +39,49 @@ Array = np.ndarray[Any, Any]
 QUESTION, ANSWER, CODE, CHOICE, CONTEXT = range(5)
 PIECES = ("question", "answer", "code", "choices", "context")
 PROTECTED = ("question", "answer", "code")
-"""What is looked for where a suite says nothing. An answer that is one of the choices is not: the question leads to
-it. Passages that questions are about are what encyclopedias say."""
+"""The default pieces to search for. An answer that is one of the choices is left out, since the question leads to it.
+So are passages that questions are about, since they come from encyclopedias."""
 NOTHING, ALONE_OR_SUPPORT, SUPPORT = range(3)
-"""What a unit needs, beside being found, to flag a document."""
+"""What a unit needs, in addition to a match, to flag a document."""
 SEED_WORDS = 4
-"""Of every unit that has so many: with one word in ten changed, few units are left without five in a row."""
+"""The number of words of a seed: with one word in ten changed, few units have no five consecutive unchanged words."""
 SEEDS = 5
-"""Of a unit, about, and more of a long one: a run of `ngram` words holds one wherever it begins."""
+"""The approximate number of seeds of a unit. A long unit has more, so that any run of `ngram` words contains one."""
 STRONG = 8
-"""Words of a question that flags wherever it stands. Of the test questions of nine benchmarks the shorter ones are
-phrases that people write for themselves (`The sun is responsible for`)."""
+"""The words of a question that flags anywhere. In the test sets of nine benchmarks, shorter questions are phrases that
+people also write independently (`The sun is responsible for`)."""
 ALONE = 4
-"""Words of a question that flags where it stands alone between other sentences."""
+"""The words of a question that flags as a whole sentence."""
 EDITED, CHANGED = 6, 5
-"""Words of a question that flags with one changed or with little information, in a line for itself; with MUCH, 5."""
+"""The words of a question that flags on a line to itself with one word changed or with little information; with MUCH
+information, CHANGED words are enough."""
 CUT = 0.6
-"""The share of the words of a question that flags where the rest is cut off: with numbers that are several words
-(`1,000`), 70% of what is between spaces may be less."""
+"""The share of the words of a question that flags if the rest is cut off. 70% of the words between spaces may be less
+here, since a number such as `1,000` is several words."""
 IN_A_LINE = 3
-"""Words of a question that flags where it has a line for itself."""
+"""The words of a question that flags on a line to itself."""
 ENOUGH = 8
 """The least `information` that flags: `What time is it?` has 0, `Why is the sky blue?` 7."""
 LEAST = 3
-"""The least `information` of a question that flags where a line is that question to the sign."""
+"""The least `information` of a question that flags where a line is exactly that question."""
 LITTLE = 4
-"""The least `information` of a question of EDITED words that flags where it has a line for itself."""
+"""The least `information` of a question of EDITED words that flags on a line to itself."""
 PLENTY, MUCH = 14, 20
-"""The least `information` of a question that flags in quotes or after a colon, too: `What is the capital of France?`,
-which people also write as an example, has 13; and of fewer than EDITED words that are left of a question."""
+"""PLENTY: the least `information` of a question that also flags in quotes or after a colon. `What is the capital of
+France?`, which people also write as an example, has 13. MUCH: the least of fewer than EDITED remaining words."""
 SHARED = 3
-"""Items that may have the same question before it is taken for a phrase of the benchmark's."""
+"""The most items with the same question; a question of more items is a phrase of the benchmark."""
 COMMON_ITEMS = 10
-"""Items that may have the same n-gram before it is taken for a phrase of the benchmark's."""
+"""The most items with the same n-gram; an n-gram of more items is a phrase of the benchmark."""
 MOST_POSTINGS = 64
-"""Units of one seed; a seed of more is a phrase that tells nothing."""
+"""The most units of one seed; a seed of more units is a common phrase."""
 _MARKS = re.compile(r"<<[^<>]{0,200}>>|\[(?:header|title|step|substeps)\]")
-"""GSM8K's notes for a calculator, HellaSwag's for the parts of an article."""
+"""The calculator notes of GSM8K and the section marks of HellaSwag."""
 FILTER_BITS = 10
-"""Of both halves of the filter, for each seed, at least: with tens of thousands of items it stays in the second-level
+"""The least filter bits per seed, both halves together: with tens of thousands of items the filter stays in the L2
 cache."""
 GATE_BITS = 256
-"""Of the gate, for each word that leads somewhere: they are few, and almost no other passes by chance."""
+"""Gate bits per word: the words are few, so almost no other word passes by chance."""
 _WORD = re.compile(r"\w+")
 _COMMON = """
 a about after again all also always am an and another any are as at away back be because been before being best better
@@ -101,14 +100,14 @@ _HEADING = re.compile(
     r"(?i)\W*(?:what|why|who|where|when|how)(?:['’]s|\W+(?:is|are|was|were))\b"
     r"|(?=\W*(?:what|why|who|where|when|how)\b|.*\?\W*\Z).*\b(?:i|we|my|our|it|its|this|these)\b"
 )
-"""Questions that ask what a thing is, or point at the text around them. A sentence without `?` is none."""
+"""Questions that could be headings: they ask for a definition, or refer to the text around them."""
 _SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
 
 NO_MARKS = np.zeros(0, np.uint64)
 SAVED = ("seed_words", "filter", "slots", "of_unit", "at_word", "starts", "words", "ngram", "allowed")
-"""Arrays of a table in a file."""
+"""The arrays of a table that are written to a file."""
 
 
 class Unit(NamedTuple):
@@ -121,8 +120,8 @@ class Unit(NamedTuple):
 
 
 def spellings(text: str) -> list[str]:
-    """A text as copies have it: as it is, with the signs inside of words or all signs left out, with `_` as a space,
-    and without the marks that a benchmark put in. Only those that differ.
+    """The different spellings of a text in copies: unchanged, without the signs inside words, without any signs, with
+    `_` as a space, and without the marks of a benchmark.
     """
     text = known(text)
     forms = [text, _JOINED.sub("", text), _SIGNS.sub("", text), text.replace("_", " "), _MARKS.sub("", text)]
@@ -130,7 +129,7 @@ def spellings(text: str) -> list[str]:
 
 
 class Counted(NamedTuple):
-    """Texts as words."""
+    """Texts as the hashes of their words."""
 
     starts: Array
     words: Array
@@ -148,7 +147,7 @@ def count_words(texts: Sequence[str]) -> Counted:
 
 
 def weights_of(texts: Sequence[str], counted: Counted) -> Array:
-    """Words of each text, those of scripts without spaces by half. There a letter is a word, with its marks."""
+    """The number of words of each text. In scripts without spaces each letter, with its marks, is half a word."""
     sizes = counted.sizes().astype(np.float64)
     for number, text in enumerate(texts):
         if not text.isascii():
@@ -162,25 +161,25 @@ _UNSPACED = re.compile(
 
 
 def telling_words(*texts: str) -> set[str]:
-    """The different words of texts that are not in every text."""
+    """The different words of texts, without common words."""
     text = _UNSPACED.sub(r" \g<0> ", known("\n".join(texts)).lower())
-    if not text.isascii():  # the marks of a script end no word
+    if not text.isascii():  # combining marks do not end a word
         text = "".join(sign for sign in text if category(sign)[0] != "M")
     return set(_WORD.findall(text)) - COMMON_WORDS
 
 
 @lru_cache(maxsize=1 << 16)
 def information(*texts: str) -> int:
-    """How much texts say: letters and digits of their different words, common words left out. A character of a script
-    without spaces counts as three letters.
+    """The information of texts: the letters and digits of their different words, without common words. A character of
+    a script without spaces counts as three letters.
     """
     return sum(3 if _UNSPACED.match(word) else len(word) for word in telling_words(*texts))
 
 
 @lru_cache(maxsize=1 << 16)
 def says_much(question: str) -> bool:
-    """Whether a question may flag by itself as a sentence: `Version 2.0` and `What is a variable?` are one word and
-    those that are around any.
+    """Whether a question may flag as a sentence without support. `Version 2.0` and `What is a variable?` may not: they
+    have only one telling word.
     """
     telling = sum(not word.isdigit() for word in telling_words(question))
     return information(question) >= ENOUGH and (telling > 1 or len(_WORD.findall(known(question))) > ALONE)
@@ -188,8 +187,8 @@ def says_much(question: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def says_it_verbatim(question: str) -> bool:
-    """Whether a question that says little flags where a line is that question to the sign: of three words, or of two
-    and the end of a sentence. `What is entropy?` and `How do I start?` are headings of any text, and need support.
+    """Whether a question with little information flags where a line is exactly that question. It needs three words, or
+    two words that end a sentence. `What is entropy?` and `How do I start?` could be headings and need support.
     """
     says = sum(information(word) for word in telling_words(question) if not word.isdigit())
     size = sum(not word.isdigit() for word in _WORD.findall(question))
@@ -199,18 +198,18 @@ def says_it_verbatim(question: str) -> bool:
 
 
 def least_left(size: float, is_beginning: bool) -> int:
-    """The least `information` of what is left of a question with changes, or cut off: few words must say more."""
+    """The least `information` of the remaining words of an edited or truncated question; few words need more."""
     return MUCH if size < EDITED else LITTLE if size >= STRONG or is_beginning else ENOUGH
 
 
 @lru_cache(maxsize=1 << 16)
 def says_something(text: str) -> bool:
-    """Whether a text has more than numbers, single letters and common words: `1, 3, 4` supports nothing."""
+    """Whether a text has more than numbers, single letters and common words: `1, 3, 4` is no support."""
     return any(not word.isdigit() and information(word) > 1 for word in telling_words(text))
 
 
 def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram: int) -> tuple[list[Unit], list[int]]:
-    """The units of all items, those of an item together, and the items that have none."""
+    """The units of all items, grouped by item, and the items without a unit."""
     questions = count_words([item.question for item in items])
     weights = weights_of([item.question for item in items], questions)
     times: dict[bytes, int] = {}
@@ -224,7 +223,7 @@ def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram
         is_shared = times[questions.of(number).tobytes()] > SHARED
         needs = _needs(item, float(weights[number]), is_shared, protection)
         pieces = [(QUESTION, item.question, needs)]
-        if needs is not None and (weights[number] < STRONG or is_shared):  # found by its choices as well
+        if needs is not None and (weights[number] < STRONG or is_shared):  # its choices also lead to it
             pieces += [(CHOICE, text, SUPPORT) for text in item.choices if "question" in wanted]
         if not item.choices:
             pieces.append((ANSWER, item.answer, NOTHING))
@@ -253,7 +252,7 @@ def units_of(items: Sequence[Item], protections: Mapping[str, Protection], ngram
 
 
 def _needs(item: Item, words: float, is_shared: bool, protection: Protection) -> int | None:
-    """Of a question of so many words; None: whatever it finds tells nothing."""
+    """What a question of this many words needs to flag a document; None: nothing is enough."""
     supported = information(item.question, item.answer, *item.choices) >= ENOUGH
     supported &= bool(item.answer.strip() or item.choices)
     says = information(item.question)
@@ -275,9 +274,9 @@ def table_of(
     marks: Array = NO_MARKS,
     everyone: Array | None = None,
 ) -> Units:
-    """Seeds of all units in a table; none of units with fewer words than a seed has. Of a seed that very many units
-    have, the first are found by it. `marks`: hashes of words that are to pass the gate besides. `everyone`: words
-    among which a word is rare or not, those of the units among them; without it, theirs alone.
+    """Put the seeds of all units into a table; units with fewer words than a seed have no seed. A seed of very many
+    units leads only to the first of them. `marks`: hashes of more words that pass the gate. `everyone`: the words that
+    decide whether a word is rare, including those of the units; by default only those of the units.
     """
     known, times = np.unique(counted.words if everyone is None else everyone, return_counts=True)
     which = np.searchsorted(known, counted.words)
@@ -300,19 +299,19 @@ def table_of(
     fill_table(seeds, filter_, slots)
     ends = np.append(seeds[1:] != seeds[:-1], True) if len(seeds) else np.zeros(0, np.bool_)
     at = np.where(ends, -1 - at, at)
-    made = (seed_words, filter_, slots, owner, at, counted.starts, counted.words, ngrams, allowed)
-    return from_saved(dict(zip(SAVED, made, strict=True)), marks)
+    arrays = (seed_words, filter_, slots, owner, at, counted.starts, counted.words, ngrams, allowed)
+    return from_saved(dict(zip(SAVED, arrays, strict=True)), marks)
 
 
 def saved_form(table: Units) -> dict[str, Array]:
-    """A table as a file has it: what follows from the rest is left out, postings are plain numbers."""
+    """The arrays of a table as written to a file, without derived arrays and with unpacked postings."""
     of_unit, at_word = unpack_postings(table.postings)
     fields = {**table._asdict(), "of_unit": of_unit, "at_word": at_word}
     return {name: np.asarray(fields[name]) for name in SAVED}
 
 
 def from_saved(fields: Mapping[str, Any], marks: Array = NO_MARKS) -> Units:
-    """The table of a file. `marks`: hashes of words that are to pass its gate besides."""
+    """Rebuild a table from the arrays of a file. `marks`: hashes of more words that pass its gate."""
     seed_words, slots = int(fields["seed_words"]), fields["slots"]
     about = [fields[name] for name in ("starts", "words", "ngram", "allowed")]
     led = slots[slots > 0] if seed_words == 1 else NO_MARKS

@@ -1,4 +1,4 @@
-"""The items of one benchmark: its files, in the form that each of them has, record by record."""
+"""Reads the items of one benchmark: finds its files, the form of each file, and the item of each record."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate.suite.describe import Benchmark
-from gristmill.stages.decontaminate.suite.files import Folder, Found, Row, format_of, records
+from gristmill.stages.decontaminate.suite.files import BenchmarkFile, Folder, Row, format_of, records
 from gristmill.stages.decontaminate.suite.form import (
     ANSWER_LINE,
     Broken,
@@ -23,34 +23,34 @@ from gristmill.stages.reading.fields import field_names
 
 MOST_SHOWN = 5
 TRIED_RECORDS = 20
-"""So many records at the start of a file are looked at to find its form: the first may be a broken one."""
+"""The number of first records that are tried to find the form of a file, since the very first may be broken."""
 _ANSWERS = Reading(format="lines")
 
 
 class Counts(NamedTuple):
-    """What reading a benchmark met."""
+    """What was counted while reading a benchmark."""
 
     files: int
     forms: tuple[str, ...]
-    """Names of the forms that its files have."""
+    """The names of the forms of its files."""
     roles: tuple[str, ...]
-    """What its items have."""
+    """The fields that its items have."""
     duplicates: int
-    """Records that are the same as an earlier one, and no items of their own."""
+    """Records that equal an earlier one and are not items."""
     broken: int
-    """Records that are no items, as `allow_broken` allows."""
+    """Records that are not items, as far as `allow_broken` permits."""
 
 
 def read_benchmark(
     folder: Folder, name: str, benchmark: Benchmark, forms: list[NamedForm]
 ) -> tuple[list[Item], list[str], Counts]:
-    """Its items, their digests, and what there is to tell. Raises UserError."""
-    found = _found(folder, benchmark.files, benchmark.inside)
+    """The items of a benchmark, their digests, and counts. Raises UserError."""
+    found = _matching(folder, benchmark.files, benchmark.inside)
     answers = _answer_files(folder, benchmark)
     if answers and len(answers) != len(found):
         raise UserError(
-            f"{counted(len(found), 'file')} of records and {counted(len(answers), 'file')} of answers, and each "
-            "needs its own. Correct files or answer_file."
+            f"there are {counted(len(found), 'file')} of records but {counted(len(answers), 'file')} of answers. Each "
+            "file of records needs its own file of answers. Correct files or answer_file."
         )
     items: dict[str, Item] = {}
     broken: list[str] = []
@@ -62,11 +62,9 @@ def read_benchmark(
         kind = format_of(file, benchmark.format)
         chosen = _form_of(file, kind, forms, lines)
         if idle := chosen.form.idle(kind):
-            raise UserError(f"{file.name} is {kind}, where {idle} does nothing. Remove it, or correct format.")
+            raise UserError(f"{idle} has no effect on {file.name}, which is {kind}. Remove {idle}, or correct format.")
         if lines is not None and ANSWER_LINE not in chosen.form.paths():
-            raise UserError(
-                f"the answers of answer_file are used by no field. Write answer: {ANSWER_LINE}, or answer_choice."
-            )
+            raise UserError(f"no field uses the answers of answer_file. Write answer: {ANSWER_LINE}, or answer_choice.")
         used[chosen.name] = None
         for row, record in _records(file, kind, chosen.form, lines):
             place = f"{file.name}:{row}"
@@ -90,62 +88,62 @@ def read_benchmark(
     return list(items.values()), list(items), counts
 
 
-def _found(folder: Folder, patterns: tuple[str, ...], inside: str | None) -> list[Found]:
-    taken = {file.name: file for pattern in patterns for file in folder.find(pattern, inside)}
-    return [taken[name] for name in sorted(taken)]
+def _matching(folder: Folder, patterns: tuple[str, ...], inside: str | None) -> list[BenchmarkFile]:
+    found = {file.name: file for pattern in patterns for file in folder.find(pattern, inside)}
+    return [found[name] for name in sorted(found)]
 
 
-def _answer_files(folder: Folder, benchmark: Benchmark) -> list[Found]:
-    """They lie where the records lie: in the folder, or in the archives."""
+def _answer_files(folder: Folder, benchmark: Benchmark) -> list[BenchmarkFile]:
+    """The files of answers, which are where the records are: in the folder or in the archives."""
     if benchmark.answer_file is None:
         return []
     if benchmark.inside is None:
         return folder.find(benchmark.answer_file, None)
-    return _found(folder, benchmark.files, benchmark.answer_file)
+    return _matching(folder, benchmark.files, benchmark.answer_file)
 
 
 def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
-    told = "\n".join(broken[:MOST_SHOWN])
+    shown = "\n".join(broken[:MOST_SHOWN])
     more = f"\nand {len(broken) - MOST_SHOWN:,} more" if len(broken) > MOST_SHOWN else ""
     if len(broken) > allowed:
         raise UserError(
-            f"{counted(len(broken), 'record is', 'records are')} no item and cannot be protected:\n{told}{more}\n"
-            f"Correct the files or the fields, or say allow_broken: {len(broken)}."
+            f"{counted(len(broken), 'record is not an item', 'records are not items')} and cannot be protected:\n"
+            f"{shown}{more}\nCorrect the files or the fields, or write allow_broken: {len(broken)}."
         )
     if not has_items:
         raise UserError(
-            f"it has no item, so nothing would be protected. Correct files or fields.\n{told}{more}".strip()
+            f"it has no items, so nothing would be protected. Correct files or fields.\n{shown}{more}".strip()
         )
 
 
-def _records(file: Found, kind: Format, form: Form, answers: list[str | ReadFault] | None) -> Iterator[Row]:
-    """The records with their answers."""
+def _records(file: BenchmarkFile, kind: Format, form: Form, answers: list[str | ReadFault] | None) -> Iterator[Row]:
+    """The records of a file, each with its line of answers."""
     last = 0
     for row, record in records(file, kind, form):
         last = row
         if answers is not None and isinstance(record, dict) and row:
-            answer = (
-                answers[row - 1] if row <= len(answers) else ReadFault("no_answer", "answer_file has no line for it")
-            )
+            answer = answers[row - 1] if row <= len(answers) else ReadFault("no_answer", "no such line in answer_file")
             record = answer if isinstance(answer, ReadFault) else {**record, ANSWER_LINE: answer}
         yield row, record
     if answers is not None and last != len(answers):
         raise UserError(
-            f"{file.name} has {counted(last, 'record')} and its file of answers {counted(len(answers), 'line')}, so it "
-            "is not known which is whose. Name the file of answers that belongs to it."
+            f"{file.name} has {counted(last, 'record')}, but its file of answers has {counted(len(answers), 'line')}, "
+            "so records and answers cannot be paired. Name the right file of answers."
         )
 
 
-def _answer_lines(file: Found) -> list[str | ReadFault]:
+def _answer_lines(file: BenchmarkFile) -> list[str | ReadFault]:
     rows = records(file, "lines", _ANSWERS)
     return [record if isinstance(record, ReadFault) else record["0"].strip() for _, record in rows]
 
 
-def _form_of(file: Found, kind: Format, forms: list[NamedForm], answers: list[str | ReadFault] | None) -> NamedForm:
-    """The first form that one of the first records of a file fits."""
+def _form_of(
+    file: BenchmarkFile, kind: Format, forms: list[NamedForm], answers: list[str | ReadFault] | None
+) -> NamedForm:
+    """The first form that fits one of the first records of a file."""
     if len(forms) == 1:
         return forms[0]
-    seen: list[str] = []
+    names: list[str] = []
     for chosen in (one for one in forms if one.form.format in (None, kind)):
         for row, record in records(file, kind, chosen.form):
             if row > TRIED_RECORDS:
@@ -158,10 +156,10 @@ def _form_of(file: Found, kind: Format, forms: list[NamedForm], answers: list[st
                 item_of(record, chosen.form, "", "")
                 return chosen
             except Broken:
-                seen = seen or field_names(record)
-    told = "; ".join(f"{one.name}: {', '.join(dict.fromkeys(one.form.paths()))}" for one in forms)
-    first = f"Its first record has {', '.join(seen[:20])}" if seen else "It has no record that can be read"
+                names = names or field_names(record)
+    wanted = "; ".join(f"{one.name}: {', '.join(dict.fromkeys(one.form.paths()))}" for one in forms)
+    first = f"Its first record has {', '.join(names[:20])}" if names else "It has no readable record"
     raise UserError(
-        f"{file.name} has none of the forms that are known. {first}; the forms want {told}. Describe its fields in "
-        "place of like: question: FIELD, and the others."
+        f"{file.name} matches none of the known forms. {first}; the forms need {wanted}. Instead of like, describe "
+        "its fields: question: FIELD, and the others."
     )

@@ -1,4 +1,4 @@
-"""The file that describes a suite: suite.yaml, loaded and checked. A mistake is told with its line."""
+"""Loads and checks suite.yaml, the file that describes a suite. Errors name the line."""
 
 import os
 from difflib import get_close_matches
@@ -27,36 +27,36 @@ def _as_text(value: Any) -> Any:
 
 
 class Benchmark(Protection, Form):
-    """One benchmark of a suite: its files, which field is what, and how it is protected."""
+    """One benchmark of a suite: its files, the meaning of its fields, and how it is protected."""
 
     files: Annotated[tuple[_Glob, ...], BeforeValidator(_several), Field(min_length=1)]
-    """Globs below the folder: `*` inside of a name, `**` for any folders. A folder stands for all files below it."""
+    """Globs below the folder: `*` within a name, `**` for any folders. A folder name means all files below it."""
     inside: _Glob | None = None
-    """A glob of the files that are meant inside of the archives that `files` names."""
+    """A glob of the files to read in the archives that `files` names."""
     answer_file: _Glob | None = None
-    """Files of which line i has the answer to record i, one for each of `files`, in the archives where those are there.
+    """Files of answers, one for each of `files` (in the archives, if `files` are archives): line i answers record i.
     The field is called `answer_line`."""
     like: str | None = None
-    """A ready description, in place of `question` and the other fields (`gristmill suite list`)."""
+    """A ready description, instead of `question` and the other fields (`gristmill suite list`)."""
     allow_broken: Annotated[int, Field(ge=0)] = 0
-    """How many records may be no items: not readable, or without a question."""
+    """How many records may be unreadable or without a question."""
     question: FieldPath | None = None  # type: ignore[assignment]
-    """What is asked; with `like`, the description says it."""
+    """The field with the question; `like` already sets it."""
 
 
 class SuiteFields(StageConfig):
-    """What stands at the top of the file."""
+    """The top level of the file."""
 
     suite: _Name
     """The name of the suite."""
     version: Annotated[_Name, BeforeValidator(_as_text)]
-    """Which version of it, as its owners count."""
+    """The version of the suite, as its owners number it."""
     benchmarks: Annotated[dict[str, Any], Field(min_length=1)]
-    """By name."""
+    """The benchmarks by name."""
 
 
 class Described(NamedTuple):
-    """A benchmark as the file has it."""
+    """The description of one benchmark."""
 
     at: str
     """File and line, for messages."""
@@ -66,7 +66,7 @@ class Described(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What the file says."""
+    """The description of a suite."""
 
     path: str
     name: str
@@ -75,7 +75,7 @@ class Description(NamedTuple):
 
 
 def describe(folder: str) -> Description:
-    """The description of the suite in a folder; UserError names the line of a mistake."""
+    """Read the description of the suite in a folder; a UserError names the line."""
     path = _path(folder)
     values = _load(path)
     fields = checked(SuiteFields, values.value, values, (), "a suite")
@@ -88,7 +88,7 @@ def describe(folder: str) -> Description:
 
 
 def _path(folder: str) -> str:
-    """The one YAML file of a folder; the file itself stands for its folder."""
+    """The only YAML file in a folder; the file itself may be given instead of its folder."""
     if os.path.isfile(folder):
         folder = os.path.dirname(folder) or "."
     try:
@@ -97,26 +97,26 @@ def _path(folder: str) -> str:
         cause = getattr(error, "strerror", None) or error
         raise UserError(f"{folder}: the suite cannot be read: {cause}. Name a folder with a suite.yaml.") from None
     if len(names) != 1:
-        told = f"{len(names)} YAML files ({', '.join(names[:5])})" if names else "no YAML file"
+        present = f"{len(names)} YAML files ({', '.join(names[:5])})" if names else "no YAML file"
         raise UserError(
-            f"{folder}: {told} in this folder, and a suite is described by exactly one beside its benchmark files. "
-            "Name the folder of suite.yaml."
+            f"{folder}: {present} in this folder. A suite has exactly one, next to its benchmark files. Name the "
+            "folder of suite.yaml."
         )
     return os.path.join(folder, names[0])
 
 
 def _load(path: str) -> Values:
     if not os.path.isfile(path):
-        raise UserError(f"{path}: this is no plain file, so it describes no suite. Put a YAML file in its place.")
+        raise UserError(f"{path}: not a regular file, so it cannot describe a suite. Replace it with a YAML file.")
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_YAML_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or "it is not UTF-8"
+        cause = getattr(error, "strerror", None) or "not UTF-8"
         raise UserError(f"{path}: the suite cannot be read: {cause}. Correct the file.") from None
     if len(data) > MOST_YAML_BYTES:
-        raise UserError(f"{path}: the file is larger than 4 MiB, so it describes no suite. Name another.")
+        raise UserError(f"{path}: the file is larger than 4 MiB, the limit for a suite.yaml. Name another file.")
     root = compose(text, path, "description of a suite", "A suite is a few levels deep.")
     if root is None:
         raise UserError(f"{path}: the file is empty. Write suite, version and benchmarks (docs/suites.md).")
@@ -126,7 +126,7 @@ def _load(path: str) -> Values:
 def _described(name: str, given: Any, values: Values) -> Described:
     at: Path = ("benchmarks", name)
     if not name.isprintable() or " " in name or not 0 < len(name) <= 100:
-        raise UserError(f"{values.at(at)}: {name[:80]!r} is no name of a benchmark. Use letters, digits, - and _.")
+        raise UserError(f"{values.at(at)}: {name[:80]!r} is not a valid benchmark name. Use letters, digits, - and _.")
     benchmark = checked(Benchmark, given, values, at, "a benchmark")
     protection = Protection(**{one: getattr(benchmark, one) for one in Protection.model_fields})
     if benchmark.like is not None:
@@ -146,8 +146,8 @@ def _ready(name: str, given: list[str], values: Values, at: Path) -> Ready:
     own = [one for one in Form.model_fields if one in given and one != "format"]
     if own:
         raise UserError(
-            f"{values.at((*at, own[0]))}: {at[-1]} has like and its own {', '.join(own)}, so it is not clear which "
-            "fields are meant. Remove one of the two."
+            f"{values.at((*at, own[0]))}: {at[-1]} sets both like and {', '.join(own)}, which contradict each other. "
+            "Remove one of the two."
         )
     if name not in ready_names():
         near = get_close_matches(name.lower(), ready_names(), 1)
@@ -160,6 +160,6 @@ def _ready(name: str, given: list[str], values: Values, at: Path) -> Ready:
 
 
 def protection_set(protection: Protection) -> dict[str, Any]:
-    """What it sets, in one form."""
+    """The settings of a protection that are not null, in canonical form."""
     held = protection.model_dump(mode="json", exclude_none=True)
     return {**held, "protect": sorted(set(held["protect"]))} if "protect" in held else held

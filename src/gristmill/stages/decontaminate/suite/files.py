@@ -1,7 +1,7 @@
-"""The files of an eval suite: found below its folder, unpacked in memory, cut into records.
+"""Finds the files of an eval suite below its folder, unpacks them in memory, and splits them into records.
 
-Nothing outside of the folder is read, by whatever name or link; nothing is written; and what is packed unpacks to no
-more than a bound that goes with its size (suite_archive.py).
+Nothing outside the folder is read, neither by a path nor by a link, and nothing is written. The unpacked size of an
+archive is limited in proportion to its packed size (reading/archive.py).
 """
 
 import fnmatch
@@ -26,27 +26,25 @@ from gristmill.stages.reading.stream import MAGIC_BYTES, compression, without_co
 MOST_FILES = 500_000
 MOST_RECORD_BYTES = 64 << 20
 MOST_JSON_BYTES = 1 << 30
-"""Of a JSON file that is one object with all records in it."""
+"""The largest JSON file that is one object with all records in it."""
 SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
 SUFFIXES |= {".tab": "tsv", ".parquet": "parquet", ".txt": "lines", ".lst": "lines"}
-
-
 _NO_DATA = (".yaml", ".yml", ".lock")
-"""What lies beside the benchmark files: the description, and the lock."""
+"""Suffixes of files that are not benchmark files: the description and the lock."""
 
 
-class Found(NamedTuple):
-    """A file of a benchmark, in the folder or in an archive there."""
+class BenchmarkFile(NamedTuple):
+    """A file of a benchmark, in the folder or in an archive."""
 
     name: str
-    """Its path below the folder; of a member, that of the archive, a colon and its own."""
+    """The path below the folder; for a file in an archive, `archive:path`."""
     open: Callable[[], IO[bytes]]
 
 
 _OF_RECORDS = {"record_too_large", "invalid_utf8", "wrong_field_count", "not_an_object", "wrong_line_count"}
-"""Faults of one record, behind which the next one is found. After every other nobody knows how many are lost."""
+"""Faults of one record, after which reading continues. After any other fault, an unknown number of records is lost."""
 Row = tuple[int, dict[str, Any] | ReadFault]
-"""The number of a record, from 1 on, and the record, or what is wrong with it."""
+"""The number of a record, from 1, and the record or its fault."""
 
 
 class Folder:
@@ -58,10 +56,10 @@ class Folder:
         self._names = sorted(name for name in _walk(path) if "/" in name or not name.endswith(_NO_DATA))
         self._folders = {name[:at] for name in self._names for at in range(len(name)) if name[at] == "/"}
 
-    def find(self, pattern: str, inside: str | None) -> list[Found]:
-        """The files that a glob matches, those of a folder that it names, or what `inside` matches in archives."""
+    def find(self, pattern: str, inside: str | None) -> list[BenchmarkFile]:
+        """The files that match a glob or are in the folder it names; with `inside`, the matching files in archives."""
         if os.path.isabs(pattern) or ".." in pattern.split("/") or "\0" in pattern:
-            raise UserError(f"{pattern!r} leads out of the folder of the suite, and no file outside of it is read")
+            raise UserError(f"{pattern!r} is outside the folder of the suite, where no file is read")
         pattern = pattern.removeprefix("./").rstrip("/")
         pattern = f"{pattern}/**" if pattern in self._folders else pattern
         matches = matcher(pattern)
@@ -69,45 +67,46 @@ class Folder:
         if not found:
             raise UserError(f"no file matches {pattern!r} below {self.path}{self._near(pattern)}")
         if inside is None:
-            return [Found(name, self._opener(name)) for name in found]
+            return [BenchmarkFile(name, self._opener(name)) for name in found]
         members = matcher(inside)
-        taken = [member for name in found for member in self._members(name, members, inside)]
-        return sorted(taken, key=lambda member: member.name)
+        matching = [member for name in found for member in self._members(name, members, inside)]
+        return sorted(matching, key=lambda member: member.name)
 
     def _near(self, pattern: str) -> str:
         last = pattern.rpartition("/")[2].lower()
         near = [name for name in self._names if name.rpartition("/")[2].lower().startswith(last.strip("*")[:4])]
-        return f"; there is {', '.join((near or self._names)[:5])}" if self._names else "; it is empty"
+        return f"; it contains {', '.join((near or self._names)[:5])}" if self._names else "; it is empty"
 
     def _opener(self, name: str) -> Callable[[], IO[bytes]]:
         path = os.path.join(self.path, name)
         real = os.path.realpath(path)
         if os.path.islink(real):
-            raise UserError(f"{name} is a link that leads to no file: it points in a circle. Remove or correct it.")
+            raise UserError(f"{name} is a link that points to itself. Remove or correct it.")
         if os.path.commonpath([real, self._root]) != self._root:
-            raise UserError(f"{name} is a link that leads out of the folder of the suite, and is not followed")
+            raise UserError(f"{name} is a link to a file outside the folder of the suite, so it is not followed")
         if not os.path.isfile(real):
-            raise UserError(f"{name} is no file that can be read. Remove it, or name others.")
+            raise UserError(f"{name} is not a readable file. Remove it, or name other files.")
         return lambda: open(real, "rb")
 
-    def _members(self, name: str, wanted: Callable[[str], bool], inside: str) -> list[Found]:
-        seen: list[str] = []
-        taken: list[Found] = []
+    def _members(self, name: str, wanted: Callable[[str], bool], inside: str) -> list[BenchmarkFile]:
+        names: list[str] = []
+        matching: list[BenchmarkFile] = []
         try:
             with self._opener(name)() as file:
                 for member, data in unpacked(name, file, wanted):
-                    seen.append(member)
+                    names.append(member)
                     if data is not None:
-                        taken.append(Found(f"{name}:{member}", lambda data=data: io.BytesIO(data)))  # type: ignore[misc]
+                        matching.append(BenchmarkFile(f"{name}:{member}", lambda data=data: io.BytesIO(data)))  # type: ignore[misc]
         except ReadFault as fault:
             raise UserError(f"the archive {name} cannot be read: {fault.detail} ({fault.reason})") from None
-        if not taken:
-            raise UserError(f"no file in {name} matches {inside!r}; it holds {', '.join(sorted(seen)[:5]) or 'none'}")
-        return taken
+        if not matching:
+            listed = ", ".join(sorted(names)[:5])
+            raise UserError(f"no file in {name} matches {inside!r}; it contains {listed or 'no files'}")
+        return matching
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """Names below a folder, without those that begin with a dot. Links to folders are not entered."""
+    """The names below a folder, without those that begin with a dot. Links to folders are not followed."""
     count = 0
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -117,15 +116,15 @@ def _walk(folder: str) -> Iterator[str]:
                 yield name if below == "." else f"{below}/{name}"
                 count += 1
         if count > MOST_FILES:
-            raise UserError(f"{folder} holds more than {MOST_FILES:,} files, so it is no suite. Name its folder.")
+            raise UserError(f"{folder} has more than {MOST_FILES:,} files, the limit for a suite. Name another folder.")
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a path matches a glob: `*`, `?` and `[...]` inside of a name, `**` for any folders."""
+    """A function that matches paths with a glob: `*`, `?` and `[...]` within a name, `**` for any folders."""
     steps = [None if step == "**" else re.compile(fnmatch.translate(step)) for step in pattern.split("/")]
 
     def matches(name: str) -> bool:
-        # The steps that may come next, all at once: `**` of `**` would try every way else.
+        # Track all steps that may come next: trying them one by one would be exponential for `**` after `**`.
         states = {0}
         for part in name.split("/"):
             following: set[int] = set()
@@ -141,21 +140,21 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return matches
 
 
-def format_of(found: Found, given: Format | None) -> Format:
-    """What a file is: as the description says, or else by its name."""
+def format_of(found: BenchmarkFile, given: Format | None) -> Format:
+    """The format of a file: as described, or else by its name."""
     name = without_compression_suffix(found.name).lower()
     kind = given or SUFFIXES.get(os.path.splitext(name)[1])
     if kind is None and is_archive(found.name):
-        raise UserError(f'{found.name} is an archive; say which of its files are meant: inside: "data/test/*.csv"')
+        raise UserError(f'{found.name} is an archive. Name the files in it, such as inside: "data/test/*.csv"')
     if kind is None:
         formats = ", ".join(dict.fromkeys(SUFFIXES.values()))
-        raise UserError(f"{found.name} does not say by its name what it is; say it with format: ({formats})")
+        raise UserError(f"the format of {found.name} is not clear from its name. Set format: ({formats})")
     return kind
 
 
-def records(found: Found, kind: Format, reading: Reading) -> Iterator[Row]:
-    """The records of a file, in order; what is no record is a fault in its place. UserError for a file that cannot be
-    read to its end."""
+def records(found: BenchmarkFile, kind: Format, reading: Reading) -> Iterator[Row]:
+    """The records of a file, in order; a fault replaces a record that cannot be read. Raises UserError if the file
+    cannot be read to its end."""
     with found.open() as file:
         try:
             for number, (_, row) in enumerate(_rows(file, kind, reading), 1):
@@ -166,18 +165,16 @@ def records(found: Found, kind: Format, reading: Reading) -> Iterator[Row]:
                         row = parsed(row, first=number == 1)
                     except ReadFault as fault:
                         if kind == "json" and fault.reason not in _OF_RECORDS:
-                            raise  # where it ends is a guess: it may have swallowed others
+                            raise  # the end of this value is a guess, and it may have swallowed other records
                         row = fault
                 yield number, row
         except (ReadFault, OSError, MemoryError) as error:
-            told = (
-                f"{error.detail} ({error.reason})"
-                if isinstance(error, ReadFault)
-                else str(error) or "not enough memory"
+            cause = (
+                f"{error.detail} ({error.reason})" if isinstance(error, ReadFault) else str(error) or "out of memory"
             )
             raise UserError(
-                f"{found.name} cannot be read to its end, so nobody knows how many items would go unprotected: {told}. "
-                "Replace the file by a whole one, or correct how it is described."
+                f"{found.name} cannot be read to its end, so an unknown number of items would be unprotected: {cause}. "
+                "Replace the file with a complete one, or correct its description."
             ) from None
 
 
@@ -209,20 +206,20 @@ def _json(chunks: Iterator[bytes], reading: Reading) -> Iterator[tuple[int, Any]
         except Broken as broken:
             raise ReadFault("no_records", str(broken)) from None
         if not isinstance(held, list):
-            raise ReadFault("no_records", f"{reading.records} is no list of records")
+            raise ReadFault("no_records", f"{reading.records} is not a list of records")
         for row in held:
-            yield position, row if isinstance(row, dict) else ReadFault("not_an_object", "a record is an object")
+            yield position, row if isinstance(row, dict) else ReadFault("not_an_object", "a record must be an object")
 
 
 def _closed(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same chunks; raises ReadFault where they open an array that does not close."""
+    """Pass on the chunks; raise ReadFault if they open an array and do not close it."""
     begin = end = b""
     for chunk in chunks:
         bare = chunk.removeprefix(b"" if begin else BOM).strip()
         begin, end = begin or bare[:1], bare[-1:] or end
         yield chunk
     if begin == b"[" and end != b"]":
-        raise ReadFault("unclosed_json", "the array of records is never closed")
+        raise ReadFault("unclosed_json", "the array of records is not closed")
 
 
 def _lines(chunks: Iterator[bytes], per_item: int) -> Iterator[tuple[int, Any]]:
@@ -238,15 +235,15 @@ def _lines(chunks: Iterator[bytes], per_item: int) -> Iterator[tuple[int, Any]]:
         except UnicodeDecodeError as error:
             held.append("")
             fault = ReadFault("invalid_utf8", f"byte {error.start} of a line: {error.reason}")
-        except ReadFault as met:
+        except ReadFault as error:
             held.append("")
-            fault = met
+            fault = error
         if len(held) == per_item:
             yield begin, fault or {str(at): text for at, text in enumerate(held)}
             held, fault = [], None
     if held:
-        told = f"the last item has {counted(len(held), 'line')}, and an item has {per_item:,}"
-        yield begin, fault or ReadFault("wrong_line_count", told)
+        detail = f"the last item has {counted(len(held), 'line')} instead of {per_item:,}"
+        yield begin, fault or ReadFault("wrong_line_count", detail)
 
 
 def _csv(chunks: Iterator[bytes], delimiter: str, header: bool) -> Iterator[tuple[int, Any]]:

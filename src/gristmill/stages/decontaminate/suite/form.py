@@ -1,12 +1,12 @@
 """The form of a benchmark: which fields of a record are question, answer, choices and code, and how it is protected.
 
-A field is a path into a record, or a text with paths in braces, which is filled in:
+A field is a path into a record, or a template with paths in braces:
 
     question                    the field of that name
-    question.stem               one inside of another; of a list of objects the list of theirs (`choices.text`)
-    choices.0                   an item of a list
+    question.stem               a nested field; of a list of objects, the list of their values (`choices.text`)
+    choices.0                   an element of a list
     5                           a column of a CSV without header, or a line of an item, counted from 0
-    "{context} {question}"      several, with what stands between them
+    "{context} {question}"      several fields, with the text between them
 """
 
 import hashlib
@@ -24,11 +24,11 @@ from gristmill.stages.reading.fields import field_names, nothing_under
 Role = Literal["question", "answer", "code", "choices", "context"]
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "lines"]
 ANSWER_LINE = "answer_line"
-"""The field under which a record has its line of `answer_file`."""
+"""The field of a record that has its line of `answer_file`."""
 UNKNOWN = "<unk>"
-"""What TriviaQA's published test split has for an answer."""
+"""The answer in TriviaQA's published test split."""
 NO_ANSWER = ("", "-1", UNKNOWN)
-"""What others have in place of the name of a choice that is kept secret."""
+"""Values of `answer_choice` in test splits that keep the answer secret."""
 _PATH_IN_TEXT = re.compile(r"\{([^{}]*)\}")
 _TEMPLATE = re.compile(r"(?:[^{}]*\{[^{}]+\})+[^{}]*")
 _MISSING = object()
@@ -47,12 +47,12 @@ class Item(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits of the benchmark and all texts: who it is, wherever it lies and whatever its id."""
+        """The identity of the item, independent of its file and id: a hash of benchmark and texts, 32 hex digits."""
         return digest_of(self)
 
 
 def item_from(texts: Sequence[Any]) -> Item:
-    """An item of the list that JSON made of it."""
+    """Rebuild an item from its JSON list."""
     benchmark, name, question, answer, choices, code, context = texts
     return Item(benchmark, name, question, answer, tuple(choices), tuple(code), context)
 
@@ -66,36 +66,36 @@ def _as_similarity(value: Any) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is None or value is False or (is_number and 0 < value <= 1):
         return value
-    raise ValueError("write a number above 0 and up to 1, or false for none")
+    raise ValueError("write a number above 0 and at most 1, or false")
 
 
 def _share(value: float | None) -> float | None:
     if value is not None and not 0 < value <= 1:
-        raise ValueError(f"{value:g} is no share: it is above 0 and at most 1 (half of the n-grams are 0.5)")
+        raise ValueError(f"{value:g} is not above 0 and at most 1 (half of the n-grams are 0.5)")
     return value
 
 
 class Protection(StageConfig):
-    """How a benchmark is protected, where it differs from what the step says of all."""
+    """How a benchmark is protected; null fields use the setting of the step."""
 
     coverage: Annotated[Annotated[float, Field(strict=True)] | None, AfterValidator(_share)] = None
-    """The share of an item's n-grams that a document has to hold. null: the step's own."""
+    """The share of an item's n-grams that flags a document. null: the setting of the step."""
     ngram: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
-    """Words of an n-gram. null: the step's own."""
+    """Words of an n-gram. null: the setting of the step."""
     fuzzy: Annotated[float | Literal[False] | None, BeforeValidator(_as_similarity)] = None
-    """How like an item a passage has to be, from 0 to 1, to count as a copy with changes; false looks for none. null:
-    the step's own."""
+    """How similar to an item a passage must be, from 0 to 1, to count as an edited copy; false ignores edited copies.
+    null: the setting of the step."""
     protect: tuple[Role, ...] | None = None
-    """The texts of an item that are looked for, each by itself. null: the step's own."""
+    """The texts of an item to search for, each alone. null: the setting of the step."""
     rule: Literal["any", "whole"] | None = None
     """`any`: one of the protected texts is enough; `whole`: only the question together with its answer. null: the
-    step's own."""
+    setting of the step."""
 
 
 def _as_path(value: Any) -> Any:
     path = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if isinstance(path, str) and ("{" in path or "}" in path) and not _TEMPLATE.fullmatch(path):
-        raise ValueError(f"{path[:80]!r} has braces and no path between them; write it as in {{context}} {{question}}")
+        raise ValueError(f"{path[:80]!r} has braces without a path in them; write it like {{context}} {{question}}")
     return path
 
 
@@ -108,71 +108,70 @@ FieldPaths = Annotated[tuple[FieldPath, ...], BeforeValidator(_as_paths), Field(
 
 
 class Reading(StageConfig):
-    """How a file is cut into records."""
+    """How a file is split into records."""
 
     format: Format | None = None
-    """What the files are; null: by the ends of their names (.jsonl, .json, .csv, .tsv, .parquet; .txt and .lst are
-    `lines`), that of a compression left aside."""
+    """The format of the files. null: by suffix (.jsonl, .json, .csv, .tsv, .parquet; .txt and .lst are `lines`), after
+    removing the suffix of a compression."""
     header: bool = True
-    """Whether the first line of a CSV names its columns; without, columns have numbers, from 0 on."""
+    """Whether the first line of a CSV names its columns; otherwise columns are numbered from 0."""
     lines_per_item: Annotated[int, Field(ge=1, le=100)] = 1
-    """Of `lines`: how many lines, blank ones not counted, are one item. They have numbers, from 0 on."""
+    """For `lines`: how many lines make an item, not counting blank ones. They are numbered from 0."""
     records: FieldPath | None = None
-    """Of `json`: where in the file's one object the list of records is. null: the object is a record, or the file an
-    array of them."""
+    """For `json`: the path of the list of records in the file's object. null: the file is a record or an array of
+    records."""
 
     def columns(self, names: list[str]) -> list[str]:
-        """Those columns of a table that are read."""
+        """The columns of a table to read."""
         return names
 
     def idle(self, kind: Format) -> str | None:
-        """A setting that does nothing for files of a kind."""
+        """A setting that has no effect on files of this kind, if any."""
         idle = {"header": not self.header and kind not in ("csv", "tsv"), "records": self.records and kind != "json"}
         idle["lines_per_item"] = self.lines_per_item > 1 and kind != "lines"
         return next((name for name, is_idle in idle.items() if is_idle), None)
 
 
 class Form(Reading):
-    """Which field is what."""
+    """The meaning of the fields of a record."""
 
     question: FieldPath
-    """What is asked, or the text that is to be continued. Every item has one."""
+    """The question, or the text to continue. Every item has one."""
     answer: FieldPath | None = None
     """The right answer, or the worked solution, as text."""
     answer_choice: FieldPath | None = None
-    """What names the right one among the choices, in place of `answer`. Nothing, -1 and <unk> stand for an answer that
-    is kept secret."""
+    """The name of the right choice, instead of `answer`. An empty value, -1 and <unk> mean a secret answer."""
     counted_from: Literal[0, 1, "A"] = 0
-    """What `answer_choice` calls the first choice."""
+    """The name of the first choice in `answer_choice`."""
     labels: FieldPath | None = None
-    """The names of the choices, where records have them, in place of `counted_from`."""
+    """The names of the choices, if records have them, instead of `counted_from`."""
     choices: FieldPaths | None = None
-    """The answers to choose from: a list, or several fields; an object stands for its keys."""
+    """The answers to choose from: a list, or several fields; the keys of an object."""
     split_choices: Annotated[str, Field(min_length=1, max_length=10)] | None = None
-    """What stands between choices that are one text."""
+    """The separator of choices that are one text."""
     blank: Annotated[str, Field(min_length=1, max_length=10)] | None = None
-    """What stands in the question for a choice (WinoGrande's `_`). The choices are then whole sentences: the question
-    with each of them put in; and so is the answer."""
+    """The placeholder for a choice in the question (WinoGrande's `_`). Choices and answer are then whole sentences: the
+    question with the choice filled in."""
     code: FieldPaths | None = None
-    """Programs: the solution, and the prompt with the solution, where a benchmark has them."""
+    """Programs: the solution, and the prompt with the solution, if a benchmark has them."""
     context: FieldPath | None = None
-    """A passage that the question is about. It comes from elsewhere, and is not protected unless `protect` names it."""
+    """A passage that the question is about. It comes from another text and is only protected if `protect` names it."""
     id: FieldPath | None = None
-    """What the item is called; null, or where a record has none: its file and row."""
+    """The id of the item. null, or if a record has no id: its file and row."""
     strip_prefix: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """What a question begins with and is no part of it, such as `Question: `."""
+    """A prefix to remove from questions, such as `Question: `."""
     prompt: bool = False
-    """Whether questions are prompts: labels (`Question:`, `Choices:`, `Answer:`), lettered choices and a passage before
-    the question are taken out of them. Ready descriptions have it."""
+    """Whether questions are prompts, from which labels (`Question:`, `Choices:`, `Answer:`), lettered choices and a
+    leading passage are removed. Ready descriptions set it."""
 
     @model_validator(mode="after")
     def _nothing_idle(self) -> Self:
         if self.answer and self.answer_choice:
-            raise ValueError("answer and answer_choice both say what the answer is; remove one of the two")
+            raise ValueError("answer and answer_choice both define the answer; remove one of the two")
         needs = {"answer_choice": "choices", "split_choices": "choices", "blank": "choices", "labels": "answer_choice"}
         for name, other in {**needs, "counted_from": "answer_choice"}.items():
             if name in self.model_fields_set and getattr(self, name) is not None and not getattr(self, other):
-                raise ValueError(f"{name} does nothing without {other}; add that, or remove it")
+                raise ValueError(f"{name} has no effect without {other}; add {other}, or remove {name}")
         return self
 
     def paths(self) -> list[str]:
@@ -182,7 +181,7 @@ class Form(Reading):
         return [path for field in fields if field for path in _paths_in(field)]
 
     def columns(self, names: list[str]) -> list[str]:
-        """Those that it names: others may hold whole books of evidence. All, where one is missing: they are told."""
+        """The columns that the form names, since others may be very large; all if one is missing, for the message."""
         needed = {path if path in names else path.partition(".")[0] for path in self.paths()} - {ANSWER_LINE}
         if not needed.issubset(names):
             return names
@@ -191,11 +190,11 @@ class Form(Reading):
 
 
 class Broken(Exception):
-    """A record that is no item, and why."""
+    """A record is not an item; the message says why."""
 
 
 def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> Item:
-    """The item that a record is; `place` is its file and row. Raises Broken."""
+    """The item of a record; `place` is its file and row. Raises Broken."""
     question = _filled(record, form.question).strip()
     if form.strip_prefix:
         question = question.removeprefix(form.strip_prefix).strip()
@@ -223,14 +222,14 @@ def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> I
 
 
 def value_at(record: Any, path: str) -> Any:
-    """What stands at a path; raises Broken where nothing does."""
-    found = _look(record, path)
+    """The value at a path; raises Broken if there is none."""
+    found = _follow(record, path)
     if found is _MISSING:
         raise Broken(nothing_under([path], field_names(record)))
     return found
 
 
-def _look(record: Any, path: str) -> Any:
+def _follow(record: Any, path: str) -> Any:
     if path in record:
         return record[path]
     value = record
@@ -268,7 +267,7 @@ def _text(value: Any, path: str) -> str:
         return "true" if value else "false"
     if isinstance(value, list | dict):
         kind = "a list" if isinstance(value, list) else "an object"
-        raise Broken(f"{path} is {kind}, not text; name what is meant of it, such as {path}.0 or {path}.text")
+        raise Broken(f"{path} is {kind}, not text; name a value in it, such as {path}.0 or {path}.text")
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -284,7 +283,7 @@ def _choices(record: dict[str, Any], form: Form, question: str) -> list[str]:
     if form.blank is None:
         return choices
     if form.blank not in question:
-        raise Broken(f"the question has no {form.blank!r} for a choice to stand in")
+        raise Broken(f"the question has no {form.blank!r} to replace with a choice")
     return [question.replace(form.blank, choice) for choice in choices]
 
 
@@ -302,8 +301,8 @@ def _named(record: dict[str, Any], form: Form, choices: list[str]) -> str:
     else:
         names = [str(form.counted_from + at) for at in range(len(choices))]
     if name not in names[: len(choices)]:
-        told = ", ".join(names[:10]) or "none"
-        raise Broken(f"{form.answer_choice} is {name[:40]!r}, which names none of the choices ({told})")
+        known = ", ".join(names[:10]) or "none"
+        raise Broken(f"{form.answer_choice} is {name[:40]!r}, which is not one of the choices ({known})")
     return choices[names.index(name)]
 
 

@@ -1,7 +1,7 @@
-"""suite.lock: which items a suite had when it was pinned, and which came later.
+"""suite.lock: which items a suite had when it was pinned, and which were added later.
 
-Items of a generation are scanned for together. A suite that grew by ten items has them in a generation of their own, so
-that documents which were compared with the others are compared with these ten alone.
+Items of one generation are scanned for together. If a suite grows by ten items, these are a new generation, so that
+documents that were already scanned for the others are scanned only for these ten.
 """
 
 import os
@@ -19,20 +19,20 @@ _DIGEST = re.compile("[0-9a-f]{32}")
 
 
 class Lock(NamedTuple):
-    """What a suite was when it was pinned."""
+    """The state of a suite when it was pinned."""
 
     suite: str
     version: str
     hash: str
     generations: tuple[tuple[str, ...], ...]
-    """Digests of the items, sorted; the first are those that were pinned first."""
+    """The sorted item digests of each generation, the oldest generation first."""
 
 
 def read_lock(folder: str) -> Lock | None:
-    """The lock in a folder; None where there is none."""
+    """Read the lock in a folder; None if there is no lock."""
     path = os.path.join(folder, NAME)
     if os.path.lexists(path) and not os.path.isfile(path):
-        raise UserError(f"{path}: this is no plain file, so no lock can be read from it. Take it away.")
+        raise UserError(f"{path}: not a regular file, so the lock cannot be read. Remove it.")
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -52,18 +52,18 @@ def read_lock(folder: str) -> Lock | None:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         pass
     raise UserError(
-        f"{path}: this is not what gristmill suite pin writes, so it is not known which items are new. Restore the "
-        "file, or take it away and pin the suite again; the whole suite is then scanned for once more."
+        f"{path}: the lock is damaged, so the new items of the suite are unknown. Restore the file, or delete it and "
+        "run gristmill suite pin again; the next run then scans for the whole suite."
     )
 
 
 def has_lock(folder: str) -> bool:
-    """Whether the suite in a folder was ever pinned: only then there may be items that came later."""
+    """Whether the suite in a folder was ever pinned. Only then can it have new items."""
     return os.path.exists(os.path.join(folder, NAME))
 
 
 def generations_of(digests: Sequence[str], lock: Lock | None) -> list[int]:
-    """The generation of each item; those that no lock knows are one more than its last."""
+    """The generation of each item; items that are not in the lock form the next generation."""
     if lock is None:
         return [0] * len(digests)
     known = {digest: number for number, held in enumerate(lock.generations) for digest in held}
@@ -71,7 +71,7 @@ def generations_of(digests: Sequence[str], lock: Lock | None) -> list[int]:
 
 
 def grown(before: Lock | None, digests: Collection[str], compact: bool) -> tuple[tuple[str, ...], ...]:
-    """The generations that a suite has from now on: what is gone is taken out, what is new comes last."""
+    """The new generations of a suite: without removed items, and with the added items last."""
     earlier = () if before is None or compact else before.generations
     there = set(digests)
     known = {digest for generation in earlier for digest in generation}
@@ -80,7 +80,7 @@ def grown(before: Lock | None, digests: Collection[str], compact: bool) -> tuple
 
 
 def write_lock(folder: str, lock: Lock) -> str:
-    """Where it was written; all of it, or nothing."""
+    """Write the lock atomically and return its path."""
     path = os.path.join(folder, NAME)
     data = orjson.dumps(lock._asdict(), option=orjson.OPT_INDENT_2) + b"\n"
     try:

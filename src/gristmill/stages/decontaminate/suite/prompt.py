@@ -1,4 +1,4 @@
-"""Prompts of evaluations, taken apart: passage, question and choices without the labels around them.
+"""Splits the prompts of evaluations into passage, question and choices, and removes the labels around them.
 
 Question: Where do adults use glue?                  question  Where do adults use glue?
 Choices:                                        ->   choices   school, office
@@ -6,7 +6,7 @@ A. school
 B. office
 Answer:
 
-The labels may also be within a line. Where the record has the texts of its choices, these say what is a list.
+The labels may also be within a line. If the record has the texts of its choices, these decide what is a list.
 """
 
 import re
@@ -22,7 +22,7 @@ _TASK = re.compile(
     r"(?i)\A\s*(?:(?:please )?(?:answer|choose|select|pick)\b|the following (?:is|are)\b)"
     r"[^\n]*\b(?:questions?|answers?|choices?|options?)\b[^\n]*\n\s*\n"
 )
-"""A first paragraph that tells a model what to do: `Answer the following multiple choice question.`"""
+"""A first paragraph with instructions for a model: `Answer the following multiple choice question.`"""
 _LABELS = [
     re.compile(rf"(?:^|(?<=\s)){name}(?=\s)", re.M)
     for name in (r"\(([A-Ja-j1-9])\)", r"([A-J1-9])\.\)", r"([A-J1-9])\)", r"([A-J1-9])\.", r"([A-J1-9]):")
@@ -30,7 +30,7 @@ _LABELS = [
 _LETTERS, _DIGITS = "abcdefghij", "123456789"
 _SIGNS = " \t\r\n\v\f.,;:!?*-–—•"
 SITUATION_WORDS = 40
-"""A labelled context of fewer words is asked together with its question (SIQA); a longer one is a passage."""
+"""A labelled context of fewer words is part of the question (SIQA); a longer one is a passage."""
 
 
 class Prompt(NamedTuple):
@@ -42,9 +42,9 @@ class Prompt(NamedTuple):
 
 
 def read_prompt(text: str, known: Sequence[str] = (), answer: str = "") -> Prompt:
-    """The parts of a prompt; a text without labels is a question. `known`: the choices of its record, in their order.
-    Where they are texts, another list is part of the question; where they are letters, its texts are the choices.
-    Without any, a list is the choices if one of them is the `answer`.
+    """Split a prompt; a text without labels is a question. `known`: the choices of its record, in order. If they are
+    texts, any other list is part of the question. If they are letters, the listed texts are the choices. If there are
+    none, a list is the choices if it contains the `answer`.
     """
     body = _ANSWER.sub("", _TASK.sub("", text)).rstrip() or text
     if any(len(choice.strip("().: ")) > 1 for choice in known):
@@ -63,8 +63,8 @@ def read_prompt(text: str, known: Sequence[str] = (), answer: str = "") -> Promp
 
 
 def _listed(body: str, count: int) -> tuple[str, tuple[str, ...]]:
-    """What is before the last list of a text, and its items; `count`: how many there are, 0 where nobody knows. A list
-    within a line begins behind a heading or the end of a sentence, unless it is as long as it has to be.
+    """The text before the last list of a prompt, and the list; `count`: the expected length, 0 if unknown. A list
+    within a line must follow a heading or the end of a sentence, unless it has the expected length.
     """
     for style in _LABELS:
         labels = list(style.finditer(body))
@@ -86,7 +86,7 @@ def _listed(body: str, count: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _without(body: str, choices: Sequence[str]) -> str:
-    """A text without the list of choices at its end; as it is where it ends otherwise. `a cat or a dog?` is no list."""
+    """Remove the list of choices at the end of a text, if there is one. `a cat or a dog?` is not a list."""
     left, are_named = body, True
     for at in reversed(range(len(choices))):
         left, choice = left.rstrip(_SIGNS), choices[at].strip(_SIGNS)

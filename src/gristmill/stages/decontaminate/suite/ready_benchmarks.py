@@ -1,7 +1,7 @@
 """Ready descriptions of public benchmarks, in the forms in which they are published: ready/*.yaml.
 
-A description has several forms, as a benchmark is published by its authors, as Parquet on a hub, and by those who
-evaluate with it. A file has the first form that one of its first records fits.
+A description has several forms, since a benchmark is published by its authors, as Parquet on a hub, and by evaluation
+tools. A file has the first form that fits one of its first records.
 """
 
 import functools
@@ -19,11 +19,11 @@ PROMPTS: dict[str, dict[str, Any]] = {
     "llm-foundry": {"question": "query", "choices": "choices", "answer_choice": "gold"},
     "llm-foundry prompt": {"question": "context", "answer": "answer"},
 }
-"""Forms that every benchmark with choices may have: prompts as evaluations send them."""
+"""Forms that any benchmark with choices may have: prompts as evaluation tools send them."""
 
 
 class NamedForm(NamedTuple):
-    """A form, and what it is called in messages."""
+    """A form and its name in messages."""
 
     name: str
     form: Form
@@ -50,13 +50,13 @@ def ready_names() -> list[str]:
 
 @functools.cache
 def ready(name: str) -> Ready:
-    """The description of that name, which is one of `ready_names()`."""
+    """Load the description `name`, one of `ready_names()`."""
     path = os.path.join(FOLDER, f"{name}.yaml")
     with open(path, encoding="utf-8") as file:
         text = file.read()
     root = compose(text, path, "ready description", "It is a few levels deep.")
     if root is None:
-        raise UserError(f"{path}: the ready description is empty. Install Gristmill anew.")
+        raise UserError(f"{path}: the ready description is empty. Reinstall Gristmill.")
     values = Values(root, text, path)
     fields = checked(_Fields, values.value, values, (), "a ready description")
     prompts = PROMPTS if any("choices" in form for form in fields.forms.values()) else {}

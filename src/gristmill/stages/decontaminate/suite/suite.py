@@ -1,6 +1,6 @@
-"""An eval suite: the benchmarks that a model is judged by, and that must not be in what it learns from.
+"""An eval suite: the benchmarks that judge a model and must not be in its training data.
 
-A suite is a folder with one YAML file in it, the benchmark files beside or below that, and perhaps a `suite.lock`:
+A suite is a folder with one YAML file, the benchmark files next to it or in subfolders, and perhaps a `suite.lock`:
 
     suite: lab-evals
     version: "7"
@@ -9,8 +9,8 @@ A suite is a folder with one YAML file in it, the benchmark files beside or belo
       mmlu:  {files: data.tar, inside: "data/test/*.csv", like: mmlu}
       ours:  {files: "ours/*.csv", question: prompt, answer: target, choices: [a, b, c, d], coverage: 0.7}
 
-Its hash is that of its name, its version, its items and how they are protected. How files are packed, named and
-ordered is not in it, and neither are ids. The lock (suite_lock.py) says which items were there when it was pinned.
+Its hash covers its name, version, items and protection settings. It does not cover ids, nor how files are packed, named
+and ordered. The lock (lock.py) lists the items that the suite had when it was pinned.
 """
 
 import hashlib
@@ -33,9 +33,9 @@ from gristmill.stages.decontaminate.suite.lock import Lock, generations_of, grow
 
 MOST_ITEMS = 5_000_000
 PROMPT_ITEMS, PROMPT_WORDS, MOST_PROMPT_WORDS = 5, 3, 12
-"""A prompt has at least 3 words, of which 12 are shown, and is shared by at least 5 items."""
+"""A shared prompt has at least 3 words, of which 12 are shown, and is the same in at least 5 items."""
 PHRASE_WORDS = 6
-"""Fewer words that are no whole sentence or label belong to the question: MBPP has `Write a function to`."""
+"""Fewer words belong to the question unless they are a whole sentence or label: MBPP has `Write a function to`."""
 _ENDS = re.compile(r"[.:?!。：？！]\W*\Z|\n")
 
 
@@ -45,21 +45,21 @@ class Suite(NamedTuple):
     name: str
     version: str
     hash: str
-    """Of its content, 64 hexadecimal digits."""
+    """The hash of its content, 64 hexadecimal digits."""
     protections: dict[str, Protection]
     items: list[Item]
-    """Sorted by benchmark, then as in the files."""
+    """Sorted by benchmark, then in file order."""
     generations: list[int]
-    """Of each item: 0 for those that were pinned first; one more than the last of the lock for those that it lacks."""
+    """The generation of each item: 0 for the first pin; items that are not in the lock form the next generation."""
 
 
 def read_suite(folder: str) -> Suite:
-    """The suite in a folder; UserError for everything that is wrong with it."""
+    """Read the suite in a folder; raises UserError if anything is wrong with it."""
     return read_with_counts(folder)[0]
 
 
 def read_with_counts(folder: str) -> tuple[Suite, dict[str, Counts]]:
-    """The same, with what there is to tell of each benchmark."""
+    """Read the suite in a folder, and the counts of each benchmark."""
     description = describe(folder)
     root = os.path.dirname(description.path)
     below = Folder(root)
@@ -73,7 +73,7 @@ def read_with_counts(folder: str) -> tuple[Suite, dict[str, Counts]]:
             raise UserError(f"{described.at}: {name}: {error}") from None
         items += found
         if len(items) > MOST_ITEMS:
-            raise UserError(f"{root}: more than {MOST_ITEMS:,} items are no suite. Cut it in several.")
+            raise UserError(f"{root}: the suite has more than {MOST_ITEMS:,} items, the limit. Split it into several.")
     protections = {name: described.protection for name, described in description.benchmarks.items()}
     whole = _hash(description.name, description.version, protections, digests)
     generations = generations_of([one for held in digests.values() for one in held], read_lock(root))
@@ -81,30 +81,30 @@ def read_with_counts(folder: str) -> tuple[Suite, dict[str, Counts]]:
 
 
 def prompt_warnings(suite: Suite) -> list[str]:
-    """A warning for each benchmark most of whose questions have the same prompt around them, which no page has."""
+    """A warning for each benchmark where most questions have the same prompt around them, which no page has."""
     found = []
     for name, items in groupby(suite.items, lambda item: item.benchmark):
         texts = sorted({item.question for item in items})
         if facts := [*_shared(texts, name, "begin"), *_shared(texts, name, "end")]:
             found.append(
                 f"{' and '.join(facts)}, so a page with only the question may not be found. Write `prompt: true` or "
-                "`like: multiple_choice`; if the words stay, `strip_prefix`, or remove them from the field"
+                "`like: multiple_choice`; if that does not remove the words, use `strip_prefix` or edit the field"
             )
     return found
 
 
 def _shared(texts: Sequence[str], name: str, where: str) -> list[str]:
-    """How many questions begin or end with the same words, and with which, if more than half do."""
+    """Describe the words that more than half of the questions begin or end with, if there are any."""
     step, facts = 1 if where == "begin" else -1, []
-    # In sorted order, texts with the same beginning are neighbours. If they are more than half, one is in the middle.
+    # Texts with the same beginning are adjacent in sorted order. If they are more than half, one is in the middle.
     words = re.findall(r"\S+\s*", sorted(text[::step] for text in texts)[len(texts) // 2][::step])
     for count in range(PROMPT_WORDS, min(MOST_PROMPT_WORDS + 1, len(words))):
         shared = "".join(words[:count] if step > 0 else words[-count:]).strip()
-        having = sum(text.startswith(shared) if step > 0 else text.endswith(shared) for text in texts)
-        if having < PROMPT_ITEMS or 2 * having <= len(texts):
+        number = sum(text.startswith(shared) if step > 0 else text.endswith(shared) for text in texts)
+        if number < PROMPT_ITEMS or 2 * number <= len(texts):
             break
         if count >= PHRASE_WORDS or _ENDS.search(words[count - 1] if step > 0 else words[-count - 1]):
-            facts = [f'{having:,} of {len(texts):,} questions of {name} {where} with "{" ".join(shared.split())}"']
+            facts = [f'{number:,} of {len(texts):,} questions of {name} {where} with "{" ".join(shared.split())}"']
     return facts
 
 
@@ -122,19 +122,19 @@ def _hash(name: str, version: str, protections: dict[str, Protection], digests: 
 
 
 class Pinned(NamedTuple):
-    """What pinning did."""
+    """The result of pinning a suite."""
 
     path: str
     suite: Suite
     before: Lock | None
     generations: tuple[int, ...]
-    """Items of each."""
+    """The number of items of each generation."""
     new: int
     gone: int
 
 
 def pin_suite(folder: str, compact: bool = False) -> Pinned:
-    """Write the lock of a suite as it is now. What is new since the last one is a generation of its own."""
+    """Write the lock of the current suite. Items that are new since the last lock become a new generation."""
     suite = read_suite(folder)
     root = os.path.dirname(describe(folder).path)
     before = read_lock(root)

@@ -1,1 +1,1 @@
-"""Published sets of rules, one file a set: the rule in words, its thresholds, its formula over measured columns."""
+"""Published sets of rules, one file per set: the rules in words, their thresholds, and formulas over columns."""

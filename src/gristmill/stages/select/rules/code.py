@@ -1,15 +1,15 @@
 """Rules for source code, after BigCode (SantaCoder, StarCoder, StarCoder2; github.com/bigcode-project/bigcode-dataset).
 
-A file goes if its longest line is over 1000 characters or its mean line over 100; if fewer than a quarter of its
-characters are letters and digits; if `<?xml version=` is in its first 100 characters (but for XSLT, a program); if its
-first lines say that a tool made it; if it is a notebook, which is JSON with code inside; if a run of base64 or hex is
-over 1024 characters or such runs make up half of it. An HTML file must be a fifth visible text, at least 100 characters
-of it. JSON and YAML are data above 5000 characters and nothing below 50. Python, Java and JavaScript may have at most
-80% comments. SantaCoder also required at least 1%; StarCoder2 did not. On 9,800 Python files of released packages that
-rule drops 12%, nearly all of them good, so `min_comments_share` is off by default.
+A file is dropped if its longest line has over 1000 characters or its mean line over 100; if fewer than a quarter of its
+characters are letters and digits; if `<?xml version=` is in its first 100 characters (except for XSLT, a program); if
+its first lines say that a tool generated it; if it is a notebook (JSON with code in it); if a run of base64 or hex has
+over 1024 characters or such runs make up half of it. At least a fifth of an HTML file, and 100 characters, must be
+visible text. JSON and YAML over 5000 characters are data, and under 50 are worthless. Python, Java and JavaScript may
+have at most 80% comments. SantaCoder also required at least 1%; StarCoder2 did not. On 9,800 Python files of released
+packages that rule drops 12%, nearly all of them good, so `min_comments_share` is off by default.
 
-Exceptions that are ours, by looking at what the rules would drop: prose and markup may have long lines, since a
-paragraph is a line there; JavaScript and CSS with less than 5% white space are minified.
+We added exceptions after inspecting what the rules would drop: prose and markup may have long lines, since a paragraph
+is a line there; JavaScript and CSS with less than 5% white space are minified.
 """
 
 from typing import Annotated, Any
@@ -64,43 +64,43 @@ BY_LANGUAGE: dict[str, dict[str, Any]] = {
 BY_EXTENSION: dict[str, dict[str, Any]] = {"xsl": {"xml_header": False}, "xslt": {"xml_header": False}}
 
 
-class Thresholds(StageConfig):
+class CodeThresholds(StageConfig):
     notebook: bool | None = True
-    """Whether a Jupyter notebook (JSON) is dropped."""
+    """Whether to drop Jupyter notebooks (JSON)."""
     xml_header: bool | None = True
-    """Whether `<?xml version=` in the first 100 characters drops the file."""
+    """Whether to drop files with `<?xml version=` in the first 100 characters."""
     generated: bool | None = True
-    """Whether a line that says so among the first five drops the file."""
+    """Whether to drop files that say in one of the first five lines that they are generated."""
     min_chars: Count | None = None
-    """Characters, at least."""
+    """The least characters."""
     max_chars: Count | None = None
-    """Characters, at most."""
+    """The most characters."""
     max_line_chars: Count | None = 1000
-    """Characters of the longest line, at most."""
+    """The most characters of the longest line."""
     max_mean_line_chars: Ratio | None = 100
-    """Characters of a line on average, at most."""
+    """The most characters of a line, on average."""
     min_alnum_share: Share | None = 0.25
-    """Share of letters and digits among characters, at least, 0 to 1."""
+    """The least share of letters and digits among characters, 0 to 1."""
     min_letters_share: Share | None = None
-    """Share of letters among characters, at least, 0 to 1."""
+    """The least share of letters among characters, 0 to 1."""
     min_spaces_share: Share | None = None
-    """Share of white space among characters, at least, 0 to 1; less is minified."""
+    """The least share of white space among characters, 0 to 1; a file with less is minified."""
     max_encoded_run_chars: Count | None = 1024
-    """Characters of the longest run of base64 or hex digits, at most; runs below 64 do not count."""
+    """The most characters of the longest run of base64 or hex digits; runs below 64 do not count."""
     max_encoded_share: Share | None = 0.5
-    """Share of characters in such runs, at most, 0 to 1."""
+    """The largest share of characters in such runs, 0 to 1."""
     min_comments_share: Share | None = None
-    """Share of characters in comments, at least, 0 to 1; languages whose comments are not known never fail."""
+    """The least share of characters in comments, 0 to 1; languages with unknown comment syntax never fail."""
     max_comments_share: Share | None = None
-    """Share of characters in comments, at most, 0 to 1."""
+    """The largest share of characters in comments, 0 to 1."""
     min_visible_chars: Count | None = 100
-    """Characters of an HTML file that a browser would show, at least."""
+    """The least characters of an HTML file that a browser would show."""
     min_visible_share: Share | None = 0.2
-    """Share of characters of an HTML file that a browser would show, at least, 0 to 1."""
+    """The least share of characters of an HTML file that a browser would show, 0 to 1."""
 
 
 def _over(published: dict[str, dict[str, Any]]) -> BeforeValidator:
-    """The exceptions that a user writes go, threshold by threshold, before the published ones."""
+    """Merge the exceptions of a user, threshold by threshold, over the published ones."""
 
     def merge(written: Any) -> Any:
         if not isinstance(written, dict) or not all(isinstance(one, dict) for one in written.values()):
@@ -114,13 +114,15 @@ def _over(published: dict[str, dict[str, Any]]) -> BeforeValidator:
     return BeforeValidator(merge)
 
 
-class Config(Thresholds):
-    by_language: Annotated[ByCodeLanguage[Thresholds], _over(BY_LANGUAGE)] = Field(default={}, validate_default=True)
-    """Other thresholds for files in a programming language, by its name on GitHub (language_hint), any case."""
-    by_extension: Annotated[ByExtension[Thresholds], _over(BY_EXTENSION)] = Field(default={}, validate_default=True)
-    """Other thresholds for files with an ending, such as xslt; they go before those of the language."""
-    by_source: BySource[Thresholds] = Field(default={})
-    """Other thresholds for documents of a source, by its name in the recipe; they go before all others."""
+class Config(CodeThresholds):
+    by_language: Annotated[ByCodeLanguage[CodeThresholds], _over(BY_LANGUAGE)] = Field(
+        default={}, validate_default=True
+    )
+    """Other thresholds for files in a programming language, by its GitHub name (language_hint), in any case."""
+    by_extension: Annotated[ByExtension[CodeThresholds], _over(BY_EXTENSION)] = Field(default={}, validate_default=True)
+    """Other thresholds for files with a suffix, such as xslt; they override those of the language."""
+    by_source: BySource[CodeThresholds] = Field(default={})
+    """Other thresholds for documents of a source, by its name in the recipe; they override all others."""
 
 
 SET = PublishedRules(lambda config: RULES, "language_hint", LANGUAGES)

@@ -1,11 +1,10 @@
-"""Gopher's rules of quality (Rae et al. 2021, arXiv 2112.11446, appendix A.1.1), as FineWeb ran them.
+"""Gopher's quality rules (Rae et al. 2021, arXiv 2112.11446, appendix A.1.1), as FineWeb used them.
 
-A document goes if it has fewer than 50 or more than 100,000 words; if the mean length of its words is outside of 3 to
-10 characters; if there is more than one `#`, or more than one ellipsis, for ten words; if more than 90% of its lines
-begin with a bullet; if more than 30% end with an ellipsis; if fewer than 80% of its words hold a letter; if fewer than
-two of "the, be, to, of, and, that, have, with" occur in it (another list: `stop_words` of the step `signals`). As in
-datatrove, whose thresholds these are in practice, punctuation marks count in the denominators of the rules for symbols
-and letters.
+A document is dropped if it has fewer than 50 or more than 100,000 words; if the mean length of its words is not 3 to 10
+characters; if there is more than one `#`, or more than one ellipsis, per ten words; if more than 90% of its lines begin
+with a bullet; if more than 30% end with an ellipsis; if fewer than 80% of its words have a letter; if fewer than two of
+"the, be, to, of, and, that, have, with" occur in it (`stop_words` of the step `signals` sets another list). As in
+datatrove, whose thresholds these are, punctuation marks count in the denominators of the rules for symbols and letters.
 """
 
 from pydantic import Field
@@ -23,9 +22,9 @@ from gristmill.stages.shared.rule import (
     Share,
 )
 
-# Words of at most twice the language's mean, as 10 is of English words; a character is a word of Chinese and Japanese,
-# and 1.6 and 2 of them make one of a dictionary. Letters: marks count in the denominator, and English words are many
-# and short; FineWeb2 has 0.74 to 0.84 (Penedo et al. 2025), on words that a parser found.
+# Word length: at most twice the mean of the language, as 10 is for English. In Chinese and Japanese a character is a
+# word, and a dictionary word has 1.6 and 2 of them. Letters: marks count in the denominator, and English has many short
+# words; FineWeb2 has 0.74 to 0.84 (Penedo et al. 2025), on words that a parser found.
 _CHINESE = {"min_words": 80, "max_words": 160_000, "min_mean_word_chars": 1, "max_mean_word_chars": 5}
 _LONG = {"max_mean_word_chars": 16}
 LANGUAGES: Languages = {
@@ -51,33 +50,33 @@ RULES = (
 )
 
 
-class Thresholds(StageConfig):
+class GopherQualityThresholds(StageConfig):
     min_words: Count | None = 50
-    """Words, at least; a word has a letter or a digit."""
+    """The least words; a word has a letter or a digit."""
     max_words: Count | None = 100_000
-    """Words, at most."""
+    """The most words."""
     min_mean_word_chars: Ratio | None = 3
-    """Characters of a word on average, at least."""
+    """The least characters of a word, on average."""
     max_mean_word_chars: Ratio | None = 10
-    """Characters of a word on average, at most."""
+    """The most characters of a word, on average."""
     max_hashes_per_token: Ratio | None = 0.1
-    """`#` for each token (word or mark), at most."""
+    """The most `#` per token (word or mark)."""
     max_ellipses_per_token: Ratio | None = 0.1
-    """`...` and `…` for each token, at most."""
+    """The most `...` and `…` per token."""
     max_bullet_lines_share: Share | None = 0.9
-    """Share of lines that begin with a bullet, at most, 0 to 1."""
+    """The largest share of lines that begin with a bullet, 0 to 1."""
     max_ellipsis_lines_share: Share | None = 0.3
-    """Share of lines that end with an ellipsis, at most, 0 to 1."""
+    """The largest share of lines that end with an ellipsis, 0 to 1."""
     min_letter_words_share: Share | None = 0.8
-    """Share of tokens that hold a letter, at least, 0 to 1."""
+    """The least share of tokens with a letter, 0 to 1."""
     min_stop_words: Count | None = 2
-    """Different stop words, at least."""
+    """The least number of different stop words."""
 
 
-class Config(Thresholds):
-    by_language: ByLanguage[Thresholds] = Field(default={})
+class Config(GopherQualityThresholds):
+    by_language: ByLanguage[GopherQualityThresholds] = Field(default={})
     """Other thresholds for documents in a language, by its code (language.label)."""
-    by_source: BySource[Thresholds] = Field(default={})
+    by_source: BySource[GopherQualityThresholds] = Field(default={})
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
 
 

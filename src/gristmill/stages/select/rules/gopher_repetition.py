@@ -1,9 +1,8 @@
-"""Gopher's rules of repetition (Rae et al. 2021, arXiv 2112.11446, appendix A.1.1 and table A1), as FineWeb ran them.
+"""Gopher's repetition rules (Rae et al. 2021, arXiv 2112.11446, appendix A.1.1 and table A1), as FineWeb used them.
 
-A document goes if more than 30% of its lines, or of its paragraphs, are repeats of earlier ones, or if these hold more
-than 20% of its characters; if its most frequent 2-, 3- or 4-gram holds more than 20, 18, 16% of its characters; if
-5-, 6-, ... 10-grams that occurred before hold more than 15, 14, ... 10%. A document without words, of which all of this
-is void, goes as well.
+A document is dropped if more than 30% of its lines, or of its paragraphs, repeat earlier ones, or if these have more
+than 20% of its characters; if its most frequent 2-, 3- or 4-gram has more than 20, 18, 16% of its characters; if 5-,
+6-, ... 10-grams that occurred before have more than 15, 14, ... 10%. A document without words is also dropped.
 """
 
 from pydantic import Field
@@ -11,9 +10,9 @@ from pydantic import Field
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.shared.rule import ByLanguage, BySource, Count, Languages, PublishedRules, Rule, Share
 
-# Where every character is a token, ten of them are five or six words: shorter runs repeat in any text. FineWeb2's
-# thresholds for five and six words. A space is counted between the tokens of the most frequent n-gram, so that n
-# characters count as 2n - 1: the published shares, times that.
+# If every character is a token, ten of them are five or six words, and shorter runs repeat in any text. These are the
+# thresholds of FineWeb2 for five and six words. A space is counted between the tokens of the most frequent n-gram, so n
+# characters count as 2n - 1, and the published shares are multiplied accordingly.
 _CHARACTERS = {
     "max_top_2gram_chars": 0.3,
     "max_top_3gram_chars": 0.3,
@@ -49,25 +48,25 @@ RULES = (
 )
 
 
-class Thresholds(StageConfig):
+class GopherRepetitionThresholds(StageConfig):
     min_words: Count | None = 1
-    """Words, at least; a word has a letter or a digit."""
+    """The least words; a word has a letter or a digit."""
     max_dup_paragraphs: Share | None = 0.30
-    """Share of paragraphs that repeat an earlier one, at most, 0 to 1."""
+    """The largest share of paragraphs that repeat an earlier one, 0 to 1."""
     max_dup_paragraph_chars: Share | None = 0.20
-    """Share of characters in such paragraphs, at most, 0 to 1."""
+    """The largest share of characters in such paragraphs, 0 to 1."""
     max_dup_lines: Share | None = 0.30
-    """Share of lines that repeat an earlier one, at most, 0 to 1; lines are those with something in them."""
+    """The largest share of lines that repeat an earlier one, 0 to 1; blank lines do not count."""
     max_dup_line_chars: Share | None = 0.20
-    """Share of characters in such lines, at most, 0 to 1."""
+    """The largest share of characters in such lines, 0 to 1."""
     max_top_2gram_chars: Share | None = 0.20
-    """Share of characters in the most frequent pair of tokens, at most, 0 to 1."""
+    """The largest share of characters in the most frequent pair of tokens, 0 to 1."""
     max_top_3gram_chars: Share | None = 0.18
     """The same for three tokens."""
     max_top_4gram_chars: Share | None = 0.16
     """The same for four tokens."""
     max_dup_5gram_chars: Share | None = 0.15
-    """Share of characters in runs of five tokens that occurred before, at most, 0 to 1."""
+    """The largest share of characters in runs of five tokens that occurred before, 0 to 1."""
     max_dup_6gram_chars: Share | None = 0.14
     """The same for six tokens."""
     max_dup_7gram_chars: Share | None = 0.13
@@ -80,10 +79,10 @@ class Thresholds(StageConfig):
     """The same for ten tokens."""
 
 
-class Config(Thresholds):
-    by_language: ByLanguage[Thresholds] = Field(default={})
+class Config(GopherRepetitionThresholds):
+    by_language: ByLanguage[GopherRepetitionThresholds] = Field(default={})
     """Other thresholds for documents in a language, by its code (language.label)."""
-    by_source: BySource[Thresholds] = Field(default={})
+    by_source: BySource[GopherRepetitionThresholds] = Field(default={})
     """Other thresholds for documents of a source, by its name in the recipe; they go before those of the language."""
 
 
