@@ -150,5 +150,5 @@ def test_a_step_over_all_sources_has_one_model_or_is_refused(two_kinds, step):
 def test_a_sink_without_the_step_that_counts_is_refused_at_load(project):
     """It was a traceback of the graph."""
     project.write_recipe("  - stagebox.length\n  - stagebox.bundle\n")
-    with pytest.raises(UserError, match=r"all/bundle goes by what a step weigh counts, .* Add - weigh above\."):
+    with pytest.raises(UserError, match=r"all/bundle needs the counts of a step weigh, .* Add - weigh above\."):
         load(project.recipe)

@@ -76,7 +76,7 @@ def test_the_largest_seed_is_a_seed(loaded: Callable[[str], Recipe]) -> None:
     [
         ("seed: -1", "seed must be at least 0"),
         ("seed: 99999999999999999999", "whole number of 20 digits"),
-        ("partitions: 64", "partitions is not a field. How many reducers there are follows from the bytes"),
+        ("partitions: 64", "partitions is not a field. The number of reducers follows from the bytes"),
         ("max_bucket: 1000000000", "at most 100000"),
         ("verify_jaccard: .inf", "not inf"),
         ("verify_jaccard: -.inf", "verify_jaccard"),
@@ -144,7 +144,7 @@ def test_merges_of_merges_are_bounded(told: Callable[[str], str]) -> None:
     assert "is not a field" in told(TOP + "m0: &m0 {k: 1}\n" + lines)
     wide = "a: &a {" + ", ".join(f"k{n}: 1" for n in range(300)) + "}\n"
     many = "b: {<<: [" + ", ".join(["{<<: *a}"] * 50) + "]}\n"
-    assert "merge keys bring more than" in told(TOP + wide + many)
+    assert "merge keys add more than" in told(TOP + wide + many)
 
 
 def test_what_is_merged_is_what_it_was(loaded: Callable[[str], Recipe]) -> None:
@@ -213,7 +213,7 @@ def test_a_snapshot_takes_no_longer_than_its_path() -> None:
     """An expression that is exponential to Python's engine comes back; what only such an engine reads is refused."""
     assert search("(?:a+)+(b)$", ["a" * 4000]) == [None]
     for expression in ("(?=x)(a)", r"(a)\1", "(?<=x)(a)"):
-        with pytest.raises(ValueError, match="bounded time"):
+        with pytest.raises(ValueError, match="linear time"):
             check_snapshot(expression)
     with pytest.raises(ValueError, match="more than 1000"):
         check_snapshot("(" + "a" * 2000 + ")")

@@ -81,12 +81,12 @@ def test_a_profile_stands_in_place_of_the_recipes(project, tmp_path):
     [
         ("jobs: 3\nsbatsh: {}\n", 2, ["sbatsh is not a field", "Did you mean sbatch?"]),
         ("jobs: none\n", 1, ["jobs: 'none' is not a count"]),
-        ("jobs: 3\nsbatch:\n  array: 0-9\n", 3, ["array is not yours to set", "jobs says how many"]),
-        ("jobs: 2\nsbatch: {wra: touch here}\n", 2, ["wra is not yours to set", "under setup of a profile"]),
-        ("sbatch: {--mem: 4G}\n", 1, ["without dashes before it"]),
+        ("jobs: 3\nsbatch:\n  array: 0-9\n", 3, ["array cannot be set", "jobs says how many"]),
+        ("jobs: 2\nsbatch: {wra: touch here}\n", 2, ["wra cannot be set", "under setup of a profile"]),
+        ("sbatch: {--mem: 4G}\n", 1, ["without leading dashes"]),
         ("sbatch: {cpus-per-task: many}\n", 1, ["cpus-per-task is 'many'", "Write 1 or more"]),
         ("sbatch: {export: NONE}\n", 1, ["export NAME=value` under setup"]),
-        ("host: http://login1\n", 1, ["is no name or IPv4 address"]),
+        ("host: http://login1\n", 1, ["is not a host name or an IPv4 address"]),
         ("- jobs: 3\n", 1, ["a profile is a mapping", "Fields: jobs, sbatch"]),
         ("", 1, ["a profile is a mapping"]),
     ],
@@ -107,7 +107,7 @@ def test_mistakes_are_told_with_their_line(project, tmp_path, text, line, words)
 
 
 def test_a_profile_without_end_is_read_to_its_bound():
-    assert "/dev/zero: the file is larger than 4 MiB, so it is no profile" in mistakes(
+    assert "/dev/zero: the file is larger than 4 MiB, so it is not a profile" in mistakes(
         lambda: load_profile("/dev/zero")
     )
 

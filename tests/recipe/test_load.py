@@ -16,7 +16,7 @@ from gristmill.recipe.checks.mistakes import Mistakes
 from gristmill.recipe.load import load
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.yaml.environment import substitute
-from gristmill.recipe.yaml.lines import Tree, parse, typed
+from gristmill.recipe.yaml.lines import YamlTree, parse, typed
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.declarations import NotAStage, stage_of
 
@@ -225,7 +225,7 @@ def test_environment_is_that_of_the_process(loaded: Callable[..., Recipe], monke
     assert loaded(FULL.replace("seed: 42", "seed: ${GRISTMILL_TEST_SEED}"), env=None).seed == 99
 
 
-def values_of(text: str) -> Tree:
+def values_of(text: str) -> YamlTree:
     mistakes = Mistakes("x.yaml")
     tree = parse(text, {}, mistakes)
     mistakes.raise_any()

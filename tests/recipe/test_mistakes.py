@@ -35,17 +35,17 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "quote closed by the next one": (
         "recipe: 'demo\nsources:\n  a: {read: {paths: ['a.txt']}}\n",
         1,
-        ["column 9: the quote that opens here", "all down to line 3", "Close it"],
+        ["column 9: the quote that opens here", "everything up to line 3", "Close it"],
     ),
     "quote in brackets closed by the next one": (
         'recipe: demo\nsteps:\n  - a: {x: "1, y: 2}\n  - b: {z: "3"}\n',
         3,
-        ["column 12", "all down to line 4"],
+        ["column 12", "everything up to line 4"],
     ),
-    "quote that turns others inside out": ('recipe: "demo\nstore: ""\nsteps: [\'\', "a"]\n', 1, ["down to line 2"]),
+    "quote that turns others inside out": ('recipe: "demo\nstore: ""\nsteps: [\'\', "a"]\n', 1, ["up to line 2"]),
     "quote closed on its line": ("paths: ['in/a, 'in/b']\n", 1, ["column 17", "quote is missing", "too many"]),
-    "apostrophe": ("recipe: 'don't'\nseed: 3\n", 1, ["column 14", "quote is missing, or one is too many"]),
-    "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single ones"]),
+    "apostrophe": ("recipe: 'don't'\nseed: 3\n", 1, ["column 14", "quote is missing, or there is one too many"]),
+    "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single quotes"]),
     "text of two lines before a fault": ("a: 'two\n  lines'\nb: [c\nd: 3\n", 4, ["bracket opens on line 3"]),
     "key without a colon": ("recipe: demo\nsteps\nseed: 3\n", 2, ["no value", "colon"]),
     "bad indentation": ("recipe: demo\nsteps:\n    - a\n  - b\n", 4, ["column 3", "does not fit", "indentation"]),
@@ -72,14 +72,14 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         6,
         ["<< is written twice"],
     ),
-    "merge of a list": (STEPS + "  - clean: {<<: [1, 2]}\n", 5, ["merges", "<<: *name"]),
+    "merge of a list": (STEPS + "  - clean: {<<: [1, 2]}\n", 5, ["can only merge mappings", "<<: *name"]),
     "key that is a list": (TOP + "steps: []\n? [a, b]\n: 1\n", 5, ["key that is not text"]),
     "tag": (
         TOP + "steps: []\nseed: !!python/object:os.system 1\n",
         5,
         ["seed has the tag", "!!python/object"],
     ),
-    "alias of what holds it": (STEPS + "  - clean: {rules: &me [*me]}\n", 5, ["alias of what holds it"]),
+    "alias of a value that contains it": (STEPS + "  - clean: {rules: &me [*me]}\n", 5, ["alias of a value that contains it"]),
     "nul in a path": (read('format: lines\npaths: ["a\\0b"]'), 7, ["sources.a.read.paths[0]", "U+0000"]),
     # The top.
     "unknown field, near match": (
@@ -103,7 +103,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "a tokenizer by its name on a hub": (
         TOP + "steps: []\ntokenizer: {file: some-lab/tokenizer-8B}\n",
         5,
-        ["Nothing is downloaded by its name on a hub"],
+        ["Tokenizers are not downloaded from a hub"],
     ),
     "seed is negative": (TOP + "steps: []\nseed: -1\n", 5, ["seed must be at least 0, not -1"]),
     "seed is true": (TOP + "steps: []\nseed: true\n", 5, ["seed must be a number, not true"]),
@@ -156,12 +156,12 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "sources that differ in case": (
         SOURCE + "".join(f"  {name}: {{kind: web, read: {{format: lines, paths: [x]}}}}\n" for name in ("Web", "web")),
         5,
-        ["sources.web differs from Web in case only", "Rename one"],
+        ["sources.web differs from Web only in case", "Rename one"],
     ),
     "tiers that differ in case": (
         SOURCE + "  a: {kind: web, read: {format: lines, paths: [x]}, tier: {\n    A: text_bytes > 9,\n    a: else}}\n",
         4,
-        ["sources.a.tier", "two tiers differ in case only"],
+        ["sources.a.tier", "two tiers differ only in case"],
     ),
     "source called all": (
         SOURCE + "  all: {kind: web, read: {format: lines, paths: [x]}}\n",
@@ -395,7 +395,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         + "  web: {kind: text, read: {format: lines, paths: [x]}}\n"
         "  b: {kind: web, read: {format: lines, paths: [x]}}\n",
         2,
-        ["steps.web is the name of a source and a kind", "Rename"],
+        ["steps.web is the name of both a source and a kind", "Rename"],
     ),
     "list that no source uses": (
         STEPS + "  a: [clean]\n  web: [pairs]\n",
@@ -445,7 +445,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "many columns of a step that is not there": (
         STEPS + "  - needs: {columns: [pairs.x, pairs.y, pairs.z]}\n",
         5,
-        ["all/needs reads pairs.x and 2 more of it", "no step pairs stands before it", "Add - pairs to the steps"],
+        ["all/needs reads pairs.x and 2 more of it", "no step pairs comes before it", "Add - pairs to the steps"],
     ),
     "column of a step that is not there": (
         STEPS + "  - needs: {columns: [pairs.x]}\n",
@@ -586,7 +586,7 @@ def test_aliases_that_explode_are_refused(loaded: Callable[..., Recipe]) -> None
     """Ten lines of aliases of aliases, a billion values, end as a mistake and not as a full memory."""
     rows = ["  - &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"]
     rows += [f"  - &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 10)]
-    assert "aliases make more than" in mistakes_of(loaded, STEPS + "".join(rows))
+    assert "aliases expand this file to more than" in mistakes_of(loaded, STEPS + "".join(rows))
 
 
 def test_depth_is_refused(loaded: Callable[..., Recipe]) -> None:

@@ -45,7 +45,7 @@ CASES = {
         ["mix.domains.bokos is the domain of no source", "Did you mean books?"],
     ),
     "a domain without a ratio": ("mix:\n  domains: {web: 1}\n", 8, ["no ratio for the domain 'books'", "books: "]),
-    "ratios of 0": ("mix: {domains: {web: 0, books: 0}}\n", 7, ["draws nothing at all"]),
+    "ratios of 0": ("mix: {domains: {web: 0, books: 0}}\n", 7, ["draws nothing"]),
     "a ratio below 0": ("mix: {domains: {web: -1, books: 1}}\n", 7, ["mix.domains.web must be at least 0"]),
     "a domain of no source in a phase": (
         "mix:\n  phases:\n    - {name: main, domains: {web: 1, bokos: 1, books: 1}}\n",
@@ -55,7 +55,7 @@ CASES = {
     "temperature with ratios": (
         "mix:\n  domains: uniform\n  temperature: 2\n",
         9,
-        ["mix.temperature is for domains: natural"],
+        ["mix.temperature needs domains: natural"],
     ),
     "a temperature of 0": ("mix: {temperature: 0}\n", 7, ["mix.temperature must be above 0"]),
     "a tier of no source": (
@@ -77,12 +77,12 @@ CASES = {
     "upsampling of no source": (
         "mix:\n  upsample: {wikii: 2}\n",
         8,
-        ["mix.upsample.wikii is no source", "Did you mean wiki?", "Sources: crawl, wiki"],
+        ["mix.upsample.wikii is not a source", "Did you mean wiki?", "Sources: crawl, wiki"],
     ),
     "a cap of nothing": (
         "mix:\n  max_epochs: {crawl/D: 2}\n",
         8,
-        ["mix.max_epochs.crawl/D is no source, group or tier", "crawl/B", "default"],
+        ["mix.max_epochs.crawl/D is not a source, group or tier", "crawl/B", "default"],
     ),
     "a cap of 0": ("mix: {max_epochs: 0}\n", 7, ["mix.max_epochs must be above 0"]),
     "a size for a count": ("mix: {tokens: 1MB}\n", 7, ["mix.tokens: '1MB' is not a count", "Did you mean 1M?"]),
@@ -129,13 +129,13 @@ CASES = {
     "weights of 0 everywhere": (
         "mix:\n  domains: {web: 1, books: 0}\n  upsample: {crawl: 0}\n",
         7,
-        ["mix draws nothing at all"],
+        ["mix draws nothing"],
     ),
     "a phase that draws nothing": (
         "mix:\n  domains: {web: 1, books: 0}\n  phases:\n    - {name: a, share: 0.5}\n"
         "    - {name: b, tiers: {A: 1, B: 0, C: 0}}\n",
         11,
-        ["mix.phases[1] draws nothing at all"],
+        ["mix.phases[1] draws nothing"],
     ),
     "no such manifest": (
         "mix: {continues: {manifest: no.json, at_sample: 3}}\n",
@@ -185,7 +185,7 @@ def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
 def test_a_source_without_a_domain_is_told_where_domains_count(mixture, tmp_path):
     """At the source; where they do not count, nobody needs one."""
     top = TOP.replace("domain: books, ", "")
-    with pytest.raises(UserError, match=r"r\.yaml:6: sources\.wiki has no domain, and mix.* Add domain: to it"):
+    with pytest.raises(UserError, match=r"r\.yaml:6: sources\.wiki has no domain, but mix.* Add domain: to it"):
         loaded(tmp_path, top + f"mix: {mixture}\n")
     (step,) = loaded(tmp_path, top + "mix: {tokens: 1B}\n")
     assert step.config.sources == {"crawl": "web", "wiki": None}
@@ -213,13 +213,13 @@ def test_what_a_source_lacks_is_told_once(field, tmp_path):
 def test_a_name_that_is_a_source_and_a_tier_is_no_cap(tmp_path):
     """Nobody could tell which of them is meant."""
     top = TOP.replace("tier: A", "tier: crawl")
-    with pytest.raises(UserError, match=r"max_epochs\.crawl is a source and a tier.*crawl/B, crawl/C, wiki/crawl"):
+    with pytest.raises(UserError, match=r"max_epochs\.crawl is both a source and a tier.*crawl/B, crawl/C, wiki/crawl"):
         loaded(tmp_path, top + "mix: {max_epochs: {crawl: 2}}\n")
 
 
 def test_a_mix_without_shards_is_a_mistake(tmp_path):
     """There is nothing to draw from."""
-    with pytest.raises(UserError, match=r"r\.yaml:6: mix draws from shards, and the recipe makes none"):
+    with pytest.raises(UserError, match=r"r\.yaml:6: mix draws from shards, but the recipe makes none"):
         loaded(tmp_path, TOP.replace("shards: {}\n", "") + "mix: {}\n")
 
 

@@ -50,7 +50,7 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
         ),
         (
             {"web": "- keep_language: {keep: [en, 'code:python']}"},
-            ["'code:python'", "There are 176, such as ar, de, en"],
+            ["'code:python'", "It has 176, such as ar, de, en"],
         ),
         ({"web": "- signals: {stop_words_by_language: {sweedish: [och]}}"}, ["sweedish", "mean sv?"]),
         (
@@ -60,13 +60,13 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
         (
             {"web": "- signals\n- heuristics: {gopher_quality: {by_source: {page: {min_words: 3}}}}"},
             [
-                "by_source.page names 'page', which is no source of the recipe.",
+                "by_source.page names 'page', which is not a source of the recipe.",
                 "Did you mean pages? Sources of the recipe",
             ],
         ),
         (
             {"code": "- heuristics: {code: {by_language: {'code:python': {min_chars: 3}}}}"},
-            ["no programming language that the reader tells. Did you mean Python?"],
+            ["not a programming language that the reader detects. Did you mean Python?"],
         ),
         (
             {"dedup": ": {keep: {sources: [pagse, repos]}}"},
@@ -78,7 +78,7 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
         ),
         ({"license": ", license: Apache 2.0"}, [":3: ", "sources.pages.license", "mean Apache-2.0?"]),
         ({"license": ", license: MIT OR (Apache-2 AND ISC)"}, ["names 'Apache-2'", "mean Apache-2.0?"]),
-        ({"license": f", license: '{'null' * 200}!'"}, ["license names 'nullnull", "is no license of SPDX"]),
+        ({"license": f", license: '{'null' * 200}!'"}, ["license names 'nullnull", "is not an SPDX license"]),
     ],
 )
 def test_a_name_that_stands_for_nothing_is_told_with_its_line(tmp_path, steps, told):
@@ -111,7 +111,7 @@ def test_a_model_of_ones_own_is_asked_for_its_labels(tmp_path):
     path.write_text(source + "    - language: {model: own.bin}\n    - keep_language: {keep: [deu_latn, eng_Latn]}\n")
     load(path)
     path.write_text(source + "    - language: {model: own.bin}\n    - keep_language: {keep: [de, eng_Latn]}\n")
-    with pytest.raises(UserError, match=r"own.yaml:6: .*'de', which is no label of .*own.bin.* Did you mean deu_latn"):
+    with pytest.raises(UserError, match=r"own.yaml:6: .*'de', which is not a label of .*own.bin.* Did you mean deu_latn"):
         load(path)
 
 
@@ -127,5 +127,5 @@ def test_what_people_write_for_a_language():
 def test_a_language_is_told_alike_in_a_list_and_in_a_mapping(tmp_path, kept):
     """However it is written, the one that is meant is named."""
     (line,) = faults(tmp_path, web=f"- keep_language: {{keep: {kept}}}")
-    assert "names 'ger', which is no label" in line
+    assert "names 'ger', which is not a label" in line
     assert line.endswith("Did you mean de?")

@@ -195,17 +195,17 @@ CASES = {
     "a source on both sides": (
         "quality:\n  classifiers:\n    edu: {positives: {sources: [books]}, negatives: {sources: [books]}}\n",
         10,
-        ["has the source books as positive and as negative", "Take it out of one"],
+        ["has the source books as positive and as negative", "Remove it from one"],
     ),
     "an unknown source": (
         "quality:\n  classifiers:\n    edu:\n      positives: {sources: [boks]}\n      negatives: {sources: [crawl]}\n",
         11,
-        ["names 'boks', which is no source of the recipe", "Did you mean books"],
+        ["names 'boks', which is not a source of the recipe", "Did you mean books"],
     ),
     "an unknown source of a language model": (
         f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [craw]}}}}\n",
         10,
-        ["names 'craw', which is no source of the recipe", "Did you mean crawl"],
+        ["names 'craw', which is not a source of the recipe", "Did you mean crawl"],
     ),
     "a bad name": (
         f"quality:\n  classifiers:\n    {EDU}\n    Edu-2: {{}}\n",
@@ -266,7 +266,7 @@ def test_a_model_that_the_recipe_does_not_train_is_told_at_its_user(tmp_path):
 
 def test_a_step_asks_for_a_model_of_its_own_kind(tmp_path):
     """A classifier gives no perplexity."""
-    with pytest.raises(UserError, match=r"r\.yaml:7: web/perplexity uses the model edu of quality\.classifiers, and"):
+    with pytest.raises(UserError, match=r"r\.yaml:7: web/perplexity uses the model edu of quality\.classifiers, but"):
         loaded(tmp_path, SOURCES + used("web", "edu", "perplexity") + FIELD)
 
 
@@ -287,7 +287,7 @@ def test_nobody_learns_the_words_of_what_is_withheld(tmp_path):
     """A list of digests behind the training is refused, with where it belongs; before it, it is fine."""
     (tmp_path / "hashes.txt").write_text("0" * 64 + "\n")
     late = STEPS.replace("exact_dedup", "safety: {hashes: hashes.txt}")
-    with pytest.raises(UserError, match="all/safety withholds documents, and the model edu would learn"):
+    with pytest.raises(UserError, match="all/safety withholds documents, but the model edu would learn"):
         loaded(tmp_path, SOURCES + late + FIELD)
     early = STEPS.replace("language,", "language, safety: {hashes: hashes.txt},").replace(
         "all:", "text: [safety: {hashes: hashes.txt}], all:"
@@ -297,5 +297,5 @@ def test_nobody_learns_the_words_of_what_is_withheld(tmp_path):
 
 def test_a_model_that_no_step_uses_is_told(tmp_path):
     recipe = loaded(tmp_path, SOURCES + "steps: {web: [extract]}\n" + FIELD)
-    assert "edu is trained, and no step uses it" in (unused_models(recipe) or "")
+    assert "edu is trained, but no step uses it" in (unused_models(recipe) or "")
     assert unused_models(loaded(tmp_path, TOP + FIELD)) is None

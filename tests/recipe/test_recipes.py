@@ -155,7 +155,7 @@ def test_code_takes_each_file_for_its_own_reason(
         ),
         (
             "heuristics: {gopher_quality: {by_language: {de: {min_words: 3}}}}",
-            "reads language.label, and no step",
+            "reads language.label, but no step",
         ),
         ("heuristics: {}", "there is no rule"),
         ("heuristics: {c4: }", "c4 is empty"),

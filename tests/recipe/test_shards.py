@@ -48,7 +48,7 @@ CASES = {
     "a field that is not there": ("", TOKENIZER + "shards: {sequence: 1k}\n", 7, "sidecars, seed, weight_levels."),
     "a typo": ("", TOKENIZER + "shards: {seq_len: 512}\n", 7, "Did you mean seq_len_tokens?"),
     "a packing that is not there": ("", TOKENIZER + "shards: {pack: bestfit}\n", 7, "Did you mean best_fit?"),
-    "levels that fall": ("", TOKENIZER + "shards: {weight_levels: [2, 1]}\n", 7, "levels rise"),
+    "levels that fall": ("", TOKENIZER + "shards: {weight_levels: [2, 1]}\n", 7, "levels must rise"),
     "a tier that no file can be named by": (
         ", tier: a/b",
         TOKENIZER + "shards: {}\n",
@@ -73,7 +73,7 @@ CASES = {
         ",\n    weight: exact_dedup.dup_count",
         TOKENIZER + "shards: {}\n",
         4,
-        "sources.a.weight reads exact_dedup.dup_count, and no step exact_dedup stands before it.",
+        "sources.a.weight reads exact_dedup.dup_count, but no step exact_dedup comes before it.",
     ),
     "a column that is not there, before there are shards": (
         ", tier: {A: 'text_byte > 3', B: else}",
@@ -86,7 +86,7 @@ CASES = {
         ", weight: exact_dedup.dup_count",
         "",
         3,
-        "sources.a.weight reads exact_dedup.dup_count, and no step exact_dedup stands before it.",
+        "sources.a.weight reads exact_dedup.dup_count, but no step exact_dedup comes before it.",
     ),
     "a weight without a column": (", weight: '3'", TOKENIZER + "shards: {}\n", 3, "names no column"),
 }

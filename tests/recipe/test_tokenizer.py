@@ -44,7 +44,7 @@ CASES = {
     "nothing at all": (
         "tokenizer:\n  train:\n    sample_bytes: {web: 0, books: 0}\n",
         9,
-        ["takes no text at all"],
+        ["takes no text"],
     ),
     "a size that is none": (
         "tokenizer:\n  train:\n    sample_bytes: {web: 1XB, books: 0}\n",
@@ -139,5 +139,5 @@ def test_a_step_of_the_users_own_may_not_have_the_name(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     text = TOP.replace("[exact_dedup]", "[mine.tokenizer]")
-    with pytest.raises(UserError, match="all/tokenizer has the name of a step that tokenizer stands for"):
+    with pytest.raises(UserError, match="all/tokenizer has the name of a step that the field tokenizer adds"):
         load(written(tmp_path, text + "tokenizer: {train: {sample_bytes: {web: 1GB, books: 1GB}}}\n"))
