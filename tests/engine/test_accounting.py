@@ -87,12 +87,12 @@ def test_no_two_documents_share_an_id(project, kind):
     for source in ("x", "y"):
         assert run.states[f"{source}/ingest"].metrics["rows"] == len(ids) // 2
     if read:
-        told = [line for line in find_warnings(run) if "a key that an earlier record" in line]
+        told = [line for line in find_warnings(run) if "same key as an earlier record" in line]
         assert [line.partition(":")[0] for line in told] == ["x/ingest", "y/ingest"]
         repeated = run.states["x/ingest"].metrics["repeated_keys"]
         assert f"{repeated} records have" in told[0]
         assert f"(such as one/{name}#same)" in told[0]
-        assert "Let `fields.key` name a field that is unique" in told[0]
+        assert "Let `fields.key` name a unique field" in told[0]
 
 
 def test_files_that_a_source_does_not_read_are_counted_by_reason(project, say_files):

@@ -218,7 +218,7 @@ def test_an_asset_that_writes_nothing_is_told(listed):
     head = "from gristmill.stages.contract import StageConfig\nVERSION = 1\nclass Config(StageConfig): pass\n"
     (listed.folder / "mine.py").write_text(head + "def make(config, path): ...\n")
     listed.write_recipe("  - mine\n")
-    with pytest.raises(UserError, match=r"all/mine, model: mine\.make ended without writing model"):
+    with pytest.raises(UserError, match=r"all/mine, model: mine\.make did not write model"):
         listed.run()
 
 

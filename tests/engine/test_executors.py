@@ -6,12 +6,12 @@ import hashlib
 import pytest
 from tests.packages import installed_from
 
-from gristmill.engine.asked import check_executor
 from gristmill.engine.executors.registry import BUILT_IN, PACKAGES
 from gristmill.engine.mill import Mill, Silent, make_executor
-from gristmill.engine.work.task import Hash, Map, Task
+from gristmill.engine.run_options import check_executor
+from gristmill.engine.work.task import Hash, MapWork, Task
 from gristmill.errors import UserError
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.recipe.load import load
 from gristmill.stages.contract import Resources
 from gristmill.stages.select import corpus
@@ -46,7 +46,7 @@ def hashing(folder, *contents):
     for number, content in enumerate(contents):
         path = folder / f"file{number}"
         path.write_bytes(content)
-        places.append(Place(str(path)))
+        places.append(FileLocation(str(path)))
     return Task("", "inputs", "hashing", Hash(tuple(places)))
 
 
@@ -79,7 +79,8 @@ def test_it_takes_more_tasks_than_it_has_slots(name, tmp_path):
 def test_a_damaged_part_is_told_as_such(name, tmp_path):
     """The engine decides what becomes of it."""
     gone = Part("ab" * 32, "parquet", 10)
-    task = Task("", "a/corpus", "part", Map(corpus.__name__, corpus.Config(steps=(), texts=()), (gone,), (), (), {}))
+    work = MapWork(corpus.__name__, corpus.Config(steps=(), texts=()), (gone,), (), (), {})
+    task = Task("", "a/corpus", "part", work)
     with pytest.raises(CorruptPart) as told:
         carry_out(name, tmp_path, lambda executor: executor.run(task))
     assert told.value.part_hash == gone.hash
@@ -147,6 +148,6 @@ def test_a_store_in_memory_is_for_this_process_alone(tmp_path):
     store = Store(f"memory://{tmp_path}")
     with pytest.raises(UserError, match="cannot see the store"):
         make_executor(store, None, name="local")
-    with pytest.raises(UserError, match="workers=3 asks for processes"):
+    with pytest.raises(UserError, match="workers=3 does not apply"):
         make_executor(store, 3)
     assert make_executor(store, 1).slots == 1

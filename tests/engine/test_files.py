@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.engine.files.listing import InputFile, group_files
-from gristmill.engine.files.tree import ANYTHING, Folders, Stopped, list_tree
+from gristmill.engine.files.tree import ANYTHING, Folders, ListingStopped, list_tree
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.stages.ingest import jsonl
@@ -146,7 +146,7 @@ def test_links_out_of_the_tree_are_not_followed_and_told(project, farm, pattern)
     """What lies in an input tree must not lead anywhere else."""
     found, warned = names(project, pattern)
     assert found == ["own.jsonl"]
-    assert "links lead out of the source's folder, followed only with `links: follow`" in warned[0]
+    assert "links lead out of the source's folder; set `links: follow`" in warned[0]
 
 
 def test_a_source_may_follow_links_out_of_the_tree(project, farm):
@@ -214,7 +214,7 @@ def test_files_that_a_reader_passes_over_by_their_suffix_are_told(project):
         return find_warnings(project.run(until="ingest"))
 
     (told,) = warned("")
-    assert "not read for their suffixes: 4 of 5 files (.py 2, without any 1, .cs 1)" in told
+    assert "not read because of their suffixes: 4 of 5 files (.py 2, without any 1, .cs 1)" in told
     assert "`suffixes`" in told
     assert "1 of 2 files" in warned(", exclude: ['code/*.[pP][yY]', code/LICENSE]")[0]
     assert warned(", suffixes: [.txt, .py]") == []
@@ -237,10 +237,10 @@ def test_files_of_records_are_no_code(project):
 
     taken, (told,) = found("[code]")
     assert taken == ["a.py", "package.json"]
-    assert "not read for their suffixes: 5 of 7 files (.jsonl 2, .csv 1, .parquet 1, .warc 1)" in told
-    assert "in a source of their own (`format: jsonl`), or leave them out with `exclude`" in told
+    assert "not read because of their suffixes: 5 of 7 files (.jsonl 2, .csv 1, .parquet 1, .warc 1)" in told
+    assert "in their own source (`format: jsonl`), or leave them out with `exclude`" in told
     for name, fits in (("b.jsonl", "jsonl"), ("c.CSV", "csv"), ("e.parquet", "parquet"), ("f.warc.gz", "warc")):
-        with pytest.raises(UserError, match=f"takes none of them.*`format: {fits}` reads them"):
+        with pytest.raises(UserError, match=f"skips all of them.*suggest `format: {fits}`"):
             found(f"[code/a.py, code/{name}]")
 
 
@@ -297,7 +297,7 @@ def test_a_listing_ends_when_nobody_waits_for_it(tmp_path):
     rings(tmp_path, 3)
     folders = Folders(_scanned)
     folders.stopped.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(ListingStopped):
         list_tree(str(tmp_path), ANYTHING, follow=False, folders=folders)
 
 
@@ -337,14 +337,14 @@ def test_pipes_sockets_and_devices_are_passed_over_and_told(project, monkeypatch
     for pattern in ("in", "in/*.jsonl"):
         found, warned = names(project, pattern)
         assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl"]
-        assert "3 pipes, sockets or devices passed over" in warned[0]
+        assert "3 pipes, sockets or devices skipped" in warned[0]
 
 
 @pytest.mark.parametrize("path", ["in/pipe.jsonl", "/dev/zero"])
 def test_a_pipe_or_device_that_is_named_is_refused(project, path):
     """One message before any work."""
     os.mkfifo(project.folder / "in" / "pipe.jsonl")
-    with pytest.raises(UserError, match=r"sources\.notes: .* is a (pipe|device) and no file.*Name a file or a folder"):
+    with pytest.raises(UserError, match=r"sources\.notes: .* is a (pipe|device) and not a file.*Name a file or"):
         names(project, path)
 
 
@@ -368,7 +368,7 @@ def test_a_file_that_becomes_a_pipe_is_refused(project, monkeypatch):
 def test_a_pattern_of_nothing_but_links_says_so(project, farm):
     """The error names what was passed over."""
     (farm / "own.jsonl").unlink()
-    with pytest.raises(UserError, match=r"no file.*Links out of it.*2 such, the first .*one\.jsonl\..*links: follow"):
+    with pytest.raises(UserError, match=r"no file.*Links out of it.*: 2, the first is .*one\.jsonl\..*links: follow"):
         names(project, "farm")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gristmill.errors import UserError
 
-BYTES = r"By its first bytes a\.\S+ is for"
+BYTES = r"The first bytes of a\.\S+ suggest"
 ROWS = [{"id": n, "text": f"the mill number {n}", "data": {"lang": "en"}} for n in range(60)]
 
 
@@ -107,7 +107,7 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
         ("format: csv", "a.csv", lines(ROWS), f"{BYTES} `format: jsonl`"),
         ("format: json", "a.json", b"id\ttext\n" + b"1\ta\n" * 40, f"{BYTES} `format: csv`"),
         ("format: parquet", "a.parquet", ARCHIVE, f"{BYTES} `format: warc`"),
-        ("format: jsonl", "a.wet", b"a mill\n" * 40, r"By its name a\.wet is for `format: wet`"),
+        ("format: jsonl", "a.wet", b"a mill\n" * 40, r"The name of a\.wet suggests `format: wet`"),
         ("format: csv, fields: {text: body}", "a.csv", b"id,text\n1,a\n", r'missing_column.*\["id", "text"\]'),
         ("format: json, fields: {text: body}", "a.json", json.dumps(ROWS).encode(), "missing_text"),
         ("format: text, suffixes: ['.txt']", "a.txt", b"\0\1\2" * 9, "binary_file.*exclude"),
@@ -167,9 +167,9 @@ def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
 def test_an_archive_without_pages_stops_the_run(read):
     """Requests and metadata are no pages; where there are responses, their reason counts alone."""
     beside = record("warcinfo") + record("request") * 9
-    with pytest.raises(UserError, match="dropped every one as request_record or warcinfo_record"):
+    with pytest.raises(UserError, match="dropped all of them: request_record or warcinfo_record"):
         read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside})
-    with pytest.raises(UserError, match="dropped every one as http_status"):
+    with pytest.raises(UserError, match="dropped all of them: http_status"):
         read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside + record("response", "404 Not Found")})
     read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside + record("response")})
 

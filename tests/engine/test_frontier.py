@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gristmill.engine.schedule.corpus_view import Document
-from gristmill.engine.schedule.frontier import READING, Frontier, Item
+from gristmill.engine.schedule.corpus_view import DocumentPart
+from gristmill.engine.schedule.frontier import READING, Frontier, WorkItem
 from gristmill.store.store import Part
 
 # clean -> score -> shuffle (an exchange: send, answer) -> final, which uses a model that is trained on score
@@ -16,17 +16,18 @@ CLEAN, SCORE, SEND, ANSWER, FINAL = (1 << bit for bit in range(5))
 def chain():
     nodes = {name: SimpleNamespace(id=name) for name in ("clean", "score", "shuffle", "final")}
     return [
-        Item(nodes["clean"], False, CLEAN, 0, frozenset()),
-        Item(nodes["score"], False, SCORE, CLEAN, frozenset()),
-        Item(nodes["shuffle"], True, SEND, CLEAN, frozenset()),
-        Item(nodes["shuffle"], False, ANSWER, SEND, frozenset({"shuffle"})),
-        Item(nodes["final"], False, FINAL, ANSWER | SCORE, frozenset({"model"})),
+        WorkItem(nodes["clean"], False, CLEAN, 0, frozenset()),
+        WorkItem(nodes["score"], False, SCORE, CLEAN, frozenset()),
+        WorkItem(nodes["shuffle"], True, SEND, CLEAN, frozenset()),
+        WorkItem(nodes["shuffle"], False, ANSWER, SEND, frozenset({"shuffle"})),
+        WorkItem(nodes["final"], False, FINAL, ANSWER | SCORE, frozenset({"model"})),
     ]
 
 
 def parts(number, source="a"):
     return [
-        Document(source, Part(f"{n:064x}", "parquet", 1), "", (n, 0), f"{source} part {n}", "") for n in range(number)
+        DocumentPart(source, Part(f"{n:064x}", "parquet", 1), "", (n, 0), f"{source} part {n}", "")
+        for n in range(number)
     ]
 
 
@@ -148,7 +149,8 @@ def test_of_parts_that_are_as_far_large_ones_go_first():
     world = World(window=1)
     sizes = [3, 9, 1, 7]
     documents = [
-        Document("a", Part(f"{n:064x}", "parquet", size), "", (n, 0), f"a part {n}", "") for n, size in enumerate(sizes)
+        DocumentPart("a", Part(f"{n:064x}", "parquet", size), "", (n, 0), f"a part {n}", "")
+        for n, size in enumerate(sizes)
     ]
 
     async def main():

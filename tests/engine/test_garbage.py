@@ -184,7 +184,7 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path):
     """Nothing is written to it either."""
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "a.stl").write_text("precious")
-    with pytest.raises(UserError, match=r"it is no store\. Nothing was removed"):
+    with pytest.raises(UserError, match=r"it is not a store\. Nothing was removed"):
         refuse_no_store(Store(str(tmp_path)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
 

@@ -76,7 +76,7 @@ def test_repeated_keys_are_counted_and_told(project):
     run = project.run()
     assert run.states["x/ingest"].metrics["repeated_keys"] == 10
     assert any(
-        "10 records have a key that an earlier record of the same file has" in told for told in find_warnings(run)
+        "10 records have the same key as an earlier record of the same file" in told for told in find_warnings(run)
     )
     recipe(project, {"a.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
     assert not any("key" in told for told in find_warnings(project.run()))
@@ -93,7 +93,7 @@ def test_a_position_that_is_also_a_key_is_told(project):
     found = documents(project, run, "locator", "doc_id")
     assert [one for one, _ in found].count(locator) == 2
     assert len({doc_id for _, doc_id in found}) == 3
-    assert any(f"1 record has a key that an earlier record of the same file has (such as {locator})" in told
+    assert any(f"1 record has the same key as an earlier record of the same file (such as {locator})" in told
                for told in find_warnings(run))  # fmt: skip
 
 

@@ -193,7 +193,7 @@ def test_a_file_that_is_gone_before_it_is_hashed_is_told(project, monkeypatch):
         return found
 
     monkeypatch.setattr(inputs, "list_files", then_remove)
-    with pytest.raises(UserError, match=r"in\.jsonl was there when the run began and is gone now"):
+    with pytest.raises(UserError, match=r"in\.jsonl existed when the run began and is gone now"):
         project.run()
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gristmill.engine.executors import trial
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.isolate import FARTHEST, Search, _beside
+from gristmill.engine.executors.isolate import FARTHEST, Search, _nearby
 from gristmill.engine.executors.trial import Patience
-from gristmill.engine.work.task import Hash, Map, Read, Result, Task
+from gristmill.engine.work.task import Hash, MapWork, Read, Result, Task
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.store import Part
 
@@ -47,7 +47,7 @@ class Worker:
     async def ask(self, task):
         assert task.probe, "what the search asks for would be stored"
         work = task.work
-        if isinstance(work, Map):
+        if isinstance(work, MapWork):
             stretches = [work.rows]
         else:
             stretches = [(piece.name, piece.start, piece.stop) for piece in work.pieces]
@@ -67,7 +67,7 @@ def mapping(rows, poisoned=()):
         "key",
         "all/step",
         "part 0",
-        Map("gristmill.stages.select.heuristics", StageConfig(), (part,), (), (), {}, poisoned=poisoned),
+        MapWork("gristmill.stages.select.heuristics", StageConfig(), (part,), (), (), {}, poisoned=poisoned),
     )
 
 
@@ -213,7 +213,7 @@ def test_other_kinds_of_work_have_no_records_to_suspect():
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
 def test_stretches_beside_a_unit_are_all_the_others_once_nearest_first(start, before, behind):
     unit, stop = start + before, start + before + behind + 1
-    stretches = list(_beside(start, unit, stop))
+    stretches = list(_nearby(start, unit, stop))
     assert sorted(row for a, b in stretches for row in range(a, b)) == [*range(start, unit), *range(unit + 1, stop)]
     left = [stretch for stretch in stretches if stretch[1] <= unit]
     right = stretches[len(left) :]

@@ -16,7 +16,7 @@ from gristmill.engine.executors.worker import _answer
 from gristmill.engine.work import perform
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.processes import name_of, runs
 from gristmill.stages.contract import Resources
 from gristmill.store.store import CorruptPart, Store
@@ -264,7 +264,7 @@ def test_close_ends_every_process_busy_and_idle(tmp_path):
     executor = LocalExecutor(Store(str(tmp_path / "store")), 2)
 
     def hashing():
-        place = Place(str(tmp_path / "file"))
+        place = FileLocation(str(tmp_path / "file"))
         return asyncio.create_task(executor.run(Task("", "inputs", "file", Hash((place,), blocks=False))))
 
     async def work():
@@ -291,7 +291,7 @@ def test_close_ends_every_process_busy_and_idle(tmp_path):
 @pytest.mark.parametrize(
     ("raised", "answered"),
     [
-        (UserError("yours to mend"), UserError),
+        (UserError("yours to fix"), UserError),
         (CorruptPart("ab", "damaged"), CorruptPart),
         (MemoryError(), WorkerDied),
         (ZeroDivisionError("a bug"), StageFailed),
@@ -316,7 +316,7 @@ def test_a_recipe_whose_name_differs_in_case_only_is_refused(project, edit):
     """On some disks the two would share a folder; a store that has runs of both is left as it is."""
     project.run()
     edit(project.recipe, "recipe: project", "recipe: Project")
-    with pytest.raises(UserError, match="has runs of the recipe project, and Project differs from it in case only"):
+    with pytest.raises(UserError, match="has runs of the recipe project, and Project differs from it only in case"):
         project.run()
     assert not (project.store / "runs" / "Project").exists()
     (project.store / "runs" / "Project").mkdir()

@@ -8,7 +8,7 @@ import pytest
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import PROCESS_BYTES, needs_of
 from gristmill.engine.work.shuffle import IN_MEMORY
-from gristmill.engine.work.task import Build, Hash, Map, Reduce
+from gristmill.engine.work.task import Build, Hash, MapWork, Reduce
 from gristmill.stages.contract import Resources, StageConfig
 from gristmill.stages.select import corpus
 from gristmill.store.segments import ROW, SegmentFile, SegmentTable
@@ -27,7 +27,7 @@ def test_a_task_needs_what_it_reads_and_not_more_than_its_bounds():
     """A map by the size of its part, a reducer by its records up to what it takes into memory, a shard by all of it."""
     assert needs_of(Hash(())).memory == PROCESS_BYTES
     assert all(needs_of(work).cores == 1 for work in (Hash(()),))
-    sizes = [needs_of(Map(NAME, CONFIG, (Part("a" * 64, "parquet", n),), (), (), {})).memory for n in (10, 10**8)]
+    sizes = [needs_of(MapWork(NAME, CONFIG, (Part("a" * 64, "parquet", n),), (), (), {})).memory for n in (10, 10**8)]
     assert sizes[0] < sizes[1] < 10**9
     few, many, more = (
         needs_of(Reduce(NAME, CONFIG, "reduce", segments(n), "key", 58)).memory for n in (10, 2**30, 2**40)

@@ -126,8 +126,11 @@ MISTAKES = {
     "the name of ours": ("  - gate\n", ["gate is a step of Gristmill, but gate.py next to", "Rename gate.py"]),
     "the short name of ours": ("  - words.lines\n", ["lines, which is the name of a step of Gristmill", "my_lines"]),
     "documents' own name": ("  - ingest\n", ["ingest, which is the name"]),
-    "large text": ("  - large\n", ["declares the column text as large_string, but every document has it as string", ".cast(pa.string())"]),
-    "what cannot be stored": ("  - odd\n", ["declares the column n as month_day_nano_interval", "cannot keep"]),
+    "large text": (
+        "  - large\n",
+        ["declares the column text as large_string, but every document", ".cast(pa.string())"],
+    ),
+    "what cannot be stored": ("  - odd\n", ["declares the column n as month_day_nano_interval", "cannot store"]),
     "columns that SQL takes for one": (
         "  - cases\n",
         ["its SCHEMA has score, which is Score to SQL", "has Source, which is source to SQL"],
@@ -210,7 +213,7 @@ def test_a_fault_of_a_step_stops_the_run_and_no_document_is_to_blame(fault, own)
     message = said(project)
     assert message.startswith("all/faulty, notes part 0.0: ")
     assert telling in message
-    assert "no document's fault" in message
+    assert "no document is at fault" in message
     assert project.notes == []
 
 
@@ -238,7 +241,7 @@ def test_a_reader_of_ones_own_is_held_to_its_promise(own):
     text = project.recipe.read_text()
     project.recipe.write_text(text.replace("format: jsonl", "format: mine"))
     assert "notes/ingest" in said(project)
-    assert "mine.read gave text as bytes, and a Record promises str" in said(project)
+    assert "mine.read returned text as bytes, but a Record has str" in said(project)
 
 
 EXCHANGE = """
@@ -282,7 +285,7 @@ def test_a_step_may_import_a_module_that_is_called_as_a_function_of_the_contract
 def test_a_fit_that_writes_nothing_is_told(own):
     """And not as a file that is missing somewhere."""
     project = own("  - empty\n", empty=HEAD.partition("SCHEMA")[0] + "def fit(batches, config, path): pass\n")
-    assert "empty.fit ended without writing model" in said(project)
+    assert "empty.fit did not write model" in said(project)
 
 
 def test_a_bug_of_ours_is_not_dressed_up_as_the_users(own, monkeypatch):
@@ -325,7 +328,7 @@ def test_a_step_that_forks_is_answered_once(own):
 def test_a_fault_in_a_worker_stops_the_run_at_once(own, fault):
     """No second try, no search for a document, no worker lost."""
     project = own("  - faulty\n", faulty=f"{HEAD}import sys\n{FAIL}def apply(batch, config): return {fault}\n")
-    assert "no document's fault" in said(project, workers=1)
+    assert "no document is at fault" in said(project, workers=1)
     assert project.notes == []
 
 
@@ -339,7 +342,7 @@ def test_a_module_that_only_a_worker_cannot_import_is_told(own):
     apply = "def apply(batch, config): return batch\n"
     (project.folder / "fickle.py").write_text(once.format(flag) + HEAD + apply)
     message = said(project, workers=1)
-    assert "A worker cannot import what could be imported before: FileNotFoundError" in message
+    assert "A worker cannot import a module that could be imported before: FileNotFoundError" in message
     assert project.notes == []
 
 

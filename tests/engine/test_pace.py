@@ -46,7 +46,7 @@ def test_among_tasks_that_are_as_far_long_ones_go_first(project):
         (project.folder / "in" / "00.jsonl").rename(project.folder / "in" / f"size{number}.jsonl")
     project.write_recipe(pattern="in/size*.jsonl")
     _, asked = watched(project)
-    for node, work in (("notes/ingest", "Read"), ("all/length", "Map")):
+    for node, work in (("notes/ingest", "Read"), ("all/length", "MapWork")):
         tasks = of_verb(asked, node, work)
         sizes = {task.key: result.cost["input_bytes"] for task, result in asked}
         by_order = [sizes[task.key] for task in sorted(tasks, key=lambda task: task.order)]
@@ -64,7 +64,7 @@ def test_what_an_earlier_run_took_says_what_the_next_will_take(project):
     record = project.mill().last_run()
     project.write_inputs(files=6, seed=8)
     _, second = watched(project)
-    for node, verb, work in (("all/length", "map", "Map"), ("all/exact", "collect", "Collect")):
+    for node, verb, work in (("all/length", "map", "MapWork"), ("all/exact", "collect", "Collect")):
         pace = record["nodes"][node]["pace"][verb]
         costs = [result.cost for task, result in first if task.node == node and type(task.work).__name__ == work]
         assert pace["tasks"] == len(costs)
@@ -95,7 +95,7 @@ def paced(*seconds, hot=None):
     for number, one in enumerate(seconds):
         cost = {"wall_s": one + 1.0, "compile_s": 1.0, "input_bytes": 100 * number}
         pace.add(f"part {number}", Result(cost=cost, hot_key=hot if number == len(seconds) - 1 else None))
-    return {"reduce": pace.told()}
+    return {"reduce": pace.as_record()}
 
 
 def test_a_step_whose_slowest_task_took_many_times_the_median_is_skewed():
@@ -126,10 +126,10 @@ def test_the_key_with_the_most_records_is_found(keys, pieces):
     keys = sorted(keys)
     hot = HotKey()
     for piece in np.array_split(np.array(keys, np.uint64), pieces):
-        hot.see(pa.table({"key": pa.array(piece, pa.uint64())}))
+        hot.add(pa.table({"key": pa.array(piece, pa.uint64())}))
     least, shuffle.HOT_RECORDS = shuffle.HOT_RECORDS, 1
     try:
-        told = hot.told()
+        told = hot.result()
     finally:
         shuffle.HOT_RECORDS = least
     if keys:
@@ -141,8 +141,8 @@ def test_the_key_with_the_most_records_is_found(keys, pieces):
 
 def test_a_key_like_others_is_not_named():
     hot = HotKey()
-    hot.see(pa.table({"key": pa.array(np.repeat(np.arange(50, dtype=np.uint64), 1500))}))
-    assert hot.told() is None
+    hot.add(pa.table({"key": pa.array(np.repeat(np.arange(50, dtype=np.uint64), 1500))}))
+    assert hot.result() is None
 
 
 def test_a_hot_key_goes_into_the_record_of_its_task_and_comes_back():

@@ -15,12 +15,12 @@ from gristmill.engine.work.task import (
     Build,
     Collect,
     Emit,
-    Fit,
+    FitWork,
     Gather,
     Hash,
     Layout,
     Make,
-    Map,
+    MapWork,
     Merge,
     Read,
     Reduce,
@@ -29,7 +29,7 @@ from gristmill.engine.work.task import (
 )
 from gristmill.errors import UserError
 from gristmill.kernels import compiling
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl
 from gristmill.store.segments import SegmentTable, read_table
@@ -95,7 +95,7 @@ def test_read_makes_parts_of_all_records_good_and_bad(bench):
 
 def test_map_answers_every_row_and_leaves_hidden_ones_empty(bench):
     """Its rows stand for the document's; metrics count what was dropped, and what it never saw is null."""
-    result = bench.do(bench.sees(Map, upper, part=1))
+    result = bench.do(bench.sees(MapWork, upper, part=1))
     layer = bench.layer(result.parts[0])
     assert layer["text"] == [*map(str.upper, bench.texts[25:]), None]
     short = [text for text in bench.texts[25:] if len(text) < 10]
@@ -107,14 +107,14 @@ def test_map_answers_every_row_and_leaves_hidden_ones_empty(bench):
 
 
 def test_map_reads_the_layer_that_it_is_given_a_column_of(bench):
-    measured = bench.do(bench.sees(Map, length)).parts
-    judged = bench.do(bench.sees(Map, longer_than, layers=measured, columns=((1, "chars", "length.chars"),)))
+    measured = bench.do(bench.sees(MapWork, length)).parts
+    judged = bench.do(bench.sees(MapWork, longer_than, layers=measured, columns=((1, "chars", "length.chars"),)))
     assert bench.layer(judged.parts[0])["drop"] == [None if len(t) > 5 else "not_longer" for t in bench.texts[:25]]
 
 
 def test_a_poisoned_row_is_seen_by_nobody_and_says_why(bench):
     """Whatever sees it would die; all others have their answers."""
-    result = bench.do(bench.sees(Map, length, poisoned=((3, "it kills"),)))
+    result = bench.do(bench.sees(MapWork, length, poisoned=((3, "it kills"),)))
     layer = bench.layer(result.parts[0])
     assert (layer["drop"][3], layer["detail"][3], layer["chars"][3]) == ("worker_crashed", "it kills", None)
     assert [chars for row, chars in enumerate(layer["chars"]) if row != 3] == [
@@ -122,7 +122,7 @@ def test_a_poisoned_row_is_seen_by_nobody_and_says_why(bench):
     ]
 
 
-@pytest.mark.parametrize("kind", [Map, Emit])
+@pytest.mark.parametrize("kind", [MapWork, Emit])
 def test_a_probe_stores_nothing_and_counts_what_the_stage_saw(bench, kind):
     """Of the rows that it is asked for, without hidden ones."""
     before = sorted(bench.folder.glob("store/parts/*/*"))
@@ -160,11 +160,11 @@ def test_an_exchange_answers_each_row_from_all_parts(bench, merged):
 def test_fit_and_make_write_a_model_that_a_map_uses(bench):
     """Fit sees what is left of all parts; make reads no document."""
     inputs = tuple((part,) for part in bench.documents)
-    fit = Fit(vocabulary.__name__, vocabulary.Config(), inputs, (((0, "text", "text"),),) * 2, ((0,),) * 2, {})
+    fit = FitWork(vocabulary.__name__, vocabulary.Config(), inputs, (((0, "text", "text"),),) * 2, ((0,),) * 2, {})
     result = bench.do(fit)
     words = [word for text in bench.texts for word in text.split()]
     assert result.metrics == {"rows": 40, "bytes_in": sum(map(len, bench.texts)), "words": len(WORDS)}
-    used = replace(bench.sees(Map, rarity), models={"vocabulary": result.parts[0]})
+    used = replace(bench.sees(MapWork, rarity), models={"vocabulary": result.parts[0]})
     layer = bench.layer(bench.do(used).parts[0])
     assert layer["rarest"] == [min(map(words.count, text.split())) for text in bench.texts[:25]]
     (bench.folder / "words.txt").write_text("stone mill mill")
@@ -207,27 +207,27 @@ def test_a_broken_promise_names_the_step_and_whose_fault_it_is(bench, monkeypatc
     for own in (True, False):
         monkeypatch.setattr(performing.own_code, "is_own", lambda module, own=own: own)
         with pytest.raises(UserError) as told:
-            bench.do(bench.sees(Map, length))
+            bench.do(bench.sees(MapWork, length))
         assert type(told.value) is UserError
         assert str(told.value).startswith("all/step, part 7: stagebox.length.apply wrote the column text")
-        assert ("This is a bug in Gristmill: tell us." in str(told.value)) != own
+        assert ("This is a bug in Gristmill: please report it." in str(told.value)) != own
         assert str(told.value).endswith(performing.STOPPED)
 
 
 def test_a_mistake_of_the_user_is_told_as_it_is(bench):
     with pytest.raises(UserError) as told:
-        bench.do(Hash((Place(str(bench.folder / "gone")),)))
-    assert "gone cannot be read: No such file or directory. What is finished is kept." in str(told.value)
+        bench.do(Hash((FileLocation(str(bench.folder / "gone")),)))
+    assert "gone cannot be read: No such file or directory. Finished work is kept." in str(told.value)
 
 
 def test_a_bug_of_ours_keeps_its_traceback_and_damage_its_part(bench):
     """Neither is dressed up as something else: the engine decides."""
     with pytest.raises(ZeroDivisionError):
-        bench.do(bench.sees(Map, broken))
+        bench.do(bench.sees(MapWork, broken))
     gone = Part("ab" * 32, "parquet", 10)
     bench.documents[0] = gone
     with pytest.raises(CorruptPart) as told:
-        bench.do(bench.sees(Map, length))
+        bench.do(bench.sees(MapWork, length))
     assert told.value.part_hash == gone.hash
 
 
@@ -240,7 +240,7 @@ def test_what_a_task_compiled_is_told_apart(bench, monkeypatch):
 
     measured = length.apply
     answering(monkeypatch, length, compiles)
-    work = bench.sees(Map, length)
+    work = bench.sees(MapWork, length)
     assert [bench.do(work).cost["compile_s"] for _ in range(2)] == [5.0, 5.0]
     answering(monkeypatch, length, measured)
     assert bench.do(work).cost["compile_s"] == 0.0
@@ -257,6 +257,6 @@ def test_the_peak_of_a_task_is_its_own(bench, monkeypatch):
     peaks = []
     for answer in (measured, holds, measured):
         answering(monkeypatch, length, answer)
-        peaks.append(bench.do(bench.sees(Map, length)).cost["peak_rss_bytes"])
+        peaks.append(bench.do(bench.sees(MapWork, length)).cost["peak_rss_bytes"])
     assert peaks[1] > peaks[0] + (1 << 27)
     assert peaks[2] < peaks[1] - (1 << 27)

@@ -68,7 +68,7 @@ def test_fatal_records_become_rows_with_a_reason_and_the_rest_goes_on(project):
     lines = texts(17, 41)
     assert given_up(project, run) == [(lines[17], "all/deadly", CRASHED), (lines[41], "all/deadly", CRASHED)]
     assert run.states["all/length"].metrics["rows"] == 60
-    assert any("looking for the record" in note for note in project.notes)
+    assert any("searching for the record" in note for note in project.notes)
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_a_stage_that_kills_on_everything_stops_the_run_with_advice(project, mon
     write_texts(project, texts())
     project.write_recipe(f"  - stagebox.deadly: {{word: '', how: {how}}}\n")
     with pytest.raises(
-        UserError, match=rf"{how} \d+ times.* to blame.*no document was given up.*GB memory.*fewer workers"
+        UserError, match=rf"{how} \d+ times.* the cause.*no document was given up.*GB memory.*fewer workers"
     ):
         project.run(workers=1)
     assert not [path for path in project.store.glob("tasks/*.json") if "deadly" in path.read_text()]
@@ -209,7 +209,7 @@ def test_a_reduce_that_crashes_each_time_stops_the_run(project):
     """No record of it can be tried alone: one message, not a verdict."""
     write_texts(project, texts())
     project.write_recipe("  - stagebox.deadly_exact: {when: reduce}\n")
-    with pytest.raises(UserError, match=r"SIGSEGV 5 times.*no single record is to blame"):
+    with pytest.raises(UserError, match=r"SIGSEGV 5 times.*no single record is the cause"):
         project.run(workers=2)
 
 
@@ -311,7 +311,7 @@ def test_a_step_that_dies_on_any_document_costs_six_workers(project, monkeypatch
     write_texts(project, texts())
     project.write_recipe(f"  - stagebox.deadly: {{word: '', how: {how}}}\n")
     with pytest.raises(
-        UserError, match=rf"{how} 6 times\), and any single document is enough, so the step is to blame"
+        UserError, match=rf"{how} 6 times\), and any single document is enough, so the step is the cause"
     ):
         project.run(workers=1)
     assert len(started) <= 6

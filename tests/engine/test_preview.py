@@ -71,7 +71,7 @@ def test_all_mistakes_of_all_sources_are_one_message(plan, project):
         "field": ("b.jsonl#0", 'there are ["id", "text"]', "did you mean `fields: {text: text}`"),
         "column": ("c.parquet#0", "nothing under body", '["id", "text"]'),
         "packed": ("d.parquet#0", "not_parquet"),
-        "page": ("e.jsonl#0", "By its first bytes e.jsonl is for `format: html`"),
+        "page": ("e.jsonl#0", "The first bytes of e.jsonl suggest `format: html`"),
         "notebook": ("f.ipynb#0", "f.ipynb is a Jupyter notebook", "jupyter nbconvert"),
         "charset": ("g.jsonl#0", "iconv -f latin1"),
         "empty": ("h.jsonl#0", "empty_file"),
@@ -100,7 +100,7 @@ def test_what_is_no_mistake_is_a_warning_or_nothing(plan):
     pages = {"pages": ("format: html", "d.html", lines([{"html": "<p>the mill</p>"}]))}
     [told] = plan(pages, "[extract]").formats
     assert told.startswith(
-        "pages/ingest: d.html begins as files of `format: jsonl` do, and `format: html` takes it for"
+        "pages/ingest: d.html looks like `format: jsonl`, but `format: html` reads it as"
     )
 
 
@@ -118,9 +118,9 @@ def test_a_field_that_no_record_has_is_told(plan, project):
     }
     wanted = [
         "a/ingest: fields.url names `lnik`, which none of N 10 records has. Did you mean `link`?",
-        "a/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or leave it out",
-        "b/ingest: fields.url names `lnik`, which none of N 10 records has. Correct it, or leave it out",
-        "b/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or leave it out",
+        "a/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or omit it",
+        "b/ingest: fields.url names `lnik`, which none of N 10 records has. Correct it, or omit it",
+        "b/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or omit it",
         "c/ingest: fields.title names `title`, which none of N 1 record has. Did you mean `tilte`?",
     ]
     found = sorted(plan(sources).warnings, key=lambda told: told[0])
@@ -132,7 +132,7 @@ def test_a_field_that_no_record_has_is_told(plan, project):
 
 def test_a_run_says_that_a_text_file_is_jsonl(plan, project):
     """Its lines would be one document, and nothing that a run counts shows it."""
-    warning = "texts/ingest: e.txt begins as files of `format: jsonl` do, and `format: text` takes it for one document"
+    warning = "texts/ingest: e.txt looks like `format: jsonl`, but `format: text` reads it as one document"
     [told] = plan({"texts": ("format: text", "e.txt", lines(ROWS))}).formats
     assert told.startswith(warning)
     assert [told for told in find_warnings(project.run()) if told.startswith(warning)]

@@ -18,7 +18,7 @@ from gristmill.engine.executors.executor import StageFailed, WorkerDied
 from gristmill.engine.executors.ray_cluster import HOST_BYTES, RayExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.needs import PROCESS_BYTES
-from gristmill.engine.work.task import Hash, Map, Result, Task
+from gristmill.engine.work.task import Hash, MapWork, Result, Task
 from gristmill.errors import UserError
 from gristmill.processes import name_of, runs
 from gristmill.recipe.load import load
@@ -113,7 +113,7 @@ def test_a_driver_that_is_stopped_or_killed_leaves_nothing_behind_and_the_next_g
 @pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_one_message(tmp_path, ray_nodes, monkeypatch):
     """Ray itself would end the process after a minute."""
-    monkeypatch.setattr(ray_cluster, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(ray_cluster, "CHECK_EVERY_S", 0.0)
     monkeypatch.setattr(ray_cluster, "SILENT_S", 0.01)
     executor = RayExecutor(Store(str(tmp_path)), None)
     silent = SimpleNamespace(**{name: getattr(executor._ray, name) for name in ("exceptions", "cancel")})
@@ -140,20 +140,20 @@ def test_deaths_are_told_apart(tmp_path, ray_nodes):
     executor = RayExecutor(Store(str(tmp_path)), None)
     lost = [ray_said.NodeDiedError("x"), ray_said.ObjectLostError("ab", "", ""), ray_said.ActorUnschedulableError("x")]
     for error in lost:
-        assert executor._meaning(error).machine_lost, error
+        assert executor._translated(error).machine_lost, error
     [node, *_] = executor._nodes
     for at, is_lost in ((node, False), ("0" * 56, True), (None, False)):
         assert asyncio.run(executor._death(ray_said.ActorDiedError(), at)).machine_lost is is_lost
     for error in (ray_said.OutOfMemoryError("x"), ray_said.WorkerCrashedError(), ray_said.ActorDiedError()):
-        death = executor._meaning(error)
+        death = executor._translated(error)
         assert isinstance(death, WorkerDied)
         assert (death.machine_lost, death.inside, death.reached) == (False, False, True), error
-    assert "out of memory" in executor._meaning(ray_said.OutOfMemoryError("x")).cause
-    assert isinstance(executor._meaning(ray_said.LocalRayletDiedError()), UserError)
-    assert isinstance(executor._meaning(ray_said.RuntimeEnvSetupError("no such thing")), UserError)
+    assert "out of memory" in executor._translated(ray_said.OutOfMemoryError("x")).cause
+    assert isinstance(executor._translated(ray_said.LocalRayletDiedError()), UserError)
+    assert isinstance(executor._translated(ray_said.RuntimeEnvSetupError("no such thing")), UserError)
     for cause, kind in ((ImportError("No module named 'gristmill'"), UserError), (KeyError("bug"), StageFailed)):
         error = ray_said.RayTaskError("perform", "the traceback", cause).as_instanceof_cause()
-        assert isinstance(executor._meaning(error), kind)
+        assert isinstance(executor._translated(error), kind)
     executor.close()
 
 
@@ -202,7 +202,7 @@ def test_ray_gets_the_resources_that_a_step_declares(project, ray_nodes):
         return Result()
 
     config = loads.Config(diary="", memory="1GB", gpus=2)
-    task = Task("", "all/loads", "a", Map("stagebox.loads", config, (), (), (), {}))
+    task = Task("", "all/loads", "a", MapWork("stagebox.loads", config, (), (), (), {}))
     executor = RayExecutor(Store(str(project.folder)), None)
     executor._work = executor._work_on_gpu = Work()
     executor._answer = answer
@@ -236,13 +236,13 @@ def test_no_more_tasks_are_with_ray_than_twice_the_cores(tmp_path, ray_nodes):
     """And as many as --workers says, where it does."""
     executor = RayExecutor(Store(str(tmp_path)), None)
     node = {"NodeID": "a", "Alive": True, "Resources": {"CPU": 40.0, "memory": 5e9}}
-    executor._see([node, {**node, "NodeID": "b"}, {**node, "Alive": False}])
+    executor._update([node, {**node, "NodeID": "b"}, {**node, "Alive": False}])
     assert (executor.slots, executor._turns.slots) == (160, 160)
-    executor._see([])
+    executor._update([])
     assert executor.slots == ray_cluster.LEAST_SLOTS
     executor.close()
     few = RayExecutor(Store(str(tmp_path)), 3)
-    few._see([node])
+    few._update([node])
     assert few.slots == 3
     few.close()
 
@@ -274,7 +274,7 @@ def test_no_cluster_at_an_address_is_told_at_once(monkeypatch, address):
 
 
 def test_an_address_of_another_kind_is_told():
-    with pytest.raises(UserError, match=r"that is an address of another kind; write HOST:PORT"):
+    with pytest.raises(UserError, match=r"this is not the address of a Ray cluster; write HOST:PORT"):
         ray_connection.connect(None, "http://127.0.0.1:8265")
 
 
@@ -311,7 +311,7 @@ def test_a_server_that_says_nothing_is_told(monkeypatch):
     monkeypatch.setattr(ray_connection, "CONNECT_S", 0.1)
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        pytest.raises(UserError, match=r"said nothing for .* Nothing was run"),
+        pytest.raises(UserError, match=r"sent nothing for .* Nothing was run"),
     ):
         ray_connection.connect(None, f"127.0.0.1:{listener.getsockname()[1]}")
 
@@ -349,11 +349,11 @@ def test_an_address_without_its_executor_is_refused(project, monkeypatch, capsys
 
 def test_a_node_that_does_not_see_the_store_says_so(tmp_path, monkeypatch):
     """A folder of another machine, or one of the same name; that is told instead of run."""
-    monkeypatch.setattr(ray_host, "SEEN_S", 0.0)
+    monkeypatch.setattr(ray_host, "VISIBLE_S", 0.0)
     store = Store(str(tmp_path / "store"))
     probe = ray_cluster._leave_probe(store)
-    ray_host._see(ray_host.About(store, probe, (), {}))
-    ray_cluster._take_away(probe)
+    ray_host._check_store(ray_host.About(store, probe, (), {}))
+    ray_cluster._remove_probe(probe)
     for gone in (probe, "/nowhere/tmp/probe"):
         about = pickle.dumps(ray_host.About(store, gone, (), {}))
         answer = ray_host.perform(about, {}, pickle.dumps(TASK))
@@ -379,10 +379,10 @@ def test_a_node_of_other_versions_does_nothing(tmp_path):
 
 def test_a_task_says_which_libraries_it_depends_on():
     """Those that are in its key."""
-    from gristmill.engine.work.task import Map
+    from gristmill.engine.work.task import MapWork
     from gristmill.stages.extract import extract
 
-    task = Task("", "", "", Map(extract.__name__, extract.Config(), (), (), (), {}))
+    task = Task("", "", "", MapWork(extract.__name__, extract.Config(), (), (), (), {}))
     assert ray_cluster._versions(task).keys() == {"gristmill", *extract.libraries(extract.Config())}
 
 

@@ -12,7 +12,7 @@ from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work import setup
 from gristmill.engine.work.needs import PROCESS_BYTES, kept_for, needs_of
-from gristmill.engine.work.task import Map, Result, Task
+from gristmill.engine.work.task import MapWork, Result, Task
 from gristmill.errors import UserError
 from gristmill.query.sizing.plan import make_plan
 from gristmill.stages.contract import Resources, StageConfig
@@ -38,11 +38,11 @@ DECLARED = (
 
 def task(label, node="all/loads", **settings):
     config = stagebox.loads.Config(diary="", **settings)
-    return Task("", node, label, Map("stagebox.loads", config, (), (), (), {}))
+    return Task("", node, label, MapWork("stagebox.loads", config, (), (), (), {}))
 
 
 def plain(label):
-    return Task("", "all/length", label, Map("stagebox.length", stagebox.length.Config(), (), (), (), {}))
+    return Task("", "all/length", label, MapWork("stagebox.length", stagebox.length.Config(), (), (), (), {}))
 
 
 def kept_by(task):
@@ -192,7 +192,7 @@ def test_needs_are_declared_as_a_constant_or_by_config_and_part_or_else_estimate
     by_part = replace(stagebox.loads.STAGE, resources=lambda config, part_bytes: Resources(memory=3 * part_bytes))
     monkeypatch.setattr(stagebox.loads, "STAGE", by_part)
     part = Part("a" * 64, "parquet", 10, 5, payload_bytes=700)
-    assert needs_of(Map("stagebox.loads", stagebox.loads.Config(diary=""), (part,), (), (), {})).memory == 2100
+    assert needs_of(MapWork("stagebox.loads", stagebox.loads.Config(diary=""), (part,), (), (), {})).memory == 2100
     assert kept_by(task("a")) == "all/loads"
     assert kept_by(plain("a")) == ""
     declared = replace(stagebox.length.STAGE, resources=Resources(cores=2, gpus=1))
@@ -204,8 +204,8 @@ def test_needs_are_declared_as_a_constant_or_by_config_and_part_or_else_estimate
 @pytest.mark.parametrize(
     ("settings", "lacks"),
     [
-        ("gpus: 1", r"needs 1 GPU, and this machine has none, so nothing was run\. Run on a machine that has it"),
-        ("memory: 9GB", r"needs 9\.0 GB of memory, and this machine has 5\.0 GB, so nothing was run"),
+        ("gpus: 1", r"needs 1 GPU, but this machine has none, so nothing was run\. Run on a machine that has it"),
+        ("memory: 9GB", r"needs 9\.0 GB of memory, but this machine has 5\.0 GB, so nothing was run"),
     ],
 )
 def test_what_no_machine_here_has_is_refused_before_any_work_by_name(project, monkeypatch, settings, lacks):

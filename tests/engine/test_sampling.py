@@ -186,6 +186,6 @@ def test_every_command_that_opens_a_recipe_takes_a_sample(project, monkeypatch, 
     assert command(monkeypatch, "plan", project.recipe) == 0
     assert "Nothing to do" not in capsys.readouterr().out
     assert command(monkeypatch, "run", project.recipe, "--sample", "10%", "--tag", "v1") == 2
-    assert "Leave out --tag" in capsys.readouterr().err
+    assert "Omit --tag" in capsys.readouterr().err
     assert command(monkeypatch, "run", project.recipe, "--sample", "1") == 2
     assert "--sample: '1' is no share" in capsys.readouterr().err

@@ -145,7 +145,7 @@ def test_what_a_machine_has_is_not_replaced(copied):
 def test_a_secret_that_can_be_guessed_is_refused(monkeypatch):
     """With the fact, the consequence and the way out."""
     monkeypatch.setenv(KEY, "short")
-    with pytest.raises(UserError, match=r"has 5 characters and could be guessed.*or unset it"):
+    with pytest.raises(UserError, match=r"has only 5 characters and can be guessed.*or unset it"):
         secret()
 
 

@@ -14,7 +14,7 @@ from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.engine.schedule import shuffle as plan
 from gristmill.engine.work import shuffle
-from gristmill.engine.work.shuffle import Block, Outgoing, Spill, cut, perform_merge
+from gristmill.engine.work.shuffle import Outgoing, RecordBlock, Spill, cut, perform_merge
 from gristmill.engine.work.task import Merge, Reduce
 from gristmill.errors import BrokenPromise
 from gristmill.store.segments import SegmentFile, SegmentTable, read_segments, read_table, write_segments
@@ -114,7 +114,7 @@ class FakeRun:
         self.store = store
         self.tasks = self
 
-    async def ask_in_thread(self, question, *about):
+    async def call_in_thread(self, question, *about):
         return question(*about)
 
 
@@ -283,11 +283,11 @@ def test_answers_go_to_files_of_bounded_size(tmp_path, monkeypatch):
 
 
 def test_a_round_that_writes_other_columns_for_some_keys_is_told(tmp_path):
-    with pytest.raises(BrokenPromise, match="other columns"):
+    with pytest.raises(BrokenPromise, match="different columns"):
         shuffle.one_table([records([1]), records([2], more=pa.array([1]))])
     spill = Spill(tmp_path)
     spill.add(records([1]))
-    with pytest.raises(BrokenPromise, match="other columns"):
+    with pytest.raises(BrokenPromise, match="different columns"):
         spill.add(records([2], more=pa.array([1])))
 
 
@@ -299,7 +299,7 @@ def test_a_block_is_sorted_by_key_part_and_row():
             "row": pa.array([0, 0, 5, 3], pa.int64()),
         }
     )
-    found = [tuple(row.values()) for row in Block(table).records.to_pylist()]
+    found = [tuple(row.values()) for row in RecordBlock(table).records.to_pylist()]
     assert found == [(1, 1, 3), (1, 1, 5), (1, 2, 0), (2, 1, 0)]
 
 

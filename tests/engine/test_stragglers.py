@@ -6,7 +6,7 @@ import pytest
 from bench._virtual_clock import run_virtually
 
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.stragglers import LAST, SEEN, Stragglers
+from gristmill.engine.executors.stragglers import ENOUGH, LAST, Stragglers
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
@@ -82,7 +82,7 @@ def test_a_straggler_is_run_a_second_time_and_the_first_result_counts():
     assert all(isinstance(result, Result) for result in results)
     assert ended < 100
     assert len(notes) == 1
-    assert "all/step, part 7: at work for" in notes[0]
+    assert "all/step, part 7: running for" in notes[0]
     assert "take about 10 s" in notes[0]
 
 
@@ -99,10 +99,10 @@ def test_what_takes_long_by_its_bytes_is_none():
     twice = Cluster(lambda number, run: 10.0 + number)
     assert carry_out(twice)[2] == []
     few = Cluster(slow(0))
-    carry_out(few, tasks=SEEN)
+    carry_out(few, tasks=ENOUGH)
     unknown = Cluster(slow(7))
     carry_out(unknown, expected_s=0.0)
-    assert [len(cluster.runs) for cluster in (twice, few, unknown)] == [20, SEEN, 20]
+    assert [len(cluster.runs) for cluster in (twice, few, unknown)] == [20, ENOUGH, 20]
 
 
 def test_nothing_is_run_twice_while_anything_waits():
@@ -127,7 +127,7 @@ def test_who_comes_second_is_compared_while_its_slot_is_not_needed():
         cluster = Cluster(slow(7), parts=parts)
         results, _, notes = carry_out(cluster, then=2000.0)
         assert (7, 0, 1000.0) in cluster.ended
-        assert sum("all/step, part 7: run twice, it came out with other bytes" in note for note in notes) == told
+        assert sum("all/step, part 7: two runs wrote different bytes" in note for note in notes) == told
         assert results[7].parts[0].hash == parts(7, 1)
 
 

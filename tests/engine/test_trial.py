@@ -160,7 +160,7 @@ def test_a_machine_that_goes_says_nothing_of_the_task():
     cluster, notes = Vanishing(50), []
     result = asyncio.run(insist(RECORD, cluster, lambda message, *_: notes.append(message)))
     assert (result.values, cluster.asked, len(notes)) == ([1], 51, 50)
-    assert not any("alone" in note or "looking for" in note for note in notes)
+    assert not any("alone" in note or "searching for" in note for note in notes)
 
 
 def test_where_no_machine_stays_the_run_stops():

@@ -18,7 +18,7 @@ from gristmill.engine.mill import Silent
 from gristmill.engine.publish.garbage import collect, find_garbage
 from gristmill.engine.publish.run_record import see
 from gristmill.engine.work.perform import perform
-from gristmill.engine.work.task import Collect, Map, Task
+from gristmill.engine.work.task import Collect, MapWork, Task
 from gristmill.query.documents.documents import count_unjudged
 from gristmill.query.versions.verify import verify
 from gristmill.store import parquet
@@ -67,7 +67,7 @@ def test_a_step_that_reads_a_number_of_survivors_fetches_little(gated, edit, mon
         return data
 
     monkeypatch.setattr(MemoryFileSystem, "cat_file", counted)
-    maps = Map(node.module, node.config, layers, view.columns, view.gates, {})
+    maps = MapWork(node.module, node.config, layers, view.columns, view.gates, {})
     collects = Collect("stagebox.exact", stagebox.exact.Config(), document.part, SegmentTable([], []).to(0))
     for work in (maps, collects):
         fetched.clear()

@@ -19,7 +19,7 @@ from gristmill.engine.executors.worker import reply
 from gristmill.engine.mill import wait_for
 from gristmill.engine.work.task import Hash, Task
 from gristmill.errors import UserError
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.stages.contract import Resources
 from gristmill.stopping import Interrupted
 from gristmill.store.store import Store
@@ -32,7 +32,7 @@ def carry_out(tmp_path, work, workers=2):
 
     async def main():
         try:
-            return await work(executor, Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),))))
+            return await work(executor, Task("", "inputs", "hashing", Hash((FileLocation(str(tmp_path / "file")),))))
         finally:
             executor.close()
 
@@ -213,7 +213,7 @@ def test_a_worker_that_hangs_up_and_goes_on_is_killed(tmp_path, monkeypatch):
             await worker.ask(task)
             before, (worker._pipe, hung_up) = worker._pipe, multiprocessing.Pipe()
             hung_up.close()
-            with pytest.raises(WorkerDied, match="hung up"):
+            with pytest.raises(WorkerDied, match="closed its pipe"):
                 await worker.ask(task)
             monkeypatch.undo()
             worker.kill()
@@ -259,7 +259,7 @@ def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
 def test_a_signal_loses_no_worker_that_anybody_hears_of(tmp_path):
     """Answers that come in the moment of the signal are not read from workers that are gone by then."""
     (tmp_path / "file").write_bytes(b"grain")
-    task = Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),)))
+    task = Task("", "inputs", "hashing", Hash((FileLocation(str(tmp_path / "file")),)))
     notes = []
 
     def note(message, *_):

@@ -79,7 +79,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         5,
         ["seed has the tag", "!!python/object"],
     ),
-    "alias of a value that contains it": (STEPS + "  - clean: {rules: &me [*me]}\n", 5, ["alias of a value that contains it"]),
+    "alias of its holder": (STEPS + "  - clean: {rules: &me [*me]}\n", 5, ["alias of a value that contains it"]),
     "nul in a path": (read('format: lines\npaths: ["a\\0b"]'), 7, ["sources.a.read.paths[0]", "U+0000"]),
     # The top.
     "unknown field, near match": (

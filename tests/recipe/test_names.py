@@ -111,7 +111,7 @@ def test_a_model_of_ones_own_is_asked_for_its_labels(tmp_path):
     path.write_text(source + "    - language: {model: own.bin}\n    - keep_language: {keep: [deu_latn, eng_Latn]}\n")
     load(path)
     path.write_text(source + "    - language: {model: own.bin}\n    - keep_language: {keep: [de, eng_Latn]}\n")
-    with pytest.raises(UserError, match=r"own.yaml:6: .*'de', which is not a label of .*own.bin.* Did you mean deu_latn"):
+    with pytest.raises(UserError, match=r"own.yaml:6: .*'de', which is not a label of .*own.bin.* you mean deu_latn"):
         load(path)
 
 

@@ -72,7 +72,7 @@ class Step:
     """The position of its config in the recipe; empty for a stage that a step or a field of the recipe implies."""
     code: Code = field(default_factory=dict, compare=False)
     """The code of a user's own step."""
-    stands_for: str = field(default="", compare=False)
+    implied_by: str = field(default="", compare=False)
     """For a stage that no user writes: the id of the step, or the field of the recipe, that implies it."""
 
 
@@ -109,5 +109,5 @@ class Recipe:
         """What the user wrote for these stages, each once: a step or a field may imply several stages. The engine's own
         stages are not among the steps and keep their names.
         """
-        names = {step.id: step.stands_for or step.id for step in self.steps}
+        names = {step.id: step.implied_by or step.id for step in self.steps}
         return list(dict.fromkeys(names.get(stage, stage) for stage in stages))

@@ -71,9 +71,7 @@ def import_stage(
         if faults := _faults(noun, found.module):
             functions = _functions(found.module) if noun == "step" and found.code else []
             functions = [] if VERBS.intersection(functions) else functions
-            hint = (
-                f" To use one of its functions as a step, write {name}.{functions[0]}." if functions else ""
-            )
+            hint = f" To use one of its functions as a step, write {name}.{functions[0]}." if functions else ""
             message = f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}."
             raise Unfit(f"{message} gristmill.stages.contract says what it needs.{hint}", message)
     except Unfit as unfit:
@@ -185,9 +183,7 @@ def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
         is_stage = False
     if is_stage:
         whose = f"that an installed package adds ({module})" if is_own(module) else "of Gristmill"
-        raise Unfit(
-            f"{name} is a {noun} {whose}, but {name}.py next to the recipe has that name. Rename {name}.py."
-        )
+        raise Unfit(f"{name} is a {noun} {whose}, but {name}.py next to the recipe has that name. Rename {name}.py.")
 
 
 def _functions(path: str) -> list[str]:

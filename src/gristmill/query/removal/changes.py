@@ -55,7 +55,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
             mistakes.raise_any()
         except UserError:
             raise UserError(f"{change!r}: {show(value)} is not a YAML value that a recipe could have.") from None
-    written = {step.id for step in mill.recipe.steps if not step.stands_for or step.stands_for == step.name == MIX}
+    written = {step.id for step in mill.recipe.steps if not step.implied_by or step.implied_by == step.name == MIX}
     nodes = [node for node in mill.graph.nodes.values() if node.id in written and _is_askable(node)]
     for step, fields in wanted.items():
         if not any(step in (node.id, node.name) for node in nodes):

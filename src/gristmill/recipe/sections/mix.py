@@ -52,7 +52,7 @@ def load_mix(
     if not check_config(draft, mix.__name__, MIX, config, AT):
         return ()
     line = draft.tree.line_of_key((*AT, "tokens"))  # the usual cause of a mix that the counted tokens cannot satisfy
-    return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line, stands_for=MIX),)
+    return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line, implied_by=MIX),)
 
 
 def _without_budget(fields: MixFields) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _refuse_withheld_later(draft: Draft, routes: Routes, models: Sequence[Traine
                     reported.add((step.id, model.name))
                     draft.mistakes.add(
                         step.line,
-                        f"{step.stands_for or step.id} withholds documents, but the model {model.name} would learn "
+                        f"{step.implied_by or step.id} withholds documents, but the model {model.name} would learn "
                         "their words before it. Move it above the first step that uses the model, or, for "
                         f"{source}, into the list of its kind.",
                     )
@@ -189,7 +189,7 @@ def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) ->
     taken = sample.Config(sample_bytes=config.sample_bytes, sides=sides, seed=seed)
     parts = ("sample", sample, taken), ("text", texts, texts.Config(name=name, sides=sides))
     steps = [
-        Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, stands_for=fit.id)
+        Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, implied_by=fit.id)
         for part, stage, some in parts
     ]
     return TrainedModel(name, kind, (*steps, fit), frozenset(sides))

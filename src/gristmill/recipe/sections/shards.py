@@ -112,4 +112,4 @@ def idle_settings(recipe: Recipe) -> str | None:
 
 
 def _step(route: str, name: str, module: str, config: Any, line: int) -> Step:
-    return Step(f"{route}/{name}", name, route, module, config, line, stands_for=SHARDS)
+    return Step(f"{route}/{name}", name, route, module, config, line, implied_by=SHARDS)

@@ -62,7 +62,7 @@ def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | N
         config = cut if cut is not None else stage_of(path).config_within(step.config)
         if not check_config(draft, path, name, config, step.at):
             return [None]
-        parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, stands_for=step.id))
+        parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, implied_by=step.id))
     return parts
 
 

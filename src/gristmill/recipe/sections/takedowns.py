@@ -78,4 +78,4 @@ def _name(path: str) -> str:
 
 
 def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, stands_for="takedowns")
+    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, implied_by="takedowns")

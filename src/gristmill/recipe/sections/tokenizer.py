@@ -82,7 +82,7 @@ def _checked(draft: Draft, module: str, config: StageConfig | None, line: int) -
 
 
 def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, stands_for=TOKENIZER)
+    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, implied_by=TOKENIZER)
 
 
 def _cut(fields: TrainFields, model: type[StageConfig]) -> dict[str, Any]:
