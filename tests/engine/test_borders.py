@@ -1,4 +1,4 @@
-"""What a stage answers is what it promised, exactly, at every border; what is not is told and stops the run."""
+"""What a stage returns is exactly what it declares; anything else is reported and stops the run."""
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ def table(**columns):
 
 
 def broken_text():
-    """A column that says it is text, and is not UTF-8."""
+    """A column of type text that is not UTF-8."""
     return pa.array([b"\xff", b"x"]).view(pa.string())
 
 
@@ -42,7 +42,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_apply_answers_what_schema_promises(case):
+def test_apply_returns_what_schema_declares(case):
     """Names, types, rows; the message names the stage, the column, both types and the fix."""
     columns, telling = CASES[case]
     with pytest.raises(BrokenPromise) as raised:
@@ -52,8 +52,8 @@ def test_apply_answers_what_schema_promises(case):
 
 
 @pytest.mark.parametrize("given", [None, table(**GOOD), {"text": ["a"]}, 3])
-def test_apply_answers_a_batch(given):
-    """Nothing else is taken for one."""
+def test_apply_returns_a_batch(given):
+    """Anything else is refused."""
     with pytest.raises(BrokenPromise, match=r"instead of a pyarrow\.RecordBatch with the columns text, n"):
         borders.check_answers(given, 2, "mine.step", PROMISED)
 
@@ -75,8 +75,8 @@ def test_the_order_of_columns_is_free():
         ({"n": pa.array([1, 2])}, "n as int64"),
     ],
 )
-def test_what_an_exchange_sends(change, telling):
-    """RECORD_SCHEMA, a key, and the row that it speaks of."""
+def test_records_of_an_exchange_are_checked(change, telling):
+    """RECORD_SCHEMA, a key, and the row that it is about."""
     assert borders.check_emitted(batch(**KEYS), 2, "mine.step", RECORD_SCHEMA).num_rows == 2
     with pytest.raises(BrokenPromise) as raised:
         borders.check_emitted(batch(**KEYS | change), 2, "mine.step", RECORD_SCHEMA)
@@ -91,8 +91,8 @@ def test_what_an_exchange_sends(change, telling):
         ({"text": pa.array(["a", "b"], pa.large_string())}, "text as large_string, but its SCHEMA (with part and row)"),
     ],
 )
-def test_what_an_exchange_answers(change, telling):
-    """SCHEMA, and the part and row that it is for; with counts, if it likes."""
+def test_answers_of_an_exchange_are_checked(change, telling):
+    """SCHEMA, and the part and row that it is for; counts are optional."""
     answers, counts = borders.check_round((table(**ANSWER), {"seen": np.int64(3)}), "mine.step", "reduce", PROMISED)
     assert (answers.num_rows, counts) == (2, {"seen": 3})
     with pytest.raises(BrokenPromise) as raised:
@@ -101,7 +101,7 @@ def test_what_an_exchange_answers(change, telling):
 
 
 def test_a_round_before_the_last_gives_a_new_key():
-    """Its other columns are its own affair."""
+    """Its other columns are free."""
     borders.check_round(table(**KEYS), "mine.step", "first", None)
     with pytest.raises(BrokenPromise, match=r"mine.step.first .* a new `key`"):
         borders.check_round(table(**GOOD), "mine.step", "first", None)
@@ -110,7 +110,7 @@ def test_a_round_before_the_last_gives_a_new_key():
 
 
 def test_every_row_is_answered_once_and_exists():
-    """Else an answer would be lost, or another's."""
+    """Otherwise an answer would be lost, or go to another row."""
     borders.check_places(np.array([0, 1]), 2, "mine.step")
     with pytest.raises(BrokenPromise, match="two answers for a row"):
         borders.check_places(np.array([1, 1]), 2, "mine.step")
@@ -118,8 +118,8 @@ def test_every_row_is_answered_once_and_exists():
         borders.check_places(np.array([1, 2]), 2, "mine.step")
 
 
-def test_what_a_sink_sends_and_writes(tmp_path):
-    """Records for entries that exist; files that it names; counts and facts that are plain."""
+def test_records_and_files_of_a_sink_are_checked(tmp_path):
+    """Records for existing entries, files with the declared names, plain counts and facts."""
     sent = batch(key=KEYS["key"], n=KEYS["n"])
     assert borders.check_sent(sent, 3, "mine.sink", RECORD_SCHEMA).num_rows == 2
     with pytest.raises(BrokenPromise, match="wrote 2 in the column key, but the layout of this source has 2 entries"):
@@ -148,15 +148,15 @@ def test_what_a_sink_sends_and_writes(tmp_path):
         (None, "returned nothing (None). Yield a Record"),
     ],
 )
-def test_what_a_reader_yields(records, telling):
-    """Records whose fields are of their types, in their order."""
+def test_records_of_a_reader_are_checked(records, telling):
+    """Records with fields of the right types, in order."""
     with pytest.raises(BrokenPromise) as raised:
         list(borders.check_records(records, "mine.reader", Piece("a", "a", 0, 9)))
     assert telling in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("counts", "text_shown"),
     [
         ({"a": 0.5}, "Count in whole numbers"),
         ({"a": {"b": 1e9}}, "Count in whole numbers"),
@@ -164,9 +164,9 @@ def test_what_a_reader_yields(records, telling):
         ({"\ud800": 1}, "invalid name"),
     ],
 )
-def test_a_tally_adds_up_to_the_same_in_any_order(counts, told):
+def test_a_tally_adds_up_to_the_same_in_any_order(counts, text_shown):
     """Sums of fractions would depend on which task ends first, and so would every answer."""
-    with pytest.raises(BrokenPromise, match=told):
+    with pytest.raises(BrokenPromise, match=text_shown):
         borders.check_tally(counts, "own")
     assert borders.check_tally({"a": {"b": np.int32(2)}, "c": True}, "own") == {"a": {"b": 2}, "c": 1}
 
@@ -180,8 +180,8 @@ def test_counts_without_end_are_refused():
 
 
 @pytest.mark.parametrize("value", [float("nan"), [1, float("inf")], {"b": -float("inf")}])
-def test_totals_that_json_has_no_word_for_are_refused(value):
-    """They would be null in the keys of tasks and in what a reducer sees."""
+def test_totals_that_json_cannot_represent_are_refused(value):
+    """They would be null in the keys of tasks and for reducers."""
     with pytest.raises(BrokenPromise, match="NaN or infinity"):
         borders.check_totals({"a": value}, "own")
     assert borders.check_totals({"a": [1, 2.5, None]}, "own") == {"a": [1, 2.5, None]}

@@ -18,7 +18,7 @@ ROWS = [{"id": n, "text": f"the mill number {n}", "data": {"lang": "en"}} for n 
 
 @pytest.fixture
 def read(project):
-    """Write a recipe that reads files so, and run it."""
+    """Write a recipe that reads files with these settings, and run it."""
 
     def run(read, files=(), **more):
         for name, content in dict(files).items():
@@ -74,8 +74,8 @@ STEPPED = r"`fields: \{text: msg\.0\.content\}`"
 
 @pytest.mark.parametrize("workers", [None, 2])
 def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
-    """With source, line, reason, the field that was asked for, those that there are, and the nearest; a broken line
-    among them changes nothing; and the next run, which reads nothing anew, stops as well.
+    """The message has the source, line, reason, the wanted field, the existing ones, and the nearest; a broken line
+    among them changes nothing; and the next run, which reads nothing again, stops as well.
     """
     wanted = (
         r"recipe\.yaml:5: sources\.notes: nothing of its first part.*61 records.* as missing_text"
@@ -144,19 +144,19 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
     ],
 )
 def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
-    """Every reader; what is wrong is what the first row says."""
+    """For every reader; the message has the detail of the first row."""
     with pytest.raises(UserError, match=rf"sources\.notes: nothing of its first part.*{wanted}"):
         read(f"{setting}, paths: [{name}]", {name: content})
 
 
-def test_what_is_told_of_a_list_can_be_written(read):
-    """A number steps into it."""
+def test_the_suggested_field_of_a_list_works(read):
+    """A number indexes it."""
     run = read("format: jsonl, paths: [a.jsonl], fields: {text: msg.0.content}", {"a.jsonl": CHATS})
     assert run.states["notes/ingest"].metrics["dropped"] == {}
 
 
-def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
-    """Of Parquet no row is read: the schema tells."""
+def test_a_missing_column_of_a_table_is_reported_at_once(read, project):
+    """No row of a Parquet file is read: the schema is enough."""
     pq.write_table(pa.Table.from_pylist(ROWS), project.folder / "a.parquet")
     with pytest.raises(
         UserError, match=r'no record there: missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'
@@ -165,7 +165,7 @@ def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
 
 
 def test_an_archive_without_pages_stops_the_run(read):
-    """Requests and metadata are no pages; where there are responses, their reason counts alone."""
+    """Requests and metadata are not pages; if there are responses, only their reason counts."""
     beside = record("warcinfo") + record("request") * 9
     with pytest.raises(UserError, match="dropped all of them: request_record or warcinfo_record"):
         read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside})
@@ -174,7 +174,7 @@ def test_an_archive_without_pages_stops_the_run(read):
     read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside + record("response")})
 
 
-def test_what_later_steps_use_is_no_loss(read):
+def test_records_that_later_steps_use_are_not_lost(read):
     """An archive of robots.txt files is a source like any other."""
     robots = record("response", url="http://a.example/robots.txt")
     run = read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": record("warcinfo") + robots * 5})
@@ -189,7 +189,7 @@ def test_several_reasons_or_a_record_that_is_left_do_not_stop_it(read):
 
 
 def test_only_the_first_part_decides(read):
-    """A file of another kind further on is a matter of its rows; the first one is not, and can be left out."""
+    """A later file of another kind only loses its own rows; the first one stops the run, and can be excluded."""
     files = {"a.jsonl": lines(ROWS), "b.jsonl": lines([{"no": 1}] * 20)}
     run = read("format: jsonl, paths: ['?.jsonl'], part_bytes: 100B", files)
     assert run.states["notes/ingest"].metrics["dropped"] == {"missing_text": 20}

@@ -1,4 +1,4 @@
-"""Tables of the coordinator hold what mappings and lists of objects would hold."""
+"""Tables of the coordinator hold the same as mappings and lists of objects would."""
 
 import hashlib
 import sys
@@ -24,7 +24,7 @@ keys = hashes.map(lambda one: one[:32])
 
 @given(st.lists(st.tuples(st.integers(0, 1), places, made_parts, keys)))
 def test_layers_are_a_mapping(given_layers):
-    """Two stages of a run number parts the same, and each has its own layers."""
+    """Two stages of a run number parts the same way, and each has its own layers."""
     slots = Slots()
     tables, expected = (PartLayers(slots), PartLayers(slots)), ({}, {})
     for which, at, part, key in given_layers:
@@ -38,7 +38,7 @@ def test_layers_are_a_mapping(given_layers):
 
 @given(st.lists(st.tuples(places, made_parts, keys), unique_by=lambda one: one[0]), st.booleans())
 def test_layers_come_one_by_one_or_many_at_once(given_layers, verdicts_only):
-    """From the entries of a manifest; also over others that are there, and in another order than their numbers."""
+    """From the entries of a manifest; also over existing ones, and in another order than their numbers."""
     slots = Slots()
     single, many = PartLayers(slots), PartLayers(slots)
     for at, part, key in given_layers:
@@ -63,7 +63,7 @@ def test_a_manifest_with_other_layers_than_parts_is_refused():
 
 @given(st.lists(st.tuples(places, made_parts, keys)), st.lists(made_parts))
 def test_a_file_counts_once_among_those_that_a_step_has_stored(given_layers, files):
-    """PartLayers, verdicts beside them, and files of exchanges; by a mapping of hash to size."""
+    """Layers, their verdicts, and files of exchanges; checked against a mapping of hash to size."""
     made, held = NodeState(), {}
     for at, part, key in given_layers:
         made.layers[at] = (_sized(part), key)
@@ -83,7 +83,7 @@ def _sized(part):
 
 @given(st.lists(st.tuples(keys, st.text(st.characters(codec=None))), unique_by=lambda one: one[0]), st.integers(1, 4))
 def test_names_of_tasks_come_one_by_one_or_many_at_once(tasks, packed):
-    """Behind others that are there, in the same order."""
+    """After existing ones, in the same order."""
     one, many = TaskNames(labels_packed=packed), TaskNames(dict(tasks[:5]), packed)
     for key, label in tasks:
         one.add(key, label, False)
@@ -96,7 +96,7 @@ def test_names_of_tasks_come_one_by_one_or_many_at_once(tasks, packed):
 
 @given(st.lists(st.tuples(keys, st.text(st.characters(codec=None)), st.booleans())), st.integers(1, 4))
 def test_names_of_tasks_are_a_mapping(tasks, packed):
-    """Labels hold names of files, which may be no UTF-8; a task of two equal parts counts once."""
+    """Labels have names of files, which may not be UTF-8; a task of two equal parts counts once."""
     table = TaskNames(labels_packed=packed)
     for key, label, executed in tasks:
         table.add(key, label, executed)
@@ -107,7 +107,7 @@ def test_names_of_tasks_are_a_mapping(tasks, packed):
 
 
 def test_a_task_takes_some_dozen_bytes():
-    """A layer and a name together, of a hundred thousand tasks: no more than the hashes and sizes that they hold."""
+    """A layer and a name together, for a hundred thousand tasks: no more than the hashes and sizes that they hold."""
     layers, names = PartLayers(Slots()), TaskNames()
     part = Part("ab" * 32, "parquet", 1, 2, 3, Verdicts("cd" * 32, 4, "ef" * 16))
     for number in range(100_000):

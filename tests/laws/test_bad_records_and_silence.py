@@ -153,7 +153,9 @@ def test_a_file_that_two_sources_read_is_told(project, monkeypatch, capsys):
         "  b: {kind: text, read: {format: jsonl, paths: [in/01.jsonl, also/]}}\n"
         "steps: [stagebox.length]\n"
     )
-    wanted = "2 files are read by each of the sources a, b (the first: 00.jsonl), so the corpus has their documents 2 times"
+    wanted = (
+        "2 files are read by each of the sources a, b (the first: 00.jsonl), so the corpus has their documents 2 times"
+    )
     monkeypatch.setattr("sys.argv", ["gristmill", "plan", str(project.recipe)])
     assert run_command() == 0
     assert capsys.readouterr().out.count(wanted) == 1

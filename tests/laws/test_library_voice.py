@@ -103,9 +103,7 @@ def test_one_message_in_two_forms(project, monkeypatch, capsys):
     command = ["gristmill", "run", str(project.recipe), "--sample", "10%", "--tag", "v1"]
     monkeypatch.setattr(sys, "argv", command)
     assert run_command() == 2
-    assert re.match(
-        "gristmill: --tag names a version of the whole corpus.* Omit --tag, or", capsys.readouterr().err
-    )
+    assert re.match("gristmill: --tag names a version of the whole corpus.* Omit --tag, or", capsys.readouterr().err)
     with pytest.raises(gristmill.UserError, match=r"Run: corpus\.run\(\)$"):
         corpus.funnel()
     monkeypatch.setattr(sys, "argv", ["gristmill", "funnel", str(project.recipe), "--sample", "10%"])
