@@ -22,8 +22,7 @@ class Source:
     config: StageConfig
     """The reader's own config."""
     paths: tuple[str, ...]
-    """Absolute local patterns or URIs with their globs; glob characters in the path of the recipe's folder are escaped.
-    """
+    """Absolute local patterns or URIs with their globs; glob characters in the recipe's own folder are escaped."""
     exclude: tuple[str, ...]
     """Patterns of the same form; a file that matches one is not read."""
     links: str

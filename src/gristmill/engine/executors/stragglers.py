@@ -31,8 +31,6 @@ CHECK_EVERY_S = 2.0
 LAST = (1,)
 """The order of a second run: after all others, whose orders begin with 0 or less."""
 
-Kind = tuple[str, type, str]
-
 
 @dataclass(eq=False)
 class _Running:
@@ -58,7 +56,7 @@ class Stragglers:
         self._submitted = 0
         """Runs that the executor has not answered yet."""
         self._none_waits_since: float | None = None
-        self._ratios: dict[Kind, deque[float]] = {}
+        self._ratios: dict[tuple[str, type, str], deque[float]] = {}
         """By kind: the seconds that its last tasks took per expected second."""
         self._next_check: asyncio.TimerHandle | None = None
 

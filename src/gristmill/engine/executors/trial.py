@@ -73,9 +73,7 @@ class Patience:
         self.peak_rss_bytes = max(self.peak_rss_bytes, death.peak_rss_bytes)
 
     async def lost_machine(self) -> None:
-        """Pause before the task goes to another machine: a lost machine says nothing about it. Raises Storm if too many
-        were lost.
-        """
+        """Pause before the task goes to another machine. Raises Storm if too many machines were lost."""
         self.machines_lost += 1
         if self.machines_lost > MOST_MACHINES:
             raise Storm

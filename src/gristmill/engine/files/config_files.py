@@ -81,9 +81,7 @@ def _suffix(name: str) -> str:
 
 
 def store_copies(files: Iterable[ConfigFile], store: Store, contents: ContentHashes) -> None:
-    """Copy files that the store does not have yet. If a file changed since it was hashed, the run stops before it
-    begins.
-    """
+    """Copy files that the store does not have yet. Raises InputChanged if a file changed since it was hashed."""
     for file in files:
         for _, place, part in file.files:
             try:

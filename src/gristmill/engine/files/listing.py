@@ -388,6 +388,5 @@ def _ranges(file: InputFile, part_bytes: int, reader: Reader[Any]) -> Iterator[F
         start = index * step
         stop = None if index == count - 1 else start + step
         label = shown(file.name) + (f" {index + 1}/{count}" if count > 1 else "")
-        yield FileGroup(
-            file.snapshot, (Piece(file.uri, file.name, start, stop, file.place),), label, file.size // count
-        )
+        piece = Piece(file.uri, file.name, start, stop, file.place)
+        yield FileGroup(file.snapshot, (piece,), label, file.size // count)

@@ -133,8 +133,7 @@ class SourceInputs:
             for one, many, what in (_SKIPPED[why],)
         ]
         if self.others:
-            has_suffixes = "suffixes" in type(self.config).model_fields
-            messages.append(_other_suffixes(self.others, len(self.files), has_suffixes))
+            messages.append(_other_suffixes(self.others, len(self.files), "suffixes" in type(self.config).model_fields))
         lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
         if lost:
             reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
@@ -170,9 +169,7 @@ class SourceInputs:
 
 
 def field_warnings(config: Any, counts: Mapping[str, Any], rows: int, which: str) -> list[str]:
-    """Warnings about fields that the recipe names and no record has. Empty if an earlier version read the rows, which
-    did not count fields.
-    """
+    """Warnings about fields that the recipe names and no record has; none if an earlier version read them."""
     if not counts.get("mapped") or counts["rows"] != rows:
         return []
     there = json.loads(counts.get("names", "[]"))

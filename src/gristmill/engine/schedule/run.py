@@ -331,9 +331,7 @@ class Run(RunContext):
         return found is not None
 
     def _foresee(self, node: Node) -> None:
-        """A model that is an unchanged copy of a user's file is known before it is made, so later stages can be looked
-        up.
-        """
+        """A model that is a copy of a user's file is known before it is made, so later stages can be looked up."""
         stage = stage_of(node.module)
         if isinstance(stage, Asset) and stage.copies is not None:
             ((_, _, part),) = node.files[dict(node.config)[stage.copies]].files

@@ -71,10 +71,8 @@ async def _of_source(
     return None if found is None else [one for built in found for one in built]
 
 
-async def _scatter(
-    run: RunContext, document: DocumentPart, node: Node, layout: Layout, route: Route, sent: Sent
-) -> bool:
-    layers, view = run.view(document, node), node.views[document.source]
+async def _scatter(run: RunContext, part: DocumentPart, node: Node, layout: Layout, route: Route, sent: Sent) -> bool:
+    layers, view = run.view(part, node), node.views[part.source]
     work = Scatter(node.module, node.config, layers, view.columns, view.gates, layout, route.coarse, route.merges)
     inputs = {
         "verb": "emit",
@@ -84,9 +82,9 @@ async def _scatter(
         "layout": layout.hash,
         "route": [route.coarse, route.merges],
     }
-    _, result = await run.tasks.obtain(node, work, inputs, f"{document.label} emit", (0, *document.order))
+    _, result = await run.tasks.obtain(node, work, inputs, f"{part.label} emit", (0, *part.order))
     if result is not None:
-        sent.add(document.order, result.segment_files)
+        sent.add(part.order, result.segment_files)
     return result is not None
 
 

@@ -41,8 +41,7 @@ MARKUP_WEIGHT = 4
 ROW_GROUP_ROWS = 1 << 16
 MOST_RECORD_CHARACTERS = 1 << 28
 """A record with more characters in all its fields becomes a row without content: a column of Arrow has at most 2 GiB,
-and a character up to four bytes. Readers limit the text themselves (`max_record_bytes`), and most limit the rest, too.
-"""
+and a character up to four bytes. Readers limit the text themselves (`max_record_bytes`), and most limit the rest."""
 MOST_KEY_CHARACTERS = 1 << 12
 """The longest key that such a row keeps."""
 EXAMPLE_CHARACTERS = 120

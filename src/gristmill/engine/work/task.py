@@ -248,8 +248,7 @@ class Result:
     first task of its kind in its worker, which loaded what it needs; for a reader, write_cpu_s.
     """
     poisoned: list[list[Any]] = field(default_factory=list)
-    """Records that were given up because they kill their worker: [row, detail]; for a reader [file, position, detail].
-    """
+    """Records that were given up because they kill their worker: [row, detail], or [file, position, detail]."""
     evidence: list[dict[str, Any]] = field(default_factory=list)
     """How each of them was found to be fatal; different in every run."""
     tally: dict[str, Any] = field(default_factory=dict)

@@ -45,10 +45,7 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if "'\\t'" in problem or (indent and "\t" in indent[0]):
         return line, f"column {column}: this line is indented with a tab, but YAML requires spaces. Replace it."
     if "escape character" in problem:
-        return (
-            line,
-            f"column {column}: a backslash in double quotes is an escape. Use single quotes, or write \\\\.",
-        )
+        return line, f"column {column}: a backslash in double quotes is an escape. Use single quotes, or write \\\\."
     if "undefined alias" in problem:
         return line, f"{problem}. Define it earlier in the file, with & and the name before the value."
     if any(_BRACKET.search(text, 0, max(text.rfind("${"), 0)) for text in around.split("\n")):
