@@ -32,7 +32,7 @@ from gristmill.engine.work.task import (
     Build,
     Collect,
     Emit,
-    Fit,
+    FitWork,
     Gather,
     Hash,
     Merge,
@@ -61,7 +61,7 @@ BACK_S = 300.0
 """Seconds until a lost node is replaced."""
 SLOW_TIMES = 8.0
 """That a slow node takes as long as others."""
-SECONDS = {Read: 6.0, Emit: 4.0, Merge: 4.0, Collect: 1.0, Scatter: 3.0, Build: 20.0, Fit: 60.0, Gather: 10.0}
+SECONDS = {Read: 6.0, Emit: 4.0, Merge: 4.0, Collect: 1.0, Scatter: 3.0, Build: 20.0, FitWork: 60.0, Gather: 10.0}
 """Of a task by its kind, for 64 MB of text."""
 REDUCED_PER_S, REDUCE_S = 15e6, 0.5
 """Bytes a second of a reducer, and its seconds at least."""

@@ -26,7 +26,7 @@ from typing import Any
 from bench.inputs import made_up_texts, measurement, scratch
 from gristmill.engine.mill import Mill, Silent, make_executor
 from gristmill.engine.work.task import Hash, Task
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.recipe.load import load
 from gristmill.store.store import Store
 
@@ -81,7 +81,7 @@ def _cluster() -> Iterator[Any]:
 
 def task_overhead(folder: Path, address: str) -> Iterable[dict]:
     (folder / "grain").write_text("grain")
-    task = Task("", "inputs", "hashing", Hash((Place(str(folder / "grain")),)))
+    task = Task("", "inputs", "hashing", Hash((FileLocation(str(folder / "grain")),)))
 
     async def work(executor: Any) -> float:
         await asyncio.gather(*(executor.run(task) for _ in range(20)))

@@ -30,10 +30,10 @@ from gristmill.engine.work.task import (
     Build,
     Collect,
     Emit,
-    Fit,
+    FitWork,
     Gather,
     Hash,
-    Map,
+    MapWork,
     Merge,
     Preview,
     Read,
@@ -165,10 +165,10 @@ class MadeUp:
             return self._sent(mark, self._places(0, 2**64) if exact else np.arange(RANGES), 50_000_000, cost)
         if isinstance(work, Build):
             return Result([self._part(mark, 90_000, "bin")], metrics={"documents": 9, "tokens": 2**26}, cost=cost)
-        if isinstance(work, Map) and work.module.endswith("shard_groups"):
+        if isinstance(work, MapWork) and work.module.endswith("shard_groups"):
             source = work.config.source
             metrics["groups"] = {source: {source: {"documents": ROWS, "tokens": PART_TOKENS}}}
-        if isinstance(work, Map | Collect | Fit | Gather):
+        if isinstance(work, MapWork | Collect | FitWork | Gather):
             return Result([self._layer(mark, 9_000)], [], [mark], {**metrics, "rows_sent": ROWS}, cost)
         raise TypeError(f"nothing is made up for {type(work).__name__}")
 

@@ -31,7 +31,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "_BATCH_BYTES": 1 << 12,
         "_SPELLED_BYTES": 1 << 12,
     },
-    "engine.files.listing": {"MOST_STRETCHES": 4},
+    "engine.files.listing": {"MOST_RANGES": 4},
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine.work.shuffle import Block, Spill, cut
+from gristmill.engine.work.shuffle import RecordBlock, Spill, cut
 from gristmill.engine.work.task import add_counts
 
 
@@ -105,7 +105,7 @@ def one_round(module, function, config, tables, totals, bits=0, limit=None):
 
 def _blocks(tables, in_short, limit):
     if limit is None:
-        yield Block(pa.concat_tables(tables).combine_chunks())
+        yield RecordBlock(pa.concat_tables(tables).combine_chunks())
         return
     with tempfile.TemporaryDirectory() as folder:
         spill = Spill(Path(folder))

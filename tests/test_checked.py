@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gristmill import checked
 from gristmill.checked import Content, InputChanged, content_of, open_checked
 from gristmill.errors import UserError
-from gristmill.places import Place
+from gristmill.places import FileLocation
 
 BLOCK = 1 << 14  # more than Python reads ahead
 
@@ -36,7 +36,7 @@ def hashed(path, data):
 
 
 def opened(path, content):
-    return open_checked(Place(str(path)), content, str(path))
+    return open_checked(FileLocation(str(path)), content, str(path))
 
 
 @settings(deadline=None)
@@ -121,7 +121,7 @@ def test_the_same_on_an_object_store(size):
     """There is no size to look at before: the end of the file is."""
     system = fsspec.filesystem("memory")
     system.pipe_file("/checked/x", bytes(size))
-    place = Place("/checked/x", system)
+    place = FileLocation("/checked/x", system)
     with place.open() as file:
         content = content_of(file)
     with open_checked(place, content, "memory://checked/x") as file:
@@ -147,7 +147,7 @@ def test_a_broken_connection_is_no_damage_of_the_file(path):
             return super().read(size)
 
     content = hashed(path, bytes(2 * BLOCK))
-    with open_checked(Place("x", Flaky()), content, "flaky://x") as file:
+    with open_checked(FileLocation("x", Flaky()), content, "flaky://x") as file:
         assert file.read(BLOCK) == bytes(BLOCK)
         with pytest.raises(UserError, match="cannot be read: gone"):
             file.read(1)

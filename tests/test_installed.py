@@ -70,7 +70,7 @@ def test_a_mistake_names_what_the_package_has(orchard, edit, tmp_path, written, 
 
 def test_a_reader_beside_the_recipe_does_not_take_the_name_of_an_installed_one(orchard, tmp_path):
     (tmp_path / "orchard.py").write_text("def read(piece, config):\n    return []\n")
-    with pytest.raises(UserError, match=r"that an installed package adds \(orchard\.reader\), and orchard\.py beside"):
+    with pytest.raises(UserError, match=r"that an installed package adds \(orchard\.reader\), but orchard\.py next to"):
         load("apples.yaml")
 
 

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 import gristmill
 from gristmill.errors import UserError
-from gristmill.places import Place, exact, from_exact, is_url, local_path, place_of, shown, shown_exact, system_of
+from gristmill.places import (
+    FileLocation,
+    exact,
+    from_exact,
+    is_url,
+    local_path,
+    place_of,
+    shown,
+    shown_exact,
+    system_of,
+)
 from gristmill.shardformat import locations
 
 ODD = ["a::b", "memory::x", "a b", "#1", "a?b", "100%", "%41", "[x]", "~", "~root", "-rf", "a\nb", "x://y", "'\"", "*"]
@@ -35,7 +45,7 @@ def test_what_was_found_elsewhere_is_not_parsed_again():
     """A key of an object store may hold `::`, which in a URL is a chain of file systems."""
     system = fsspec.filesystem("memory")
     system.pipe_file("/odd/a::b#1", b"content")
-    with Place("/odd/a::b#1", system).open() as file:
+    with FileLocation("/odd/a::b#1", system).open() as file:
         assert file.read() == b"content"
 
 
@@ -59,7 +69,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, kind, monkeypat
     elif kind == "socket":
         socket.socket(socket.AF_UNIX).bind(path)
     with pytest.raises(UserError, match=f"is a {kind} and no file"):
-        Place(path).open()
+        FileLocation(path).open()
 
 
 NAMES = st.binary(min_size=1, max_size=12).map(

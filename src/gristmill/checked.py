@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from gristmill.errors import UserError
 from gristmill.objects.reader import PlaceFile as PlaceFile
-from gristmill.places import Place, shown
+from gristmill.places import FileLocation, shown
 
 BLOCK_BYTES = 4 << 20
 """Small against the 16 to 64 MB that a task reads of a file; with 16 bytes of digest each, 400 MB for 100 TB."""
@@ -97,13 +97,13 @@ def _hashed(file: IO[bytes], blocks: bool, with_md5: bool) -> tuple[Content, str
     return Content(whole.hexdigest(), size, b"".join(digests)), None if md5 is None else md5.hexdigest()
 
 
-def open_checked(place: Place, content: Content, uri: str) -> IO[bytes]:
+def open_checked(place: FileLocation, content: Content, uri: str) -> IO[bytes]:
     """The file as it was hashed. Reading raises InputChanged where it is not so any more."""
     return io.BufferedReader(_CheckedFile(place, content, uri), 1 << 16)
 
 
 class _CheckedFile(PlaceFile):
-    def __init__(self, place: Place, content: Content, uri: str) -> None:
+    def __init__(self, place: FileLocation, content: Content, uri: str) -> None:
         super().__init__(content.size)
         self._content = content
         self._uri = uri

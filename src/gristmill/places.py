@@ -72,7 +72,7 @@ def _elsewhere(location: str) -> tuple[Any, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLocation:
     """A file that was found: a path, and the file system that it is a path in."""
 
     path: str
@@ -88,13 +88,13 @@ class Place:
         return file
 
 
-def place_of(location: str) -> Place:
+def place_of(location: str) -> FileLocation:
     """The place that a user's location means."""
     path = local_path(location)
     if path is not None:
-        return Place(path)
+        return FileLocation(path)
     system, path = _elsewhere(location)
-    return Place(path, system)
+    return FileLocation(path, system)
 
 
 def open_path(path: str) -> IO[bytes]:

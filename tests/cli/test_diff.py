@@ -234,7 +234,7 @@ def test_a_version_whose_datasets_are_gone_is_told(versions, say, tmp_path):
     say("gc", copy)
     said = say("diff", copy, versions.hashes["first"], versions.hashes["files"])
     assert said.code == 2
-    assert "gc let it go" in said.err
+    assert "gc removed it" in said.err
 
 
 def test_two_files_of_one_recipe_are_not_called_the_same(versions, say, tmp_path):

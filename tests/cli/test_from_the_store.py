@@ -149,8 +149,8 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
         (str(away), "Write STORE@NAME. Versions: v1. Recipes that were run: everything."),
         (f"{away.parent}@v1", "No run is recorded there"),
         (f"{away.parent}/nowhere@v1", "/nowhere does not exist. Correct the path."),
-        (f"{record}@v1", "is a file, and a store is a folder"),
-        ("/dev/null@v1", "is a file, and a store is a folder"),
+        (f"{record}@v1", "is a file, but a store is a folder"),
+        ("/dev/null@v1", "is a file, but a store is a folder"),
     ):
         said = say("inspect", wrong)
         assert said.code == 2
@@ -349,7 +349,7 @@ def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
     project.run()
     older, newer = sorted((project.store / "runs" / "project").iterdir())
     for path, code, told in (
-        (newer, 0, "passed over, though it may be newer"),
+        (newer, 0, "skipped, though it may be newer"),
         (older, 2, "and 1 more record of its runs is damaged"),
     ):
         path.unlink()
@@ -362,7 +362,7 @@ def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
         assert told in said.err
         what = "is damaged" if damage == "file" else f"is a {damage} where the store keeps a file"
         assert f"{newer} {what}" in said.err
-    assert "may be that one" in say("status", f"{project.store}@0123456789ab").err
+    assert "may be that run" in say("status", f"{project.store}@0123456789ab").err
 
 
 def test_a_damaged_lock_or_folder_in_the_way_is_one_message(project, say):

@@ -114,7 +114,7 @@ def test_a_route_that_ends_before_extraction_has_no_text_yet(everything, say, tm
     assert crawl["read"]["text_bytes"] == crawl["kept"]["text_bytes"] == 0
     lost = sum(counts["raw_bytes"] for some in crawl["first"].values() for counts in some.values())
     assert crawl["read"]["raw_bytes"] - lost == crawl["kept"]["raw_bytes"] > 0
-    assert "as far as gate" in say("funnel", f"{store}@everything").err
+    assert "up to gate" in say("funnel", f"{store}@everything").err
 
 
 def test_a_reader_of_archives_and_the_funnel_agree_on_what_is_no_document():

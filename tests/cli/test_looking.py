@@ -248,7 +248,7 @@ HOSTILE = {
     "whatif {recipe} heuristics.gopher_quality.min_words=" + "9" * 60: "is not a YAML value",
     "tokenizer encode {recipe} '\udcff'": "is not UTF-8",
     "tokenizer audit {recipe} --out {recipe}": "cannot be a folder for the report",
-    "run {recipe} --tag " + "a" * 300: "and a file's name may have 128",
+    "run {recipe} --tag " + "a" * 300: "but a file's name may have 128",
 }
 
 

@@ -52,7 +52,7 @@ def test_nobody_speaks_of_an_edit_after_a_part_of_a_run(short, say):
         told = say(command, short.recipe).err
         assert "an edit:" not in told
         assert re.search(
-            rf"its last finished run, of {AT}, as far as length \(--until\): gristmill {command} {there}", told
+            rf"its last finished run, of {AT}, up to length \(--until\): gristmill {command} {there}", told
         )
 
 

@@ -292,7 +292,7 @@ def test_a_name_that_means_a_recipe_or_a_hash_is_refused(taken, monkeypatch, cap
     for name in ("small", "0123456789ab"):
         code, said = typed(monkeypatch, capsys, "versions", "tag", f"{taken['store']}@small", name)
         assert code == 2
-        assert "would mean two things" in said.err
+        assert "would be ambiguous" in said.err
 
 
 @pytest.mark.parametrize("more", ["", ", scrub", ", line_dedup", ", line_dedup, scrub"])

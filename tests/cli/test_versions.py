@@ -143,7 +143,7 @@ def test_a_dropped_version_that_a_run_makes_again_is_kept_again(three, say):
     third = three.hashes[-1]
     three.project.write_recipe(STEPS.replace("CHARS", "16"))
     say("versions", "drop", f"{three.uri}@project")
-    assert listed(say, three.uri)[0]["state"] == "dropped: gc may take it"
+    assert listed(say, three.uri)[0]["state"] == "dropped: gc may remove it"
     assert three.hashes[1] in say("status", f"{three.uri}@project").err
     say("gc", three.uri)
     three.project.run()
@@ -227,7 +227,7 @@ def test_a_store_in_memory_has_a_catalog_too(three):
         catalog.give_name(store, lease, "good", version.record, "NAME")
         catalog.drop(store, lease, catalog.find_version(store, "good"))
     (version,) = catalog.list_versions(store)
-    assert (version.names, version.state) == ((), "dropped: gc may take it")
+    assert (version.names, version.state) == ((), "dropped: gc may remove it")
 
 
 def test_a_version_is_made_again_to_the_byte(three, say):

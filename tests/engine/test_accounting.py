@@ -1,4 +1,4 @@
-"""Nothing that lies among the inputs goes untold, and no two documents share an id, whatever reader they come from."""
+"""Every file among the inputs is accounted for, and no two documents share an id, whatever their reader."""
 
 import gzip
 import json
@@ -55,15 +55,15 @@ FILES = {
 """Format -> the name of a file, what writes it, how its keys are named."""
 
 
-def test_every_reader_is_asked():
-    """A new one has to be put above."""
+def test_every_reader_is_tested():
+    """A new reader must be added above."""
     assert FILES.keys() == stages.READERS.keys()
 
 
 @pytest.mark.parametrize("kind", FILES)
 def test_no_two_documents_share_an_id(project, kind):
-    """One key in a file again and again, in two files and in two sources; a file that two patterns name is read once.
-    The counts of keys that repeat are told with one of them and what to do.
+    """One key again and again in a file, in two files and in two sources; a file that two patterns match is read once.
+    The warning has the count of repeated keys, an example and a fix.
     """
     name, fill, read = FILES[kind]
     for folder in ("one", "two"):
@@ -87,17 +87,17 @@ def test_no_two_documents_share_an_id(project, kind):
     for source in ("x", "y"):
         assert run.states[f"{source}/ingest"].metrics["rows"] == len(ids) // 2
     if read:
-        told = [line for line in find_warnings(run) if "a key that an earlier record" in line]
-        assert [line.partition(":")[0] for line in told] == ["x/ingest", "y/ingest"]
+        notes = [line for line in find_warnings(run) if "same key as an earlier record" in line]
+        assert [line.partition(":")[0] for line in notes] == ["x/ingest", "y/ingest"]
         repeated = run.states["x/ingest"].metrics["repeated_keys"]
-        assert f"{repeated} records have" in told[0]
-        assert f"(such as one/{name}#same)" in told[0]
-        assert "Let `fields.key` name a field that is unique" in told[0]
+        assert f"{repeated} records have" in notes[0]
+        assert f"(such as one/{name}#same)" in notes[0]
+        assert "Let `fields.key` name a unique field" in notes[0]
 
 
 def test_files_that_a_source_does_not_read_are_counted_by_reason(project, say_files):
-    """Folders that a reader leaves alone, suffixes, what `exclude` names, links: each with an example, from the recipe
-    and from the record of the run; together with those that are read they are all that lie there.
+    """Folders that a reader skips, suffixes, what `exclude` names, links: each with an example, from the recipe and
+    from the record of the run; together with the files that are read they are all files in the folder.
     """
     names = [
         *("a.py", "b/c.py", "b/node_modules/d.js", "node_modules/e.js", "b/vendor/f.go"),
@@ -113,8 +113,8 @@ def test_files_that_a_source_does_not_read_are_counted_by_reason(project, say_fi
         "  repos: {kind: code, read: {format: code, paths: [tree], exclude: ['tree/old/*']}}\nsteps: []\n"
     )
     run = project.run()
-    told = unread_files(run)["repos"]
-    assert {why: one["files"] for why, one in told.items()} == {
+    notes = unread_files(run)["repos"]
+    assert {why: one["files"] for why, one in notes.items()} == {
         "in node_modules": 2,
         "excluded": 2,
         "in vendor": 1,
@@ -122,9 +122,9 @@ def test_files_that_a_source_does_not_read_are_counted_by_reason(project, say_fi
         ".csv files": 1,
         "second names": 1,
     }
-    assert told["in node_modules"]["example"] == str(project.folder / "tree/b/node_modules/d.js")
+    assert notes["in node_modules"]["example"] == str(project.folder / "tree/b/node_modules/d.js")
     assert unread_files(see(run.store, "tree")) == unread_files(run)
-    assert sum(one["files"] for one in told.values()) + len(run.inputs["repos"].files) == len(names) + 1
+    assert sum(one["files"] for one in notes.values()) + len(run.inputs["repos"].files) == len(names) + 1
     for command in ("funnel", "status"):
         for where in (str(project.recipe), f"{project.store}@tree"):
             assert "Files of repos that were left out: 2 excluded (such as " in say_files(command, where)
@@ -132,7 +132,7 @@ def test_files_that_a_source_does_not_read_are_counted_by_reason(project, say_fi
 
 @pytest.fixture
 def say_files(monkeypatch, capfd):
-    """What a command answers."""
+    """The output of a command."""
     import sys
 
     from gristmill.cli.main import main

@@ -1,4 +1,4 @@
-"""Assets are made of files: they read no documents, wait for none, and are keyed by their files alone."""
+"""Assets are made from files: they read no documents, wait for none, and only their files are in their keys."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def read(piece, config): raise RuntimeError("the disk is gone")
 
 
 class Order(Silent):
-    """A listener that keeps the order in which tasks are done."""
+    """A listener that records the order in which tasks are done."""
 
     def begin(self, nodes, before):
         self.done_of = []
@@ -57,7 +57,7 @@ def test_a_step_uses_what_an_asset_made_of_a_file(listed):
 
 
 def test_an_asset_is_made_before_any_source_is_read(listed):
-    """Its task is the first of all, though its step is not the first of the recipe."""
+    """Its task is the first of all, although its step is not the first of the recipe."""
     listed.write_recipe("  - stagebox.length\n" + STEPS)
     listener = Order()
     mill = listed.mill()
@@ -82,7 +82,7 @@ def test_an_asset_is_made_though_reading_fails(listed, edit):
 
 
 def test_no_source_runs_an_asset_again_and_its_file_does(listed):
-    """More files, other documents: nothing. Another word: the asset, and what uses it."""
+    """More files, other documents: no. Another word: the asset runs, and what uses it."""
     first = listed.run().states["all/word_list"].tasks
     listed.write_inputs(files=5, records=40, seed=8)
     changed = listed.run()
@@ -97,7 +97,7 @@ def test_no_source_runs_an_asset_again_and_its_file_does(listed):
 
 
 def test_another_file_with_the_same_words_runs_only_the_asset(listed):
-    """What it makes has the same bytes, so who reads it does not run again."""
+    """Its output has the same bytes, so the steps that read it do not run again."""
     listed.run()
     (listed.folder / "words.txt").write_text("grain mill mill\n")
     assert listed.executed(listed.run()) == {"all/word_list": 1}
@@ -115,7 +115,7 @@ def test_an_asset_belongs_to_no_source(listed, edit):
     assert run.nodes["all/word_list"].sources == ()
 
 
-def test_a_limit_on_documents_is_none_on_assets(listed):
+def test_a_limit_on_documents_does_not_limit_assets(listed):
     """The record of the whole stage is written, and found."""
     listed.write_recipe(STEPS, read=", limit: 5")
     assert listed.run().stages.keys.keys() == {"all/word_list"}
@@ -141,7 +141,7 @@ def test_a_plan_knows_an_asset_before_anything_is_read(listed):
 
 
 def test_each_route_may_have_an_asset_of_the_same_name(listed):
-    """Its documents are held against its own list."""
+    """Its documents are checked against its own list."""
     (listed.folder / "more.txt").write_text("wheel\n")
     listed.recipe.write_text(
         "recipe: project\nsources:\n"
@@ -157,7 +157,7 @@ def test_each_route_may_have_an_asset_of_the_same_name(listed):
         assert all(words.intersection(text.split()) for text in kept)
 
 
-def test_an_asset_of_an_asset_waits_for_that_one_alone(listed, edit):
+def test_an_asset_of_an_asset_only_waits_for_that_one(listed, edit):
     """It runs again when the file of the first changes."""
     (listed.folder / "longest.py").write_text(
         "from gristmill.stages.contract import StageConfig\nVERSION = 1\nUSES = ('word_list',)\n"
@@ -178,8 +178,8 @@ def test_an_asset_of_an_asset_waits_for_that_one_alone(listed, edit):
     assert run.store.local_path(run.states["all/longest"].model).read_text() == "millstone"
 
 
-def test_an_edited_asset_of_ones_own_is_made_again(listed, edit):
-    """Its code is in its key, as that of any step."""
+def test_an_edited_custom_asset_is_made_again(listed, edit):
+    """Its code is in its key, as for any step."""
     source = listed.folder / "mine.py"
     source.write_text(
         "from pathlib import Path\nfrom gristmill.stages.contract import File, StageConfig\nVERSION = 1\n"
@@ -206,7 +206,7 @@ def test_an_edited_asset_of_ones_own_is_made_again(listed, edit):
         ("def make(config, path): ...\ndef fit(batches, config, path): ...\n", "the verbs of fit and asset"),
     ],
 )
-def test_an_asset_that_is_something_else_besides_is_refused(listed, code, fault):
+def test_an_asset_that_is_also_something_else_is_refused(listed, code, fault):
     head = "from gristmill.stages.contract import StageConfig\nVERSION = 1\nclass Config(StageConfig): pass\n"
     (listed.folder / "mine.py").write_text(head + code)
     listed.write_recipe("  - mine\n")
@@ -214,16 +214,16 @@ def test_an_asset_that_is_something_else_besides_is_refused(listed, code, fault)
         load(listed.recipe)
 
 
-def test_an_asset_that_writes_nothing_is_told(listed):
+def test_an_asset_that_writes_nothing_is_reported(listed):
     head = "from gristmill.stages.contract import StageConfig\nVERSION = 1\nclass Config(StageConfig): pass\n"
     (listed.folder / "mine.py").write_text(head + "def make(config, path): ...\n")
     listed.write_recipe("  - mine\n")
-    with pytest.raises(UserError, match=r"all/mine, model: mine\.make ended without writing model"):
+    with pytest.raises(UserError, match=r"all/mine, model: mine\.make did not write model"):
         listed.run()
 
 
-def test_an_asset_is_seen_verified_kept_and_made_again(listed):
-    """By whoever looks at the store, verifies it, collects its garbage, or has lost the file."""
+def test_an_asset_is_shown_verified_kept_and_made_again(listed):
+    """By commands that show, verify and collect, and by a run after its file is lost."""
     run = listed.run()
     model = run.states["all/word_list"].model
     view = see(run.store, "project")
@@ -257,8 +257,8 @@ def test_until_a_step_before_it_makes_no_asset(listed):
 
 
 def test_a_tokenizer_that_is_a_file_and_a_mixture_are_assets(listed):
-    """The first is taken in before anything is read, and more documents run it not again; the second reads what was
-    made of its shards, and another weight runs it alone.
+    """The first is read before any document, and more documents do not run it again; the second reads the catalogue of
+    the shards, and another weight runs it alone.
     """
     tokenizer_file(listed.folder)
     last = "tokenizer: {file: tokenizer.json}\nshards: {seq_len_tokens: 64}\nmix: {max_epochs: 4}\n"

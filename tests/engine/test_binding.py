@@ -1,4 +1,4 @@
-"""Columns and models are bound once: what a recipe may name a run finds; a source has the model of its own route."""
+"""Columns and models are bound once: a run finds what a recipe may name; a source has the model of its own route."""
 
 import json
 from collections import Counter
@@ -63,9 +63,9 @@ def fit(batches, config, path, models): raise AssertionError
         ("nobody.text", "upper", False),
     ],
 )
-def test_what_the_check_of_a_recipe_allows_a_run_reads(project, name, step, is_there):
-    """Columns of a step's own and those that every layer has (`extract.text_bytes`), by any name of the step; what is
-    not there is told at load, with the line.
+def test_a_run_reads_what_the_check_of_a_recipe_allows(project, name, step, is_there):
+    """A step's own columns and those that every layer has (`extract.text_bytes`), by any name of the step; a missing
+    one is reported at load, with the line.
     """
     project.write_inputs(files=1, records=20)
     (project.folder / "copy_of.py").write_text(COPY)
@@ -92,7 +92,7 @@ def _column(run, part, name):
 
 @pytest.fixture
 def two_kinds(project):
-    """Two sources of two kinds, each with a vocabulary of its own, and no word in common."""
+    """Two sources of two kinds, each with its own vocabulary, and no word in common."""
     words = {"pages": ["mill", "grain", "stone"], "files": ["gear", "sack", "dam"]}
     for source, some in words.items():
         (project.folder / source).mkdir()
@@ -112,7 +112,7 @@ def two_kinds(project):
 
 
 def test_each_source_has_the_model_of_its_own_route(two_kinds):
-    """A step for all, behind a fit of the same name in each route: neither gets the other's model."""
+    """A step for all, after a fit of the same name in each route: neither gets the other's model."""
     project = two_kinds("stagebox.rarity")
     run = project.run()
     for source in ("pages", "files"):
@@ -125,7 +125,7 @@ def test_each_source_has_the_model_of_its_own_route(two_kinds):
 
 
 def test_another_model_of_one_route_runs_nothing_on_the_other(two_kinds):
-    """Its documents are asked again, and those of the other source are not."""
+    """Its documents run again, and those of the other source do not."""
     project = two_kinds("stagebox.rarity")
     project.run()
     with (project.folder / "files" / "a.jsonl").open("a") as file:
@@ -138,17 +138,17 @@ def test_another_model_of_one_route_runs_nothing_on_the_other(two_kinds):
 
 @pytest.mark.parametrize("step", USERS)
 def test_a_step_over_all_sources_has_one_model_or_is_refused(two_kinds, step):
-    """An exchange or a fit that spans routes with different models: none of them is meant, and the line says so."""
+    """An exchange or a fit over routes with different models is ambiguous, and the message has its line."""
     project = two_kinds(step)
     (project.folder / f"{step}.py").write_text(USERS[step])
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as text_shown:
         load(project.recipe)
-    assert f"recipe.yaml:12: all/{step} uses one model of a step vocabulary" in str(told.value)
-    assert "web/vocabulary (source pages), code/vocabulary (source files)" in str(told.value)
+    assert f"recipe.yaml:12: all/{step} uses one model of a step vocabulary" in str(text_shown.value)
+    assert "web/vocabulary (source pages), code/vocabulary (source files)" in str(text_shown.value)
 
 
 def test_a_sink_without_the_step_that_counts_is_refused_at_load(project):
     """It was a traceback of the graph."""
     project.write_recipe("  - stagebox.length\n  - stagebox.bundle\n")
-    with pytest.raises(UserError, match=r"all/bundle goes by what a step weigh counts, .* Add - weigh above\."):
+    with pytest.raises(UserError, match=r"all/bundle needs the counts of a step weigh, .* Add - weigh above\."):
         load(project.recipe)

@@ -1,4 +1,4 @@
-"""What a run will need in its store, said before it runs."""
+"""The estimate of the disk space that a run needs."""
 
 import json
 import shutil
@@ -19,13 +19,13 @@ def disk_of(project):
 
 
 def taken_bytes(project):
-    """What the store takes on a disk of 4 KiB blocks: files and folders, a file with two names once."""
+    """The size of the store on a disk with 4 KiB blocks: files and folders, a file with two names once."""
     found = {path.lstat().st_ino: path.lstat() for path in (project.store, *project.store.rglob("*"))}
     return sum(4096 if S_ISDIR(one.st_mode) else -(-one.st_size // 4096) * 4096 for one in found.values())
 
 
 def test_rules_of_thumb_before_the_first_run(project):
-    """A range, more input needs more, and the store need not be there yet."""
+    """The estimate is a range, more input needs more, and the store need not exist yet."""
     project.write_recipe(steps="  - stagebox.length")
     few = disk_of(project)
     assert 0 < few.least_bytes < few.most_bytes
@@ -55,8 +55,8 @@ SMALL = {
 
 
 @pytest.mark.parametrize("what", SMALL)
-def test_a_small_run_takes_what_was_said(project, what):
-    """Within a factor of 2, before the first run and after it: small files take blocks, and records are files too."""
+def test_a_small_run_takes_what_was_estimated(project, what):
+    """Within a factor of 2, before the first run and after it: small files take blocks, and records are files, too."""
     files, records, steps = SMALL[what]
     shutil.rmtree(project.folder / "in")
     project.write_inputs(files=files, records=records)
@@ -79,8 +79,8 @@ def test_a_small_run_takes_what_was_said(project, what):
     assert more / 2 < (foreseen.least_bytes * foreseen.most_bytes) ** 0.5 < 2 * more
 
 
-@pytest.mark.parametrize(("room", "told"), [("most", None), ("least", "may not fit"), ("none", "will not fit")])
-def test_plan_shows_it_and_warns(project, monkeypatch, capsys, room, told):
+@pytest.mark.parametrize(("room", "message"), [("most", None), ("least", "may not fit"), ("none", "will not fit")])
+def test_plan_shows_it_and_warns(project, monkeypatch, capsys, room, message):
     """As a range with the free space, for people and for programs."""
     disk = disk_of(project)
     free = {"most": disk.most_bytes, "least": disk.least_bytes, "none": 0}[room]
@@ -90,23 +90,23 @@ def test_plan_shows_it_and_warns(project, monkeypatch, capsys, room, told):
         assert run_command() == 0
     shown, _, listed = capsys.readouterr().out.partition("\n{")
     assert "The run will add about" in shown
-    assert (told is None) == ("WARNING" not in shown)
-    assert told is None or told in shown
+    assert (message is None) == ("WARNING" not in shown)
+    assert message is None or message in shown
     disk = json.loads("{" + listed)["disk"]
-    assert disk["short"] == (told is not None)
+    assert disk["short"] == (message is not None)
     assert disk["free_bytes"] == free
 
 
 def test_a_range_of_one_number_is_that_number(capsys):
-    """Nobody reads `87.0 KB to 87.0 KB`."""
-    for most, told in ((87_040, "about 87.0 KB to store"), (91_000, "about 87.0 KB to 91.0 KB to store")):
+    """`87.0 KB to 87.0 KB` would be silly."""
+    for most, message in ((87_040, "about 87.0 KB to store"), (91_000, "about 87.0 KB to 91.0 KB to store")):
         show_disk(Disk(87_001, most, 0, True, None), "store")
-        assert told in capsys.readouterr().out
+        assert message in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_after_a_change_the_range_is_narrow_enough_to_be_of_use(project, edit):
-    """What a step before was changed for may come out the same: half of it is counted as the least, and all at most."""
+    """A changed step may have the same output: half of it is the minimum, and all of it the maximum."""
     project.run()
     taken = taken_bytes(project)
     edit(project.recipe, "chars: 12", "chars: 25")

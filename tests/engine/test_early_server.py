@@ -1,4 +1,4 @@
-"""The fork server that a command forks at its start: it serves, or else a new Python does, and nobody sees it."""
+"""The fork server that a command forks at its start: it serves, or else a new Python does; users do not notice it."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ forkserver.set_forkserver_preload(["json"])
 
 
 def said_by(script):
-    """What a process prints that starts as a command does; it ends well, and nobody complains."""
+    """The output of a process that starts like a command; it must end without an error."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", START + script]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -40,7 +40,7 @@ def said_by(script):
 
 
 def test_workers_come_from_the_process_that_waits():
-    """It has a name of its own, and the signals of a new Python."""
+    """It has its own name, and the signals of a new Python."""
     early, server, name, blocked, caught = said_by(
         "fork_early()\nprint(early_server._waiting.pid)\npid = serve()\nprint(pid)\n"
         "status = dict(line.split(':', 1) for line in Path(f'/proc/{pid}/status').read_text().splitlines())\n"
@@ -53,7 +53,7 @@ def test_workers_come_from_the_process_that_waits():
 
 
 def test_a_process_with_threads_is_not_forked():
-    """The child would have their locks, and nobody to open them."""
+    """The child would inherit their locks, and nothing would release them."""
     assert said_by(
         "wait = threading.Event()\nthreading.Thread(target=wait.wait).start()\nfork_early()\n"
         "print(early_server._waiting)\nserve()\nwait.set()\n"
@@ -62,7 +62,7 @@ def test_a_process_with_threads_is_not_forked():
 
 @pytest.mark.parametrize("moment", ["waits", "serves"])
 def test_one_that_is_killed_is_replaced(moment):
-    """By a new Python, as ever."""
+    """By a new Python."""
     served = "serve()\n" if moment == "serves" else ""
     early, server = said_by(
         f"fork_early()\npid = early_server._waiting.pid\nprint(pid)\n{served}os.kill(pid, signal.SIGKILL)\n"
@@ -72,23 +72,23 @@ def test_one_that_is_killed_is_replaced(moment):
 
 
 def test_it_ends_with_a_command_that_needs_no_worker():
-    """It holds the standard streams, whose end is waited for here."""
+    """It holds the standard streams, and this test waits for their end."""
     assert said_by("fork_early()\nos._exit(0)\n") == []
 
 
 def test_it_keeps_no_file_of_the_command_open():
-    """Whoever waits for the end of one would wait for the end of the run."""
+    """A process that waits for the end of such a file would wait for the end of the run."""
     assert said_by("reads, writes = os.pipe()\nfork_early()\nos.close(writes)\nprint(os.read(reads, 1))\n") == ["b''"]
 
 
 def test_workers_have_the_environment_and_the_folder_of_now(tmp_path):
-    """As those of a new Python have, and not those of the moment of the fork."""
+    """Like those of a new Python, and not those at the time of the fork."""
     where = tmp_path / "now"
     where.mkdir()
-    asked = "import os; os.write(1, f\"{os.environ.get('LATER')} {os.getcwd()}\".encode())"
+    program = "import os; os.write(1, f\"{os.environ.get('LATER')} {os.getcwd()}\".encode())"
     script = (
         f"fork_early()\nos.environ['LATER'] = 'seen'\nos.chdir({str(where)!r})\nserve()\n"
-        f"worker = multiprocessing.get_context('forkserver').Process(target=exec, args=({asked!r},))\n"
+        f"worker = multiprocessing.get_context('forkserver').Process(target=exec, args=({program!r},))\n"
         "worker.start()\nworker.join()\n"
     )
     assert said_by(script) == ["seen", str(where)]

@@ -1,4 +1,4 @@
-"""What any executor must do: `make_executor` gives them by name, and each of them passes all of this."""
+"""What every executor must do: `make_executor` returns them by name, and each of them passes all of this."""
 
 import asyncio
 import hashlib
@@ -6,12 +6,12 @@ import hashlib
 import pytest
 from tests.packages import installed_from
 
-from gristmill.engine.asked import check_executor
 from gristmill.engine.executors.registry import BUILT_IN, PACKAGES
 from gristmill.engine.mill import Mill, Silent, make_executor
-from gristmill.engine.work.task import Hash, Map, Task
+from gristmill.engine.run_options import check_executor
+from gristmill.engine.work.task import Hash, MapWork, Task
 from gristmill.errors import UserError
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.recipe.load import load
 from gristmill.stages.contract import Resources
 from gristmill.stages.select import corpus
@@ -46,7 +46,7 @@ def hashing(folder, *contents):
     for number, content in enumerate(contents):
         path = folder / f"file{number}"
         path.write_bytes(content)
-        places.append(Place(str(path)))
+        places.append(FileLocation(str(path)))
     return Task("", "inputs", "hashing", Hash(tuple(places)))
 
 
@@ -60,7 +60,7 @@ def test_a_task_is_answered_and_says_what_it_cost(name, tmp_path):
 
 
 def test_it_takes_more_tasks_than_it_has_slots(name, tmp_path):
-    """They wait, and each has its own answer."""
+    """They wait, and each gets its own answer."""
     tasks = []
     for number in range(8):
         (tmp_path / str(number)).mkdir()
@@ -76,16 +76,17 @@ def test_it_takes_more_tasks_than_it_has_slots(name, tmp_path):
     ]
 
 
-def test_a_damaged_part_is_told_as_such(name, tmp_path):
-    """The engine decides what becomes of it."""
+def test_a_damaged_part_is_reported_as_such(name, tmp_path):
+    """The engine decides what to do about it."""
     gone = Part("ab" * 32, "parquet", 10)
-    task = Task("", "a/corpus", "part", Map(corpus.__name__, corpus.Config(steps=(), texts=()), (gone,), (), (), {}))
-    with pytest.raises(CorruptPart) as told:
+    work = MapWork(corpus.__name__, corpus.Config(steps=(), texts=()), (gone,), (), (), {})
+    task = Task("", "a/corpus", "part", work)
+    with pytest.raises(CorruptPart) as message:
         carry_out(name, tmp_path, lambda executor: executor.run(task))
-    assert told.value.part_hash == gone.hash
+    assert message.value.part_hash == gone.hash
 
 
-def test_what_is_the_users_to_mend_is_one_message(name, tmp_path):
+def test_a_mistake_of_the_user_is_one_message(name, tmp_path):
     task = hashing(tmp_path, b"grain")
     (tmp_path / "file0").unlink()
     with pytest.raises(UserError, match="cannot be read: No such file"):
@@ -93,7 +94,7 @@ def test_what_is_the_users_to_mend_is_one_message(name, tmp_path):
 
 
 def test_alone_gives_workers_that_answer(name, tmp_path):
-    """And the others go on afterwards."""
+    """And the other tasks continue afterwards."""
     task = hashing(tmp_path, b"grain")
 
     async def work(executor):
@@ -108,7 +109,7 @@ def test_alone_gives_workers_that_answer(name, tmp_path):
 
 
 def test_a_recipe_comes_out_the_same(name, project):
-    """Law 1, whatever runs the tasks."""
+    """Law 1, whichever executor runs the tasks."""
     project.write_inputs(files=1, records=30)
     recipe = load(project.recipe, store=str(project.folder / name))
     run = Mill(recipe, executor=name).run(None, Silent())
@@ -143,10 +144,10 @@ def test_an_executor_that_cannot_be_imported_is_one_message(tmp_path, yard):
 
 
 def test_a_store_in_memory_is_for_this_process_alone(tmp_path):
-    """What was asked for and cannot be is told."""
+    """An option that does not apply is an error."""
     store = Store(f"memory://{tmp_path}")
     with pytest.raises(UserError, match="cannot see the store"):
         make_executor(store, None, name="local")
-    with pytest.raises(UserError, match="workers=3 asks for processes"):
+    with pytest.raises(UserError, match="workers=3 does not apply"):
         make_executor(store, 3)
     assert make_executor(store, 1).slots == 1

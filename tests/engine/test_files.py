@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.engine.files.listing import InputFile, group_files
-from gristmill.engine.files.tree import ANYTHING, Folders, Stopped, list_tree
+from gristmill.engine.files.tree import ANYTHING, Folders, ListingStopped, list_tree
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.stages.ingest import jsonl
@@ -53,7 +53,7 @@ def test_every_byte_of_every_file_is_in_exactly_one_piece(sizes):
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=60))
 def test_a_file_that_cannot_be_entered_in_the_middle_stays_whole(sizes):
-    """One piece a file."""
+    """One piece per file."""
     groups = list(group_files(files_of(sizes), PART, WHOLE))
     assert sorted(piece.name for group in groups for piece in group.pieces) == [file.name for file in files_of(sizes)]
     assert all(piece.start == 0 and piece.stop is None for group in groups for piece in group.pieces)
@@ -95,7 +95,7 @@ def test_snapshots_are_not_mixed_in_a_group():
 
 
 def test_files_of_many_snapshots_are_grouped_in_one_pass():
-    """A snapshot a file: every file is looked at once, not once a snapshot."""
+    """With one snapshot per file, every file is visited once, not once per snapshot."""
 
     class Counted(InputFile):
         looks = 0
@@ -114,11 +114,11 @@ def test_files_of_many_snapshots_are_grouped_in_one_pass():
     assert looks_of(2000) == 2 * looks_of(1000)
 
 
-# Links, second names, and things that are no files
+# Links, second names, and entries that are not files
 
 
 def names(project, pattern, links="inside", exclude=""):
-    """The names of a source's files, and what the run says was passed over."""
+    """The names of a source's files, and the warnings of the run about skipped entries."""
     read = f", links: {links}" + (f", exclude: ['{exclude}']" if exclude else "")
     project.write_recipe(steps="  - stagebox.length", pattern=pattern, read=read)
     run = project.run(until="ingest")
@@ -127,7 +127,7 @@ def names(project, pattern, links="inside", exclude=""):
 
 @pytest.fixture
 def farm(project):
-    """A folder of links to data that lies elsewhere, as labs have them."""
+    """A folder of links to data elsewhere, as many labs have."""
     real = project.folder / "elsewhere"
     real.mkdir()
     for number in range(2):
@@ -142,30 +142,30 @@ def farm(project):
 
 
 @pytest.mark.parametrize("pattern", ["farm", "farm/*", "farm/**"])
-def test_links_out_of_the_tree_are_not_followed_and_told(project, farm, pattern):
-    """What lies in an input tree must not lead anywhere else."""
+def test_links_out_of_the_tree_are_not_followed_and_give_a_warning(project, farm, pattern):
+    """Entries of an input tree must not lead out of it."""
     found, warned = names(project, pattern)
     assert found == ["own.jsonl"]
-    assert "links lead out of the source's folder, followed only with `links: follow`" in warned[0]
+    assert "links lead out of the source's folder; set `links: follow`" in warned[0]
 
 
 def test_a_source_may_follow_links_out_of_the_tree(project, farm):
-    """Each file once, and never round in a circle."""
+    """Each file is read once, and cycles end."""
     assert names(project, "farm", "follow")[0] == ["one.jsonl", "own.jsonl", "snapshot/0.jsonl", "snapshot/1.jsonl"]
     assert names(project, "farm/*/*.jsonl", "follow")[0] == ["snapshot/0.jsonl", "snapshot/1.jsonl"]
     assert names(project, "farm/**/*.jsonl", "follow")[0] == names(project, "farm", "follow")[0]
 
 
 @pytest.mark.parametrize("pattern", ["farm/snapshot", "farm/snapshot/*.jsonl", "farm/one.jsonl"])
-def test_what_the_recipe_names_may_be_a_link(project, farm, pattern):
-    """It is the user's own, and the root of what lies below it."""
+def test_a_path_in_the_recipe_may_be_a_link(project, farm, pattern):
+    """It is the user's own, and the root of everything below it."""
     found, warned = names(project, pattern)
     assert found == (["one.jsonl"] if pattern.endswith("one.jsonl") else ["0.jsonl", "1.jsonl"])
     assert all("own.jsonl" not in message for message in warned)
 
 
 def test_links_inside_the_tree_are_followed_once(project):
-    """A file is read under its own name; a link adds nothing to it, and takes no name from it."""
+    """A file is read under its own name; a link adds nothing, and does not replace that name."""
     inside = project.folder / "in"
     before = names(project, "in")[0]
     (inside / "00-link.jsonl").symlink_to("03.jsonl")
@@ -190,7 +190,7 @@ def test_a_hard_link_is_a_second_name(project):
 
 
 def test_a_file_that_two_patterns_find_is_read_once(project, edit):
-    """Under the name that the first of them gives it."""
+    """Under the name that the first pattern gives it."""
     (project.folder / "in" / "sub").mkdir()
     (project.folder / "in" / "sub" / "x.jsonl").write_text('{"text": "a mill"}\n')
     project.write_recipe(steps="  - stagebox.length", pattern="in/sub/*.jsonl")
@@ -199,9 +199,9 @@ def test_a_file_that_two_patterns_find_is_read_once(project, edit):
     assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl", "sub/x.jsonl"]
 
 
-def test_files_that_a_reader_passes_over_by_their_suffix_are_told(project):
-    """A folder of code that is read as text must not look like a small folder of text. Who lists the suffixes, or
-    leaves files out, has said it; hidden files are nobody's documents.
+def test_files_skipped_because_of_their_suffix_give_a_warning(project):
+    """A folder of code that is read as text must not look like a small folder of text. There is no warning if the
+    recipe lists the suffixes or excludes the files, or for hidden files.
     """
     folder = project.folder / "code"
     (folder / ".git").mkdir(parents=True)
@@ -213,15 +213,15 @@ def test_files_that_a_reader_passes_over_by_their_suffix_are_told(project):
         project.recipe.write_text("recipe: few\nstore: ./store\n" + read % more + "steps: [stagebox.length]\n")
         return find_warnings(project.run(until="ingest"))
 
-    (told,) = warned("")
-    assert "not read for their suffixes: 4 of 5 files (.py 2, without any 1, .cs 1)" in told
-    assert "`suffixes`" in told
+    (reported,) = warned("")
+    assert "not read because of their suffixes: 4 of 5 files (.py 2, without any 1, .cs 1)" in reported
+    assert "`suffixes`" in reported
     assert "1 of 2 files" in warned(", exclude: ['code/*.[pP][yY]', code/LICENSE]")[0]
     assert warned(", suffixes: [.txt, .py]") == []
 
 
 def test_files_of_records_are_no_code(project):
-    """Each would be one document: in a tree they are left out and told, named by themselves they are refused."""
+    """Each would be one document: in a tree they are skipped with a warning; named directly they are refused."""
     folder = project.folder / "code"
     (folder / "vendor").mkdir(parents=True)
     for name in ("a.py", "package.json", "b.jsonl", "c.CSV", "d.jsonl.gz", "e.parquet", "f.warc.gz", "vendor/g.csv"):
@@ -235,17 +235,17 @@ def test_files_of_records_are_no_code(project):
         run = project.run(until="ingest")
         return sorted(file.name for file in run.inputs["notes"].files.values()), find_warnings(run)
 
-    taken, (told,) = found("[code]")
+    taken, (reported,) = found("[code]")
     assert taken == ["a.py", "package.json"]
-    assert "not read for their suffixes: 5 of 7 files (.jsonl 2, .csv 1, .parquet 1, .warc 1)" in told
-    assert "in a source of their own (`format: jsonl`), or leave them out with `exclude`" in told
+    assert "not read because of their suffixes: 5 of 7 files (.jsonl 2, .csv 1, .parquet 1, .warc 1)" in reported
+    assert "in their own source (`format: jsonl`), or leave them out with `exclude`" in reported
     for name, fits in (("b.jsonl", "jsonl"), ("c.CSV", "csv"), ("e.parquet", "parquet"), ("f.warc.gz", "warc")):
-        with pytest.raises(UserError, match=f"takes none of them.*`format: {fits}` reads them"):
+        with pytest.raises(UserError, match=f"skips all of them.*suggest `format: {fits}`"):
             found(f"[code/a.py, code/{name}]")
 
 
-def test_links_to_nothing_and_to_themselves_are_told(project):
-    """They were silently nothing before."""
+def test_links_to_nothing_and_to_themselves_give_a_warning(project):
+    """They used to be skipped silently."""
     (project.folder / "in" / "self.jsonl").symlink_to("self.jsonl")
     (project.folder / "in" / "gone.jsonl").symlink_to("nowhere.jsonl")
     found, warned = names(project, "in/*.jsonl")
@@ -255,7 +255,7 @@ def test_links_to_nothing_and_to_themselves_are_told(project):
 
 
 def rings(folder, count):
-    """Folders that each hold a file and links to all the others."""
+    """Folders that each contain a file and links to all others."""
     for one in range(count):
         (folder / str(one)).mkdir(parents=True)
         (folder / str(one) / "x.jsonl").write_text('{"text": "a mill"}\n')
@@ -266,7 +266,7 @@ def rings(folder, count):
 
 @pytest.mark.parametrize("links", ["inside", "follow"])
 def test_rings_of_folders_end_at_once(project, links):
-    """Nine folders have a million ways through each other and nine files."""
+    """Nine folders have a million paths through each other and nine files."""
     rings(project.folder / "rings", 9)
     for pattern in ("rings", "rings/**/*.jsonl", "rings/**"):
         found, warned = names(project, pattern, links)
@@ -274,8 +274,8 @@ def test_rings_of_folders_end_at_once(project, links):
         assert "72 second names" in warned[0]
 
 
-def test_a_listing_looks_at_every_entry_once(tmp_path, monkeypatch):
-    """Work is counted, not time: folders that are listed, for rings of doubling size."""
+def test_a_listing_visits_every_entry_once(tmp_path, monkeypatch):
+    """The test counts work, not time: folders that are listed, for rings of doubling size."""
     real, listed = os.scandir, []
 
     def counted(path):
@@ -292,18 +292,18 @@ def test_a_listing_looks_at_every_entry_once(tmp_path, monkeypatch):
             assert len(listed) == count + 1
 
 
-def test_a_listing_ends_when_nobody_waits_for_it(tmp_path):
+def test_a_listing_ends_when_it_is_no_longer_needed(tmp_path):
     """A signal reaches a run that lists a large tree."""
     rings(tmp_path, 3)
     folders = Folders(_scanned)
     folders.stopped.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(ListingStopped):
         list_tree(str(tmp_path), ANYTHING, follow=False, folders=folders)
 
 
 @pytest.mark.slow
 def test_a_signal_ends_a_run_that_is_listing(project):
-    """The loop that hears signals goes on while a thread lists."""
+    """The loop that receives signals continues while a thread lists."""
     script = (
         "import os, signal, sys\n"
         "from gristmill.engine.files import content\n"
@@ -327,8 +327,8 @@ def test_a_signal_ends_a_run_that_is_listing(project):
     assert done.stdout.strip() == signal.SIGTERM.name, done.stderr
 
 
-def test_pipes_sockets_and_devices_are_passed_over_and_told(project, monkeypatch):
-    """Nothing waits for a pipe that nobody writes to."""
+def test_pipes_sockets_and_devices_are_skipped_with_a_warning(project, monkeypatch):
+    """Nothing waits for a pipe without a writer."""
     inside = project.folder / "in"
     os.mkfifo(inside / "pipe.jsonl")
     monkeypatch.chdir(inside)
@@ -337,14 +337,14 @@ def test_pipes_sockets_and_devices_are_passed_over_and_told(project, monkeypatch
     for pattern in ("in", "in/*.jsonl"):
         found, warned = names(project, pattern)
         assert found == ["00.jsonl", "01.jsonl", "02.jsonl", "03.jsonl"]
-        assert "3 pipes, sockets or devices passed over" in warned[0]
+        assert "3 pipes, sockets or devices skipped" in warned[0]
 
 
 @pytest.mark.parametrize("path", ["in/pipe.jsonl", "/dev/zero"])
 def test_a_pipe_or_device_that_is_named_is_refused(project, path):
     """One message before any work."""
     os.mkfifo(project.folder / "in" / "pipe.jsonl")
-    with pytest.raises(UserError, match=r"sources\.notes: .* is a (pipe|device) and no file.*Name a file or a folder"):
+    with pytest.raises(UserError, match=r"sources\.notes: .* is a (pipe|device) and not a file.*Name a file or"):
         names(project, path)
 
 
@@ -366,15 +366,15 @@ def test_a_file_that_becomes_a_pipe_is_refused(project, monkeypatch):
 
 
 def test_a_pattern_of_nothing_but_links_says_so(project, farm):
-    """The error names what was passed over."""
+    """The error names what was skipped."""
     (farm / "own.jsonl").unlink()
-    with pytest.raises(UserError, match=r"no file.*Links out of it.*2 such, the first .*one\.jsonl\..*links: follow"):
+    with pytest.raises(UserError, match=r"no file.*Links out of it.*: 2, the first is .*one\.jsonl\..*links: follow"):
         names(project, "farm")
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["*", "**", "a", "b", "a*", "?"]), min_size=1, max_size=4))
-def test_globs_match_as_pythons_own(tmp_path_factory, segments):
+def test_globs_match_like_pythons_glob(tmp_path_factory, segments):
     """Where there are no links, a glob finds what `glob` finds."""
     import glob
 

@@ -12,13 +12,13 @@ import pytest
 
 from gristmill.errors import UserError
 
-BYTES = r"By its first bytes a\.\S+ is for"
+BYTES = r"The first bytes of a\.\S+ suggest"
 ROWS = [{"id": n, "text": f"the mill number {n}", "data": {"lang": "en"}} for n in range(60)]
 
 
 @pytest.fixture
 def read(project):
-    """Write a recipe that reads files so, and run it."""
+    """Write a recipe that reads files with these settings, and run it."""
 
     def run(read, files=(), **more):
         for name, content in dict(files).items():
@@ -74,8 +74,8 @@ STEPPED = r"`fields: \{text: msg\.0\.content\}`"
 
 @pytest.mark.parametrize("workers", [None, 2])
 def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
-    """With source, line, reason, the field that was asked for, those that there are, and the nearest; a broken line
-    among them changes nothing; and the next run, which reads nothing anew, stops as well.
+    """The message has the source, line, reason, the wanted field, the existing ones, and the nearest; a broken line
+    among them changes nothing; and the next run, which reads nothing again, stops as well.
     """
     wanted = (
         r"recipe\.yaml:5: sources\.notes: nothing of its first part.*61 records.* as missing_text"
@@ -107,7 +107,7 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
         ("format: csv", "a.csv", lines(ROWS), f"{BYTES} `format: jsonl`"),
         ("format: json", "a.json", b"id\ttext\n" + b"1\ta\n" * 40, f"{BYTES} `format: csv`"),
         ("format: parquet", "a.parquet", ARCHIVE, f"{BYTES} `format: warc`"),
-        ("format: jsonl", "a.wet", b"a mill\n" * 40, r"By its name a\.wet is for `format: wet`"),
+        ("format: jsonl", "a.wet", b"a mill\n" * 40, r"The name of a\.wet suggests `format: wet`"),
         ("format: csv, fields: {text: body}", "a.csv", b"id,text\n1,a\n", r'missing_column.*\["id", "text"\]'),
         ("format: json, fields: {text: body}", "a.json", json.dumps(ROWS).encode(), "missing_text"),
         ("format: text, suffixes: ['.txt']", "a.txt", b"\0\1\2" * 9, "binary_file.*exclude"),
@@ -144,19 +144,19 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
     ],
 )
 def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
-    """Every reader; what is wrong is what the first row says."""
+    """For every reader; the message has the detail of the first row."""
     with pytest.raises(UserError, match=rf"sources\.notes: nothing of its first part.*{wanted}"):
         read(f"{setting}, paths: [{name}]", {name: content})
 
 
-def test_what_is_told_of_a_list_can_be_written(read):
-    """A number steps into it."""
+def test_the_suggested_field_of_a_list_works(read):
+    """A number indexes it."""
     run = read("format: jsonl, paths: [a.jsonl], fields: {text: msg.0.content}", {"a.jsonl": CHATS})
     assert run.states["notes/ingest"].metrics["dropped"] == {}
 
 
-def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
-    """Of Parquet no row is read: the schema tells."""
+def test_a_missing_column_of_a_table_is_reported_at_once(read, project):
+    """No row of a Parquet file is read: the schema is enough."""
     pq.write_table(pa.Table.from_pylist(ROWS), project.folder / "a.parquet")
     with pytest.raises(
         UserError, match=r'no record there: missing_column.*nothing under body.*\["id", "text", "data\.lang"\]'
@@ -165,16 +165,16 @@ def test_a_column_that_a_table_lacks_is_told_at_once(read, project):
 
 
 def test_an_archive_without_pages_stops_the_run(read):
-    """Requests and metadata are no pages; where there are responses, their reason counts alone."""
+    """Requests and metadata are not pages; if there are responses, only their reason counts."""
     beside = record("warcinfo") + record("request") * 9
-    with pytest.raises(UserError, match="dropped every one as request_record or warcinfo_record"):
+    with pytest.raises(UserError, match="dropped all of them: request_record or warcinfo_record"):
         read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside})
-    with pytest.raises(UserError, match="dropped every one as http_status"):
+    with pytest.raises(UserError, match="dropped all of them: http_status"):
         read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside + record("response", "404 Not Found")})
     read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": beside + record("response")})
 
 
-def test_what_later_steps_use_is_no_loss(read):
+def test_records_that_later_steps_use_are_not_lost(read):
     """An archive of robots.txt files is a source like any other."""
     robots = record("response", url="http://a.example/robots.txt")
     run = read("format: warc, paths: [a.warc.gz]", {"a.warc.gz": record("warcinfo") + robots * 5})
@@ -189,7 +189,7 @@ def test_several_reasons_or_a_record_that_is_left_do_not_stop_it(read):
 
 
 def test_only_the_first_part_decides(read):
-    """A file of another kind further on is a matter of its rows; the first one is not, and can be left out."""
+    """A later file of another kind only loses its own rows; the first one stops the run, and can be excluded."""
     files = {"a.jsonl": lines(ROWS), "b.jsonl": lines([{"no": 1}] * 20)}
     run = read("format: jsonl, paths: ['?.jsonl'], part_bytes: 100B", files)
     assert run.states["notes/ingest"].metrics["dropped"] == {"missing_text": 20}

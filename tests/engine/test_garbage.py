@@ -1,4 +1,4 @@
-"""Garbage collection takes nothing away that it does not understand."""
+"""Garbage collection removes nothing that it does not understand."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ STEPS = "  - stagebox.length\n  - stagebox.longer_than: {{chars: {}}}\n"
 
 @pytest.fixture(scope="module")
 def tagged_once(tmp_path_factory):
-    """A tagged version that the recipe as it stands does not need any more."""
+    """A tagged version that the current recipe does not need."""
     project = Project(tmp_path_factory.mktemp("tagged"))
     project.write_inputs(records=80)
     project.write_inputs(files=1, records=20)
@@ -37,7 +37,7 @@ def tagged_once(tmp_path_factory):
 
 @pytest.fixture
 def tagged(tagged_once, tmp_path):
-    """The same in a folder of its own, to be damaged."""
+    """The same in its own folder, to be damaged."""
     project = Project(tmp_path / "tagged")
     shutil.copytree(tagged_once.folder, project.folder, symlinks=True)
     assert not find_garbage(project.mill().store, project.dry_run()).files
@@ -62,7 +62,7 @@ def flip(path):
     ],
 )
 def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
-    """What such a record keeps alive is not known; the message names it, and nothing goes."""
+    """It is unknown what such a record keeps; the message names it, and nothing is removed."""
     mill = tagged.mill()
     run = mill.dry_run()
     if kind == "locks":
@@ -75,9 +75,9 @@ def test_a_record_that_cannot_be_read_stops_it(tagged, kind, damage):
         with alone(mill.store, lambda: find_garbage(mill.store, run)):
             collect(mill.store, find_garbage(mill.store, run))
 
-    with pytest.raises(UserError, match=r"Nothing was removed") as told:
+    with pytest.raises(UserError, match=r"Nothing was removed") as reported:
         clean()
-    assert path.name in str(told.value)
+    assert path.name in str(reported.value)
     assert set(mill.store.list_files("")) == before
 
 
@@ -92,7 +92,7 @@ def _of_version(mill, kind):
 
 
 def test_a_run_waits_until_the_collection_is_over(project):
-    """It would otherwise count on parts that are about to go."""
+    """Otherwise it would rely on parts that are about to be removed."""
     project.write_inputs(files=1, records=20)
     project.write_recipe("  - stagebox.length\n")
     mill = project.mill()
@@ -109,8 +109,8 @@ def test_a_run_waits_until_the_collection_is_over(project):
     assert any("gristmill gc" in message for message in listener.notes)
 
 
-def test_what_a_dataset_names_stays_when_its_task_record_is_gone(tagged):
-    """A version keeps its parts by two ways."""
+def test_parts_of_a_dataset_stay_when_their_task_record_is_gone(tagged):
+    """A version keeps its parts in two ways."""
     mill = tagged.mill()
     kept = {name for name, _ in mill.store.list_files("parts")}
     for name, _ in list(mill.store.list_files("tasks")):
@@ -120,7 +120,7 @@ def test_what_a_dataset_names_stays_when_its_task_record_is_gone(tagged):
 
 
 def test_copies_of_config_files_stay_as_long_as_a_run_that_used_them(project):
-    """The file itself may be another by now; what the kept run used is only in the store."""
+    """The file itself may have changed; what the kept run used is only in the store."""
     project.write_inputs(files=1, records=5)
     listed = project.folder / "blocked.txt"
     project.write_recipe(f"  - gate: {{block_domains: {listed}}}\n")
@@ -155,8 +155,8 @@ def test_copies_of_config_files_stay_as_long_as_a_run_that_used_them(project):
     assert not tagged & lying()
 
 
-def test_what_a_run_made_stays_where_the_records_of_its_stages_were_deleted(tagged):
-    """They may be, at any time: the layers name their tasks too."""
+def test_the_output_of_a_run_stays_when_its_stage_records_are_deleted(tagged):
+    """They may be deleted at any time: the layers name their tasks, too."""
     shutil.rmtree(tagged.store / "stages")
     mill = tagged.mill()
     whole = tagged.parts(mill.dry_run())
@@ -166,8 +166,8 @@ def test_what_a_run_made_stays_where_the_records_of_its_stages_were_deleted(tagg
     assert not [note for note in tagged.notes if "missing" in note]
 
 
-def test_files_that_no_run_wrote_stay_and_are_told(project):
-    """By their names: whose they are, nobody here knows."""
+def test_files_that_no_run_wrote_stay_and_are_listed(project):
+    """By their names: their owner is unknown."""
     project.run(until="length")
     names = ["tasks/mine.json", "parts/a.stl", "stages/notes.txt", "datasets/old/x.json"]
     for name in names:
@@ -180,18 +180,18 @@ def test_files_that_no_run_wrote_stay_and_are_told(project):
     assert all((project.store / name).read_text() == "precious" for name in names)
 
 
-def test_a_folder_that_is_no_store_is_refused(tmp_path):
+def test_a_folder_that_is_not_a_store_is_refused(tmp_path):
     """Nothing is written to it either."""
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "a.stl").write_text("precious")
-    with pytest.raises(UserError, match=r"it is no store\. Nothing was removed"):
+    with pytest.raises(UserError, match=r"it is not a store\. Nothing was removed"):
         refuse_no_store(Store(str(tmp_path)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
 
 
 @pytest.mark.parametrize("kind", ["stages", "datasets", "tasks"])
 def test_a_whole_record_of_another_shape_stops_it(tagged, kind):
-    """As one that cannot be read does: what it keeps alive is not known."""
+    """Like one that cannot be read: it is unknown what it keeps."""
     mill = tagged.mill()
     name = _of_version(mill, kind)
     mill.store.write_json(name, {"of": "another version"})
@@ -201,7 +201,7 @@ def test_a_whole_record_of_another_shape_stops_it(tagged, kind):
 
 @pytest.mark.parametrize(("kind", "key"), [("datasets", "task"), ("datasets", "hash"), ("tasks", "hash")])
 def test_an_entry_that_lacks_a_key_is_damage(tagged, kind, key):
-    """A record whose checksum is right and that lacks a key in an entry of a part is named, and nothing goes."""
+    """A record with a valid checksum that lacks a key in an entry of a part is named, and nothing is removed."""
     store = tagged.mill().store
     name = _of_version(tagged.mill(), kind)
     record = store.read_record(name)
@@ -213,7 +213,7 @@ def test_an_entry_that_lacks_a_key_is_damage(tagged, kind, key):
 
 @pytest.mark.parametrize("is_in_use", [False, True])
 def test_it_frees_a_full_disk(tagged, monkeypatch, is_in_use):
-    """Where a disk has no room for a lease, what nothing needs goes first; nothing goes while others use the store."""
+    """If a disk has no space for a lease, garbage is removed first; nothing is removed while others use the store."""
     store = tagged.mill().store
     store.remove("versions/v1.json")
     wanted = find_garbage(store, tagged.dry_run())

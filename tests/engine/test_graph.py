@@ -1,4 +1,4 @@
-"""The graph of a recipe: who reads what of whom, on the route of each source, known before any work."""
+"""The graph of a recipe: what each step reads from which other step, on the route of each source, before any work."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ steps:
 
 @pytest.fixture
 def graph(project):
-    """Of two routes that differ at their beginning: pages have a step and a fit more."""
+    """Two routes that differ at their beginning: pages have an additional step and an additional fit."""
 
     def of(until=None, recipe=RECIPE):
         project.recipe.write_text(recipe)
@@ -41,7 +41,7 @@ def graph(project):
 
 
 def bound(node, source):
-    """Name of a column that a stage sees -> the layer that it comes from, and its name there."""
+    """Name of a column that a stage reads -> the layer that it comes from, and its name there."""
     view = node.views[source]
     return {name: (view.layers[layer], column) for layer, column, name in view.columns}
 
@@ -71,7 +71,7 @@ def test_a_chain_has_the_steps_of_its_route_and_the_verdict_on_all_last(graph):
     }
 
 
-def test_what_a_node_reads_comes_before_it(graph):
+def test_the_inputs_of_a_node_come_before_it(graph):
     """In the order of the nodes, and at a smaller depth on every route that leads to it."""
     made = graph()
     before = set()
@@ -83,7 +83,7 @@ def test_what_a_node_reads_comes_before_it(graph):
 
 
 def test_depth_is_that_of_the_longest_route(graph):
-    """Pages have come two steps further than notes when both meet."""
+    """Pages have passed two more steps than notes when both meet."""
     made = graph()
     depths = {name: made.nodes[name].depth for name in ("pages/ingest", "web/vocabulary", "text/vocabulary")}
     assert depths == {"pages/ingest": 0, "web/vocabulary": 2, "text/vocabulary": 1}
@@ -92,7 +92,7 @@ def test_depth_is_that_of_the_longest_route(graph):
 
 
 def test_a_column_is_that_of_the_newest_layer_on_the_route_of_each_source(graph):
-    """One step changes the text of pages; notes have theirs as it was read."""
+    """One step changes the text of pages; notes have their text as it was read."""
     node = graph().nodes["all/length"]
     assert bound(node, "pages") == {"text": ("web/upper", "text")}
     assert bound(node, "notes") == {"text": (INGEST, "text")}
@@ -100,7 +100,7 @@ def test_a_column_is_that_of_the_newest_layer_on_the_route_of_each_source(graph)
 
 
 def test_verdicts_before_a_step_hide_rows_from_it_where_it_asks_for_that(graph):
-    """Of its own route only, and only those before it: `upper` drops pages, `longer_than` both, `exact` itself."""
+    """Only on its own route, and only earlier ones: `upper` drops pages, `longer_than` both, `exact` itself."""
     nodes = graph().nodes
     assert hides(nodes["all/length"], "pages") == []
     assert hides(nodes["web/vocabulary"], "pages") == [INGEST, "web/upper"]
@@ -109,7 +109,7 @@ def test_verdicts_before_a_step_hide_rows_from_it_where_it_asks_for_that(graph):
 
 
 def test_a_model_is_that_of_the_own_route(graph):
-    """`uses` names the makers of all routes; a sink names who counts for it, by source."""
+    """`uses` names the makers on all routes; a sink names the step that counts for it, by source."""
     nodes = graph().nodes
     assert nodes["all/rarity"].uses == {"web/vocabulary", "text/vocabulary"}
     assert nodes["all/rarity"].views["notes"].models == {"vocabulary": "text/vocabulary"}
@@ -119,7 +119,7 @@ def test_a_model_is_that_of_the_own_route(graph):
 
 
 def test_until_cuts_the_graph_and_beyond_names_the_rest(graph):
-    """By the name of a step or its id; assets, models and sinks beyond it are no nodes."""
+    """By the name of a step or its id; assets, models and sinks beyond it are not nodes."""
     made = graph("longer_than")
     assert made.chains["notes"] == ("text/vocabulary", "all/length", "all/longer_than", "notes/corpus")
     assert made.beyond == ["all/exact", "all/rarity", "all/weigh", "all/bundle"]
@@ -139,7 +139,7 @@ def test_until_a_step_that_comes_twice_is_until_the_last(graph):
 
 
 def test_the_verdict_on_all_knows_every_step_that_has_a_say(graph):
-    """And whose text counts: of pages the changed one too. A cut route has those that are left."""
+    """And whose text counts: for pages the changed one, too. A cut route has the remaining ones."""
     made = graph()
     pages, notes = (made.nodes[f"{source}/corpus"].config for source in ("pages", "notes"))
     common = ("all/length", "all/longer_than", "all/exact", "all/rarity", "all/weigh")
@@ -150,13 +150,13 @@ def test_the_verdict_on_all_knows_every_step_that_has_a_say(graph):
 
 
 def test_text_counts_from_extraction_on_also_where_a_run_ends_before_it(project):
-    """Markup is no text: up to `extract` a page has none."""
+    """Markup is not text: before `extract` a page has none."""
     project.write_recipe("  - extract\n  - stagebox.upper\n")
     assert project.mill().graph.nodes["notes/corpus"].config.texts == ("all/extract", "all/upper")
     assert project.mill("ingest").graph.nodes["notes/corpus"].config.texts == ()
 
 
-def test_drops_are_told_by_the_schema(graph):
+def test_the_schema_says_whether_a_step_drops(graph):
     nodes = graph().nodes
     judging = [name for name, node in nodes.items() if node.kind in ("map", "exchange") and drops(node)]
     assert judging == ["web/upper", "all/longer_than", "all/exact", "pages/corpus", "notes/corpus"]
@@ -164,7 +164,7 @@ def test_drops_are_told_by_the_schema(graph):
 
 
 def test_a_file_is_in_the_identity_by_its_content(project):
-    """Two names of the same bytes are the same stage, other bytes another; a mistake names the line."""
+    """Two names of the same bytes are the same stage, other bytes are another; a mistake has the line."""
 
     def identity(name):
         project.write_recipe(f"  - stagebox.word_list: {{words: {name}}}\n")
@@ -208,5 +208,5 @@ def test_copies_are_counted_where_no_dedup_step_compares_all_texts_as_they_end(g
     assert all(chain[-1].endswith("/corpus") for chain in made.chains.values())
     if words is not None:
         assert not drops(made.nodes["copies_left"])
-        (told,) = copies_left.warnings({"copies": 2}, made.nodes["copies_left"].config)
-        assert words in told
+        (message,) = copies_left.warnings({"copies": 2}, made.nodes["copies_left"].config)
+        assert words in message

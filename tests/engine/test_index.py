@@ -1,4 +1,4 @@
-"""The index of a corpus is a layer like any other: made once, from what changed, the same bytes everywhere."""
+"""The index of a corpus is a layer like any other: made once, from what changed, with the same bytes everywhere."""
 
 import json
 
@@ -12,7 +12,7 @@ NODE = "notes/index"
 
 
 def files_of(run):
-    """The hashes of the sets, by what each is."""
+    """The hashes of the sets, by their content."""
     catalogue = json.loads(bytes(memoryview(run.store.get_part(run.states[NODE].model))))
     sets = {one["entry"]["set"]: one["files"][index.FILE]["hash"] for one in catalogue["outputs"]}
     return sets, catalogue["parts"]
@@ -51,12 +51,12 @@ def test_a_new_file_sends_its_own_keys_alone_and_every_document_is_found(project
     emitted = {dict(run.states[NODE].tasks.items())[key] for key in run.states[NODE].executed}
     assert len([label for label in emitted if label.endswith(" emit")]) == 1
     assert len(before) == len(files_of(first)[1]) == len(files_of(run)[1]) - 1
-    for seen in (run, see(run.store, "project")):
-        every = [row.fields["doc_id"] for row in rows(seen, None, None, None)]
-        told = []
-        places = find(seen, doc_id=[one.hex() for one in every], note=told.append)
+    for observed in (run, see(run.store, "project")):
+        every = [row.fields["doc_id"] for row in rows(observed, None, None, None)]
+        notes = []
+        places = find(observed, doc_id=[one.hex() for one in every], note=notes.append)
         assert [place.doc_id for place in places] == every
-        assert told == []
+        assert notes == []
 
 
 def test_the_number_of_workers_changes_no_byte(project):

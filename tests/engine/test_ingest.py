@@ -1,4 +1,4 @@
-"""Documents have ids of their own whatever keys their records have, and row groups hold what memory can hold."""
+"""Document ids are unique whatever keys their records have, and row groups fit into memory."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ def documents(project, run, *columns):
 
 
 def test_a_key_that_every_record_has_leaves_ids_and_marks_unique(project):
-    """The locator tells the key; the id tells the record."""
+    """The locator has the key; the id identifies the record."""
     recipe(
         project, {name: [{"id": "same", "text": f"{name} {n}"} for n in range(40)] for name in ("a.jsonl", "b.jsonl")}
     )
@@ -53,8 +53,8 @@ def test_a_key_that_every_record_has_leaves_ids_and_marks_unique(project):
     assert len(set(marks)) == len(marks)
 
 
-def test_mended_records_are_counted_and_told(project):
-    """Lines and tables alike, also where meta is not kept; a text with such a word in it is none."""
+def test_repaired_records_are_counted_in_a_warning(project):
+    """For lines and tables, also if meta is not kept; a text that contains the word does not count."""
     recipe(
         project,
         {"a.jsonl": [{"text": "the _mended mill"}, {"text": "a", "x": float("nan")}]},
@@ -64,26 +64,27 @@ def test_mended_records_are_counted_and_told(project):
     more = "  y: {kind: text, read: {format: csv, paths: [b.csv]}}\nsteps:"
     project.recipe.write_text(project.recipe.read_text().replace("steps:", more))
     run = project.run()
-    told = [line for line in find_warnings(run) if "mended" in line]
-    assert [line.partition(",")[0].partition(" record ")[0] for line in told] == ["x/ingest: 1", "y/ingest: 1"]
+    message = [line for line in find_warnings(run) if "mended" in line]
+    assert [line.partition(",")[0].partition(" record ")[0] for line in message] == ["x/ingest: 1", "y/ingest: 1"]
     assert [meta for meta, *_ in documents(project, run, "meta")] == [None, '{"_mended":["not a number"]}']
 
 
-def test_repeated_keys_are_counted_and_told(project):
+def test_repeated_keys_are_counted_in_a_warning(project):
     """Per file: two files may number their records alike."""
     rows = [{"id": str(n % 30), "text": f"text {n}"} for n in range(40)]
     recipe(project, {"a.jsonl": rows, "b.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
     run = project.run()
     assert run.states["x/ingest"].metrics["repeated_keys"] == 10
     assert any(
-        "10 records have a key that an earlier record of the same file has" in told for told in find_warnings(run)
+        "10 records have the same key as an earlier record of the same file" in message
+        for message in find_warnings(run)
     )
     recipe(project, {"a.jsonl": rows[:30]}, read=", fields: {key: id}", part_bytes="64KB")
-    assert not any("key" in told for told in find_warnings(project.run()))
+    assert not any("key" in message for message in find_warnings(project.run()))
 
 
-def test_a_position_that_is_also_a_key_is_told(project):
-    """A record without a key is located by its position, which may be another's key: ids differ, and it is told."""
+def test_a_position_that_is_also_a_key_gives_a_warning(project):
+    """A record without a key is located by its position, which may be another's key: ids differ, and the run warns."""
     rows = [{"text": "first"}, {"text": "second"}, {"id": "b", "text": "third"}]
     recipe(project, {"a.jsonl": rows}, read=", fields: {key: id}")
     locator = documents(project, project.run(), "locator")[1][0]
@@ -93,12 +94,12 @@ def test_a_position_that_is_also_a_key_is_told(project):
     found = documents(project, run, "locator", "doc_id")
     assert [one for one, _ in found].count(locator) == 2
     assert len({doc_id for _, doc_id in found}) == 3
-    assert any(f"1 record has a key that an earlier record of the same file has (such as {locator})" in told
-               for told in find_warnings(run))  # fmt: skip
+    assert any(f"1 record has the same key as an earlier record of the same file (such as {locator})" in message
+               for message in find_warnings(run))  # fmt: skip
 
 
 def test_repeated_keys_do_not_mix_up_documents(project):
-    """Parts of equal keys, and texts that have nothing to do with each other: no duplicate is found that is none."""
+    """Parts with equal keys and unrelated texts: no false duplicate is found."""
     texts = {
         "a.jsonl": [f"the mill by the river grinds corn number {n} for the village of {n * 7}" for n in range(30)],
         "b.jsonl": [f"{n} ships left the harbour {n * 3} days ago with salt and wool aboard" for n in range(30)],
@@ -118,7 +119,7 @@ def test_repeated_keys_do_not_mix_up_documents(project):
 
 
 def test_parts_of_equal_ids_have_different_marks(tmp_path):
-    """What a part is enters its mark, beside the ids of its rows."""
+    """The mark of a part depends on its identity, besides the ids of its rows."""
 
     def written(identity):
         writer = PartWriter(DOCUMENTS, identity)
@@ -134,7 +135,7 @@ def test_parts_of_equal_ids_have_different_marks(tmp_path):
 
 
 def test_two_parts_of_one_number_are_refused(project, monkeypatch):
-    """Answers of an exchange find their way back by 64 bits: better no run than a mixed up one."""
+    """Answers of an exchange find their part by 64 bits: refusing is better than mixing them up."""
     monkeypatch.setattr("gristmill.engine.schedule.run_exchange.part_id", lambda mark: part_id(mark) >> 60)
     project.write_recipe(steps="  - stagebox.exact")
     project.recipe.write_text(project.recipe.read_text().replace("4KB", "500B"))
@@ -144,7 +145,7 @@ def test_two_parts_of_one_number_are_refused(project, monkeypatch):
 
 @pytest.mark.parametrize("column", ["meta", "title", "url", "key"])
 def test_row_groups_count_all_that_they_hold(project, monkeypatch, column):
-    """A field that nobody reads takes memory like any other."""
+    """A field that no step reads takes memory like any other."""
     monkeypatch.setattr(ingest, "ROW_GROUP_CHARACTERS", 10_000)
     long = "x" * 2000
     rows = [{"text": f"text {n}", {"meta": "other", "key": "id"}.get(column, column): f"{n}{long}"} for n in range(40)]
@@ -157,7 +158,7 @@ def test_row_groups_count_all_that_they_hold(project, monkeypatch, column):
 
 @pytest.mark.slow
 def test_a_part_of_nothing_but_meta_ends(project):
-    """The part in memory is bounded by all that it holds, not by its texts alone."""
+    """The part in memory is bounded by everything that it holds, not only by its texts."""
     rows = [{"text": "t", "other": f"{n}" + "x" * 2000} for n in range(2000)]
     recipe(project, {"a.jsonl": rows}, part_bytes="64KB")
     project.recipe.write_text(project.recipe.read_text().replace("*.jsonl", "*.gz"))
@@ -185,8 +186,8 @@ def test_a_record_that_no_column_could_hold_is_a_row_with_a_reason(project, monk
 
 
 @pytest.mark.slow
-def test_a_small_file_of_huge_fields_that_nobody_reads_takes_little_memory(project):
-    """6 MB of gzip, 32,768 rows of 36 KB in a field of no column: 1.2 GB if they were held at once."""
+def test_a_small_file_of_huge_unused_fields_takes_little_memory(project):
+    """6 MB of gzip, 32,768 rows with 36 KB in a field of no column: 1.2 GB if they were held at once."""
     line = json.dumps({"text": "a mill", "unread": "0123456789abcdef" * 2250}).encode() + b"\n"
     with gzip.open(project.folder / "a.jsonl.gz", "wb", compresslevel=1) as file:
         for _ in range(128):
@@ -204,16 +205,16 @@ def test_a_small_file_of_huge_fields_that_nobody_reads_takes_little_memory(proje
 
 
 def test_markup_that_no_step_removes_is_warned_of(project):
-    """With count and fix; not where `extract` follows, which warns itself, not for plain text and not for code."""
+    """With count and fix; not if `extract` follows, which warns itself, and not for plain text or code."""
     page = "<div><p>The mill</p><ul><li>grinds</li><li>rye</li></ul></div>"
     rows = [{"text": f"{page} {n}"} for n in range(8)] + [{"text": f"The mill grinds rye {n}."} for n in range(2)]
     warned = []
     for given, steps in ((rows, " []"), (rows, "\n  - extract"), (rows[8:], " []")):
         recipe(project, {"a.jsonl": given}, steps)
         warned.append([line for line in find_warnings(project.run()) if "markup" in line])
-    ((told,), (of_extract,), none) = warned
-    assert told.startswith("x/ingest: 8 of 10 texts that were checked (80%) are mostly markup")
-    assert "Add the step `- extract`. Read the field as markup with `fields: {html: NAME, text: null}`" in told
+    ((message,), (of_extract,), none) = warned
+    assert message.startswith("x/ingest: 8 of 10 texts that were checked (80%) are mostly markup")
+    assert "Add the step `- extract`. Read the field as markup with `fields: {html: NAME, text: null}`" in message
     assert of_extract.startswith("all/extract: 8 of 10 plain texts")
     assert not none
     (project.folder / "pages").mkdir()

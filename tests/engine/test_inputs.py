@@ -1,4 +1,4 @@
-"""Law 8: what a task reads of its inputs is what was hashed, whatever happens to the files meanwhile."""
+"""Law 8: a task reads what was hashed, whatever happens to the files meanwhile."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def recipe(project, format_name, pattern, more=""):
 
 
 def rewrite(path, data):
-    """Other content of the same size, with the times as they were."""
+    """Other content of the same size, with the same times."""
     before = path.stat()
     assert len(data) == before.st_size
     with path.open("r+b") as file:
@@ -93,7 +93,7 @@ CASES = {
 
 @pytest.mark.parametrize("format_name", CASES)
 def test_another_content_of_the_same_size_and_times_is_refused(project, monkeypatch, format_name):
-    """No reader reads what was not hashed, and nothing is stored; the next run reads what is there then."""
+    """No reader reads what was not hashed, and nothing is stored; the next run reads the new content."""
     name, make = CASES[format_name]
     path = project.folder / name
     path.write_bytes(make("mill"))
@@ -107,7 +107,7 @@ def test_another_content_of_the_same_size_and_times_is_refused(project, monkeypa
 
 
 def test_a_stretch_in_the_middle_is_compared_too(project, monkeypatch):
-    """A large file is read by many tasks; the one that meets the change fails, by what it reads."""
+    """A large file is read by many tasks; the one that reads the change fails."""
     path = project.folder / "in.jsonl"
     data = jsonl("mill", 20_000)
     path.write_bytes(data)
@@ -120,7 +120,7 @@ def test_a_stretch_in_the_middle_is_compared_too(project, monkeypatch):
     assert all(not start <= at < (stop or at + 1) for task in stored for _, _, start, stop in task["inputs"]["pieces"])
 
 
-def test_a_file_that_is_looked_at_beside_another_is_compared_too(project, monkeypatch):
+def test_a_companion_file_is_compared_too(project, monkeypatch):
     """A license that changes after it was hashed would be stored under the key of the old one."""
     tree = project.folder / "tree"
     tree.mkdir()
@@ -133,7 +133,7 @@ def test_a_file_that_is_looked_at_beside_another_is_compared_too(project, monkey
 
 
 def test_an_object_that_changes_is_refused(project, monkeypatch):
-    """Where there are no times to look at either."""
+    """Even if there are no file times."""
     system = fsspec.filesystem("memory")
     system.pipe_file("/inputs/in.jsonl", jsonl("mill"))
     recipe(project, "jsonl", "memory://inputs/in.jsonl")
@@ -144,8 +144,8 @@ def test_an_object_that_changes_is_refused(project, monkeypatch):
     assert all("dams" in text for text in texts(project, project.run()))
 
 
-def test_a_change_that_left_no_trace_is_found_and_the_next_run_goes_on(project, monkeypatch):
-    """What is remembered of a file whose stamp did not change is wrong: it is forgotten when a reader notices."""
+def test_a_change_under_the_same_stamp_is_found_and_the_next_run_continues(project, monkeypatch):
+    """The remembered hash of a file whose stamp did not change is wrong: it is forgotten when a reader notices."""
     monkeypatch.setattr("gristmill.engine.files.listing.stamp_of_path", lambda found: "always the same")
     path = project.folder / "in.jsonl"
     path.write_bytes(jsonl("mill"))
@@ -159,7 +159,7 @@ def test_a_change_that_left_no_trace_is_found_and_the_next_run_goes_on(project, 
 
 
 def test_an_unchanged_file_is_not_hashed_again(project, monkeypatch):
-    """What is remembered holds the digests of blocks too."""
+    """The digests of blocks are remembered, too."""
     (project.folder / "in.jsonl").write_bytes(jsonl("mill"))
     recipe(project, "jsonl", "in.jsonl")
     project.run()
@@ -169,8 +169,8 @@ def test_an_unchanged_file_is_not_hashed_again(project, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", ["[]", "{", '{"a": 1}', "text"])
-def test_a_damaged_memory_of_files_costs_a_hash(project, damage):
-    """It saves work and decides nothing."""
+def test_a_damaged_cache_of_file_hashes_costs_a_hash(project, damage):
+    """It only saves work."""
     (project.folder / "in.jsonl").write_bytes(jsonl("mill"))
     recipe(project, "jsonl", "in.jsonl")
     first = project.parts(project.run())
@@ -180,7 +180,7 @@ def test_a_damaged_memory_of_files_costs_a_hash(project, damage):
     assert project.executed(again) == {}
 
 
-def test_a_file_that_is_gone_before_it_is_hashed_is_told(project, monkeypatch):
+def test_a_file_that_is_gone_before_it_is_hashed_is_one_message(project, monkeypatch):
     """One message, no traceback."""
     path = project.folder / "in.jsonl"
     path.write_bytes(jsonl("mill"))
@@ -193,12 +193,12 @@ def test_a_file_that_is_gone_before_it_is_hashed_is_told(project, monkeypatch):
         return found
 
     monkeypatch.setattr(inputs, "list_files", then_remove)
-    with pytest.raises(UserError, match=r"in\.jsonl was there when the run began and is gone now"):
+    with pytest.raises(UserError, match=r"in\.jsonl existed when the run began and is gone now"):
         project.run()
 
 
 def test_gzip_that_changes_is_refused(project, monkeypatch):
-    """The readers of compressed streams catch many errors; this is none of theirs."""
+    """The readers of compressed streams catch many errors, but not this one."""
     path = project.folder / "in.warc.gz"
     data = b"".join(gzip.compress(record + b"\r\n\r\n", mtime=0) for record in warc("mill").split(b"\r\n\r\n\r\n\r\n"))
     path.write_bytes(data)

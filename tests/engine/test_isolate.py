@@ -1,4 +1,4 @@
-"""The search for a fatal record: found by halving, in few workers; what it cannot pin on one record it lets go."""
+"""The search for a fatal record: found by bisection with few workers; it gives up if no single record is the cause."""
 
 import asyncio
 from itertools import pairwise
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gristmill.engine.executors import trial
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.isolate import FARTHEST, Search, _beside
+from gristmill.engine.executors.isolate import FARTHEST, Search, _nearby
 from gristmill.engine.executors.trial import Patience
-from gristmill.engine.work.task import Hash, Map, Read, Result, Task
+from gristmill.engine.work.task import Hash, MapWork, Read, Result, Task
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.store import Part
 
@@ -22,12 +22,12 @@ def no_pauses(monkeypatch):
 
 
 class Machine:
-    """Workers that die where `kills` says so of the stretches that a task reads: a cause, or None."""
+    """Workers that die where `kills` says so for the ranges that a task reads: a cause, or None."""
 
-    def __init__(self, kills, seen=lambda stretches: True):
+    def __init__(self, kills, observed=lambda stretches: True):
         self.kills = kills
-        self.seen = seen
-        self.asked = []
+        self.observed = observed
+        self.requests = []
         self.living = 0
 
     async def start(self):
@@ -47,15 +47,15 @@ class Worker:
     async def ask(self, task):
         assert task.probe, "what the search asks for would be stored"
         work = task.work
-        if isinstance(work, Map):
+        if isinstance(work, MapWork):
             stretches = [work.rows]
         else:
             stretches = [(piece.name, piece.start, piece.stop) for piece in work.pieces]
-        self.machine.asked.append(stretches)
+        self.machine.requests.append(stretches)
         cause = self.machine.kills(stretches)
         if cause:
             raise WorkerDied(cause, cause == "SIGSEGV", True)
-        return Result(values=[int(self.machine.seen(stretches))])
+        return Result(values=[int(self.machine.observed(stretches))])
 
     def kill(self):
         self.machine.living -= 1
@@ -67,7 +67,7 @@ def mapping(rows, poisoned=()):
         "key",
         "all/step",
         "part 0",
-        Map("gristmill.stages.select.heuristics", StageConfig(), (part,), (), (), {}, poisoned=poisoned),
+        MapWork("gristmill.stages.select.heuristics", StageConfig(), (part,), (), (), {}, poisoned=poisoned),
     )
 
 
@@ -96,73 +96,73 @@ def at(name, position, cause="SIGSEGV"):
 @example((5000, 0))
 @example((5000, 4999))
 def test_a_fatal_row_is_found_in_as_many_steps_as_halving_takes(case):
-    """Whichever it is of however many; it alone is taken out, and nothing else of the task is changed."""
+    """Whichever row it is; only it is removed, and nothing else of the task changes."""
     rows, fatal = case
     machine = Machine(on_rows(fatal))
     task, evidence = machine.search(mapping(rows))
     assert [row for row, _ in task.work.poisoned] == [fatal] == evidence["record"]
     assert task == mapping(rows, task.work.poisoned)
     trials = 3 * trial.INSIDE_TRIALS
-    assert len(machine.asked) <= 2 + (rows - 1).bit_length() + trials + 4
+    assert len(machine.requests) <= 2 + (rows - 1).bit_length() + trials + 4
 
 
 @pytest.mark.parametrize(("cause", "times"), [("SIGSEGV", 1), ("SIGKILL", 2)])
 def test_only_a_death_that_happens_twice_leads_the_search_where_it_may_come_from_outside(cause, times):
-    """The first stretch of all is asked for again before it is believed, unless its worker crashed by itself."""
+    """The first range is probed again before it counts, unless its worker crashed by its own fault."""
     machine = Machine(on_rows(3, cause=cause))
     machine.search(mapping(16))
-    assert machine.asked.count([(0, 8)]) == times
+    assert machine.requests.count([(0, 8)]) == times
 
 
-def test_a_single_kill_from_outside_leads_to_nobody():
-    """It was over before the search began: two halves live, and not all rows are gone through."""
+def test_a_single_kill_from_outside_accuses_no_record():
+    """It was over before the search began: both halves survive, and not all rows are tried."""
     machine = Machine(lambda stretches: None)
     assert machine.search(mapping(1 << 20)) is None
-    assert len(machine.asked) == 2
+    assert len(machine.requests) == 2
 
 
 @pytest.mark.parametrize("pair", [(3, 12), (3, 6)])
-def test_rows_that_are_fatal_only_together_are_nobodys_fault(pair):
+def test_rows_that_are_fatal_only_together_are_not_given_up(pair):
     """In two halves or in one: no record is given up, whatever the whole does, and none comes before a trial."""
     machine = Machine(lambda stretches: "SIGSEGV" if any(a <= pair[0] and pair[1] < b for a, b in stretches) else None)
     assert machine.search(mapping(16)) is None
-    assert all(machine.asked.count(stretch) == 1 for stretch in machine.asked)
+    assert all(machine.requests.count(stretch) == 1 for stretch in machine.requests)
 
 
 def test_a_stage_that_dies_of_everything_has_no_fatal_record():
-    """The row that is left has no neighbour that lives, so nothing is known of it."""
+    """The remaining row has no neighbour that survives, so nothing is known about it."""
     machine = Machine(lambda stretches: "SIGSEGV" if any(a < b for a, b in stretches) else None)
     assert machine.search(mapping(40)) is None
 
 
-def test_one_row_alone_is_tried_beside_no_record():
+def test_a_single_row_is_tried_against_no_record():
     machine = Machine(on_rows(0))
     task, _ = machine.search(mapping(1))
     ((row, detail),) = task.work.poisoned
     assert row == 0
     assert detail.endswith("3 of 3 controls without a record survived")
-    assert [(0, 0)] in machine.asked
+    assert [(0, 0)] in machine.requests
 
 
 def test_the_control_is_the_nearest_neighbour_that_the_stage_sees():
-    """Rows that earlier verdicts hide prove nothing: a stretch that holds one more is taken."""
+    """Rows that earlier verdicts hide prove nothing: a range with one more row is used."""
     hidden = range(20, 30)
-    machine = Machine(on_rows(30), seen=lambda stretches: any(row not in hidden for row in range(*stretches[0])))
+    machine = Machine(on_rows(30), observed=lambda stretches: any(row not in hidden for row in range(*stretches[0])))
     task, _ = machine.search(mapping(64))
     assert "controls beside it" in task.work.poisoned[0][1]
-    control = max((stretch for stretch in machine.asked if stretch != [(30, 31)]), key=machine.asked.count)
+    control = max((stretch for stretch in machine.requests if stretch != [(30, 31)]), key=machine.requests.count)
     assert control == [(0, 21)]
 
 
-def test_what_was_given_up_before_stays_so():
-    """The next search finds the next, and both are in the task."""
+def test_records_given_up_before_stay_given_up():
+    """The next search finds the next record, and both are in the task."""
     machine = Machine(on_rows(9))
     task, _ = machine.search(mapping(16, ((2, "before"),)))
     assert [row for row, _ in task.work.poisoned] == [2, 9]
 
 
 def test_a_fatal_position_is_cut_out_of_the_middle_of_its_file():
-    """Its file comes in three pieces, before, at and behind it; the other files stay as they are."""
+    """Its file comes in three pieces, before, at and after it; the other files are unchanged."""
     first, file, last = Piece("/a", "a"), Piece("/b", "b", 100, 5000), Piece("/c", "c")
     task, evidence = Machine(at("b", 777)).search(reading(first, file, last))
     assert [(piece.name, piece.start, piece.stop) for piece in task.work.pieces] == [
@@ -177,18 +177,18 @@ def test_a_fatal_position_is_cut_out_of_the_middle_of_its_file():
 
 
 @pytest.mark.parametrize("position", [0, 5, (1 << 20) - 1, 1 << 20, 12_345_678_901])
-def test_a_position_is_found_in_a_file_whose_end_nobody_knows(position):
-    """By stretches of twice the width each time, then by halving: some dozen workers for any size."""
+def test_a_position_is_found_in_a_file_of_unknown_length(position):
+    """By ranges of doubling width, then by bisection: some dozen workers for any size."""
     machine = Machine(at("b", position))
     task, _ = machine.search(reading(Piece("/b", "b")))
     assert [record[:2] for record in task.work.poisoned] == [("b", position)]
     stretches = [(piece.start, piece.stop) for piece in task.work.pieces]
     assert stretches == [*([(0, position)] if position else []), (position, position), (position + 1, None)]
-    assert len(machine.asked) < 150
+    assert len(machine.requests) < 150
 
 
-def test_a_place_that_no_reader_gets_past_is_the_end_of_its_file():
-    """A reader that must come by it dies on all that lies behind it: told, after a trial of its own."""
+def test_a_position_that_no_reader_can_pass_is_the_end_of_its_file():
+    """A reader that must pass it dies on everything after it: reported, after its own trial."""
 
     def wall(stretches):
         return next(("SIGSEGV" for _, a, b in stretches if b is None or (b > 40 and b > a)), None)
@@ -207,13 +207,13 @@ def test_other_kinds_of_work_have_no_records_to_suspect():
     """No worker is started for them."""
     machine = Machine(lambda stretches: "SIGSEGV")
     assert machine.search(Task("", "inputs", "hashing", Hash(()))) is None
-    assert machine.asked == []
+    assert machine.requests == []
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
-def test_stretches_beside_a_unit_are_all_the_others_once_nearest_first(start, before, behind):
+def test_ranges_near_a_unit_cover_all_others_once_nearest_first(start, before, behind):
     unit, stop = start + before, start + before + behind + 1
-    stretches = list(_beside(start, unit, stop))
+    stretches = list(_nearby(start, unit, stop))
     assert sorted(row for a, b in stretches for row in range(a, b)) == [*range(start, unit), *range(unit + 1, stop)]
     left = [stretch for stretch in stretches if stretch[1] <= unit]
     right = stretches[len(left) :]

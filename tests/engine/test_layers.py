@@ -1,4 +1,4 @@
-"""Layers are aligned with their documents, and what is not aligned is refused."""
+"""Layers are aligned with their documents, and others are refused."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +27,7 @@ IDS = [bytes([number] * 16) for number in range(10)]
 
 
 def test_rows_of_other_documents_are_refused(tmp_path):
-    """Equal row counts are not enough: the mark of the document ids must agree."""
+    """Equal row counts are not enough: the hashes of the document ids must agree."""
     store = Store(str(tmp_path))
     ours, theirs = documents_part(store, IDS), documents_part(store, IDS[::-1])
     with pytest.raises(Misaligned):
@@ -46,7 +46,7 @@ def test_a_stage_that_drops_rows_is_refused():
     """Law 3: no stage deletes a document."""
     schema = pa.schema([("n", pa.int32())])
     short = pa.RecordBatch.from_arrays([pa.array([1, 2], pa.int32())], schema=schema)
-    with pytest.raises(BrokenPromise, match="removes none"):
+    with pytest.raises(BrokenPromise, match="remove none"):
         check_answers(short, 3, "some.stage", schema)
 
 
@@ -54,7 +54,7 @@ def test_a_stage_that_writes_other_columns_than_promised_is_refused():
     """Readers of a layer rely on its schema."""
     schema = pa.schema([("n", pa.int32())])
     other = pa.RecordBatch.from_arrays([pa.array([1], pa.int32())], names=["m"])
-    with pytest.raises(BrokenPromise, match="which its SCHEMA does not promise: n"):
+    with pytest.raises(BrokenPromise, match="which its SCHEMA does not declare: n"):
         check_answers(other, 1, "some.stage", schema)
 
 
@@ -70,18 +70,18 @@ def test_every_layer_has_the_rows_of_its_documents(project):
 
 
 def test_an_exchange_gives_what_a_plain_loop_gives(project):
-    """Duplicates found by partition and brought back to their rows equal those of a dictionary over all rows."""
+    """Duplicates found by partition and returned to their rows equal those of a dictionary over all rows."""
     run = project.run()
-    seen: dict[str, list[tuple[bytes, str | None, int | None]]] = {}
+    observed: dict[str, list[tuple[bytes, str | None, int | None]]] = {}
     from gristmill.query.documents.documents import rows
 
     for row in rows(run, "exact", None, None):
         alive_before = row.step in (None, "all/exact")
         if alive_before:
             entry = (row.fields["doc_id"], row.reason, row.columns["copies"])
-            seen.setdefault(row.text, []).append(entry)
-    assert any(len(copies) > 1 for copies in seen.values())
-    for copies in seen.values():
+            observed.setdefault(row.text, []).append(entry)
+    assert any(len(copies) > 1 for copies in observed.values())
+    for copies in observed.values():
         keeper = min(doc_id for doc_id, _, _ in copies)
         for doc_id, reason, count in copies:
             assert count == len(copies)
@@ -89,7 +89,7 @@ def test_an_exchange_gives_what_a_plain_loop_gives(project):
 
 
 def test_an_exchange_of_two_rounds_gives_what_a_plain_loop_gives(project):
-    """Records that travel twice come home to the right rows."""
+    """Records that are sent twice return to the right rows."""
     run = project.run()
     from gristmill.query.documents.documents import rows
 

@@ -1,4 +1,4 @@
-"""The pool itself, with made-up workers: who has a turn, who is replaced, who is ended. Real ones: test_workers.py."""
+"""The pool itself, with fake workers: which task starts, which worker is replaced or ended. Real: test_workers.py."""
 
 import asyncio
 import os
@@ -16,14 +16,14 @@ from gristmill.engine.executors.worker import _answer
 from gristmill.engine.work import perform
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.processes import name_of, runs
 from gristmill.stages.contract import Resources
 from gristmill.store.store import CorruptPart, Store
 
 
 class Made:
-    """A worker that answers when it is told to."""
+    """A worker that answers when the test says so."""
 
     def __init__(self, pool):
         self.pool = pool
@@ -52,7 +52,7 @@ class Made:
 
 
 class Pool:
-    """An executor of made-up workers, and what came of it."""
+    """An executor with fake workers, and its results."""
 
     def __init__(self, monkeypatch, tmp_path, slots):
         self.executor = LocalExecutor(Store(str(tmp_path / "store")), slots)
@@ -67,7 +67,7 @@ class Pool:
         return asyncio.create_task(self.executor.run(Task("", "a/step", label, Hash(()), order)))
 
     async def until(self, *labels):
-        """Until these are begun; a turn that never comes would be waited for without end."""
+        """Wait until these have begun; a turn that never comes would block forever."""
         async with asyncio.timeout(60):
             while not set(labels) <= set(self.begun):
                 await asyncio.sleep(0.001)
@@ -88,7 +88,7 @@ def carry_out(monkeypatch, tmp_path):
     return run
 
 
-def test_a_free_slot_goes_to_the_lowest_order_and_then_to_who_came_first(carry_out):
+def test_a_free_slot_goes_to_the_lowest_order_and_then_to_the_first(carry_out):
     async def work(pool):
         tasks = [pool.ask("first", 9)]
         await pool.until("first")
@@ -104,18 +104,18 @@ def test_a_free_slot_goes_to_the_lowest_order_and_then_to_who_came_first(carry_o
 
 
 def test_no_more_tasks_run_than_there_are_slots_and_workers_are_used_again(carry_out):
-    """Whatever comes of a task: a bug, a mistake and damage are told, and cost no worker."""
-    told = [StageFailed("bug"), UserError("mistake"), CorruptPart("ab", "damage"), None, None, None]
+    """Whatever the result of a task: a bug, a mistake and damage are reported, and cost no worker."""
+    message = [StageFailed("bug"), UserError("mistake"), CorruptPart("ab", "damage"), None, None, None]
 
     async def work(pool):
         tasks = [pool.ask(str(number), number) for number in range(6)]
-        for number, result in enumerate(told):
+        for number, result in enumerate(message):
             await pool.until(str(number))
             assert len(pool.begun) <= number + 2
             assert len(pool.executor._busy) <= 2
             await pool.end(str(number), result)
         found = await asyncio.gather(*tasks, return_exceptions=True)
-        assert found[:3] == told[:3]
+        assert found[:3] == message[:3]
         assert [result.values for result in found[3:]] == [["3"], ["4"], ["5"]]
         assert pool.executor._turns.taken == 0
 
@@ -125,7 +125,7 @@ def test_no_more_tasks_run_than_there_are_slots_and_workers_are_used_again(carry
 
 
 def test_a_worker_that_died_is_replaced_and_its_slot_is_free_again(carry_out):
-    """The death is reported, not tried again here."""
+    """The death is reported, and not retried here."""
 
     async def work(pool):
         lost = pool.ask("lost")
@@ -157,8 +157,8 @@ def test_an_idle_worker_that_ended_meanwhile_is_given_no_task(carry_out):
     assert [worker.killed for worker in pool.workers] == [True, False]
 
 
-def test_who_is_called_off_takes_no_turn_and_leaves_no_busy_worker(carry_out):
-    """While it waits, and while it runs: a worker in the middle of a task must not be given another."""
+def test_a_cancelled_task_takes_no_turn_and_leaves_no_busy_worker(carry_out):
+    """While it waits, and while it runs: a worker in the middle of a task must not get another."""
 
     async def work(pool):
         running, waiting, last = pool.ask("running", 1), pool.ask("waiting", 2), pool.ask("last", 3)
@@ -177,7 +177,7 @@ def test_who_is_called_off_takes_no_turn_and_leaves_no_busy_worker(carry_out):
     assert [worker.killed for worker in pool.workers] == [True, False]
 
 
-def test_whoever_wanted_to_be_alone_and_fails_or_is_called_off_holds_nobody_up(carry_out):
+def test_a_failed_or_cancelled_wait_to_run_alone_holds_up_no_task(carry_out):
     """Before it was alone, and in the middle; workers that it started end with it."""
 
     async def alone(pool, moment):
@@ -216,7 +216,7 @@ def test_whoever_wanted_to_be_alone_and_fails_or_is_called_off_holds_nobody_up(c
 
 
 def test_a_start_that_fails_is_tried_again(carry_out, monkeypatch):
-    """A fork server may die at any time: the task hears nothing of it, and has its slot."""
+    """A fork server may die at any time: the task does not notice, and has its slot."""
     monkeypatch.setattr(local, "PAUSE_S", 0.0)
 
     async def work(pool):
@@ -236,7 +236,7 @@ def raise_(error):
 
 
 def test_a_worker_that_comes_too_late_is_ended():
-    """Whoever asked for it was told to stop; nobody else knows of it."""
+    """Its caller was cancelled; nothing else knows about it."""
     may_start, came = threading.Event(), threading.Event()
     late = SimpleNamespace(kill=came.set)
 
@@ -264,7 +264,7 @@ def test_close_ends_every_process_busy_and_idle(tmp_path):
     executor = LocalExecutor(Store(str(tmp_path / "store")), 2)
 
     def hashing():
-        place = Place(str(tmp_path / "file"))
+        place = FileLocation(str(tmp_path / "file"))
         return asyncio.create_task(executor.run(Task("", "inputs", "file", Hash((place,), blocks=False))))
 
     async def work():
@@ -291,7 +291,7 @@ def test_close_ends_every_process_busy_and_idle(tmp_path):
 @pytest.mark.parametrize(
     ("raised", "answered"),
     [
-        (UserError("yours to mend"), UserError),
+        (UserError("yours to fix"), UserError),
         (CorruptPart("ab", "damaged"), CorruptPart),
         (MemoryError(), WorkerDied),
         (ZeroDivisionError("a bug"), StageFailed),
@@ -299,10 +299,10 @@ def test_close_ends_every_process_busy_and_idle(tmp_path):
     ],
 )
 def test_a_worker_answers_whatever_a_task_raises(tmp_path, monkeypatch, raised, answered):
-    """Too little memory is no fault of the task, and not `inside`; a bug comes with its place and its traceback."""
+    """Too little memory is not the task's fault, and not `inside`; a bug comes with its location and traceback."""
     monkeypatch.setattr(perform, "perform", lambda *_: raise_(raised))
-    asked = ForkingPickler.dumps(Task("", "all/step", "part 3", Hash(())))
-    answer = _answer(bytes(asked), Store(str(tmp_path / "store")))
+    request = ForkingPickler.dumps(Task("", "all/step", "part 3", Hash(())))
+    answer = _answer(bytes(request), Store(str(tmp_path / "store")))
     assert type(answer) is answered
     if answered is WorkerDied:
         assert (answer.inside, answer.reached) == (False, True)
@@ -313,10 +313,10 @@ def test_a_worker_answers_whatever_a_task_raises(tmp_path, monkeypatch, raised, 
 
 
 def test_a_recipe_whose_name_differs_in_case_only_is_refused(project, edit):
-    """On some disks the two would share a folder; a store that has runs of both is left as it is."""
+    """On some disks the two would share a folder; a store that has runs of both is left alone."""
     project.run()
     edit(project.recipe, "recipe: project", "recipe: Project")
-    with pytest.raises(UserError, match="has runs of the recipe project, and Project differs from it in case only"):
+    with pytest.raises(UserError, match="has runs of the recipe project, and Project differs from it only in case"):
         project.run()
     assert not (project.store / "runs" / "Project").exists()
     (project.store / "runs" / "Project").mkdir()

@@ -1,4 +1,4 @@
-"""The memory of the container or job that a process is in counts, not that of the machine."""
+"""The memory of the container or job of a process counts, not that of the machine."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from gristmill.engine.work import memory
     ],
 )
 def test_limits_of_groups_count(own, folder, limit, used, files, tmp_path, monkeypatch):
-    """Of both versions of control groups, of the own group or one above it; pages of files are free."""
+    """For both versions of cgroups, for the process's own group or one above it; the page cache counts as free."""
     (tmp_path / "own").write_text(own)
     monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
     monkeypatch.setattr(memory, "CGROUP", tmp_path)

@@ -1,4 +1,4 @@
-"""Any bytes that a file system takes for a name are a name, from the listing to the last record."""
+"""Any bytes that a file system accepts as a name are a name, from the listing to the last record."""
 
 import glob
 import json
@@ -60,7 +60,7 @@ def test_odd_names_are_files_like_others(project, folder):
 
 
 def test_keys_of_an_object_store_are_not_parsed_again(project):
-    """`::` in what was found is a part of its name."""
+    """`::` in a listed key is part of its name."""
     system = fsspec.filesystem("memory")
     for name in ("a::b.jsonl", "memory::c.jsonl"):
         system.pipe_file(f"/names-odd/{name}", json.dumps({"text": name}).encode())
@@ -81,14 +81,14 @@ def test_a_store_may_have_any_name(project, store, monkeypatch):
     assert not (project.folder / "store").exists()
 
 
-def test_a_store_with_a_scheme_that_nobody_knows_is_refused(project):
+def test_a_store_with_an_unknown_scheme_is_refused(project):
     """`nothing://x` is a mistake, not a folder."""
     with pytest.raises(UserError, match="unknown scheme"):
         project.run(store="a::nothing://b")
 
 
 def test_file_addresses_are_paths(project):
-    """With whatever stands in them."""
+    """Whatever characters they contain."""
     write(project.folder / "da::ta" / "in.jsonl", "a text")
     recipe(project, f"file://{project.folder}/da::ta/*.jsonl", f"file://{project.folder}/st::ore")
     assert [text for _, _, text in documents(project, project.run())] == ["a text"]
@@ -97,15 +97,15 @@ def test_file_addresses_are_paths(project):
 
 @pytest.fixture
 def latin(project):
-    """Two files whose names are no UTF-8 and look the same to people, with the same content."""
+    """Two files whose names are not UTF-8 and look the same to people, with the same content."""
     for name in (LATIN, OTHER):
         write(project.folder / "data" / name, "one", "two")
     return project
 
 
 @pytest.mark.parametrize("part_bytes", ["64MB", "10B"])
-def test_names_that_are_no_utf8_give_different_ids(latin, part_bytes):
-    """People see the same locator; nothing else takes the two for one, whether they share a task or not."""
+def test_names_that_are_not_utf8_give_different_ids(latin, part_bytes):
+    """People see the same locator; nothing else confuses the two, whether they share a task or not."""
     recipe(latin, "data", part_bytes=part_bytes)
     run = latin.run()
     found = documents(latin, run)
@@ -117,7 +117,7 @@ def test_names_that_are_no_utf8_give_different_ids(latin, part_bytes):
 
 
 def test_the_plan_names_a_file_whose_name_is_no_utf8(latin):
-    """New, changed and gone files are told as people see them."""
+    """New, changed and missing files are shown in a readable form."""
     recipe(latin, "data")
     latin.run()
     write(latin.folder / "data" / LATIN, "three")
@@ -127,7 +127,7 @@ def test_the_plan_names_a_file_whose_name_is_no_utf8(latin):
     assert stage.why == ("caf\ufffd.jsonl changed", "caf\ufffd.jsonl is gone")
 
 
-def test_documents_of_such_files_can_be_looked_at(latin):
+def test_documents_of_such_files_can_be_shown(latin):
     """The locator is text."""
     recipe(latin, "data")
     run = latin.run()
@@ -141,7 +141,7 @@ def test_documents_of_such_files_can_be_looked_at(latin):
     "command", [["run"], ["plan"], ["plan", "--json"], ["inspect"], ["inspect", "--json"], ["status"]]
 )
 def test_commands_work_in_a_folder_whose_name_is_no_utf8(project, command, capsys, monkeypatch):
-    """The recipe, the inputs and the store lie in it."""
+    """The recipe, the inputs and the store are in it."""
     folder = project.folder / b"d\xe9p\xf4t".decode("utf-8", "surrogateescape")
     write(folder / "data" / LATIN, "one", "two")
     project.recipe = folder / "recipe.yaml"

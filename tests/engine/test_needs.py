@@ -1,4 +1,4 @@
-"""What tasks say that they need, and that the local executor shares memory out by it."""
+"""What tasks declare that they need, and that the local executor shares memory accordingly."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ import pytest
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import PROCESS_BYTES, needs_of
 from gristmill.engine.work.shuffle import IN_MEMORY
-from gristmill.engine.work.task import Build, Hash, Map, Reduce
+from gristmill.engine.work.task import Build, Hash, MapWork, Reduce
 from gristmill.stages.contract import Resources, StageConfig
 from gristmill.stages.select import corpus
 from gristmill.store.segments import ROW, SegmentFile, SegmentTable
@@ -24,10 +24,10 @@ def segments(memory):
 
 
 def test_a_task_needs_what_it_reads_and_not_more_than_its_bounds():
-    """A map by the size of its part, a reducer by its records up to what it takes into memory, a shard by all of it."""
+    """A map by the size of its part, a reducer by its records up to its memory limit, a shard by all of it."""
     assert needs_of(Hash(())).memory == PROCESS_BYTES
     assert all(needs_of(work).cores == 1 for work in (Hash(()),))
-    sizes = [needs_of(Map(NAME, CONFIG, (Part("a" * 64, "parquet", n),), (), (), {})).memory for n in (10, 10**8)]
+    sizes = [needs_of(MapWork(NAME, CONFIG, (Part("a" * 64, "parquet", n),), (), (), {})).memory for n in (10, 10**8)]
     assert sizes[0] < sizes[1] < 10**9
     few, many, more = (
         needs_of(Reduce(NAME, CONFIG, "reduce", segments(n), "key", 58)).memory for n in (10, 2**30, 2**40)
@@ -37,7 +37,7 @@ def test_a_task_needs_what_it_reads_and_not_more_than_its_bounds():
 
 
 def test_no_task_starts_that_would_need_more_memory_than_is_left():
-    """The next in order waits until there is room; one that needs more than there is runs alone."""
+    """The next in order waits until memory is free; one that needs more than there is runs alone."""
     sizes = (6, 3, 4, 50, 1)
 
     async def main():
@@ -50,26 +50,26 @@ def test_no_task_starts_that_would_need_more_memory_than_is_left():
                 await ends[number].wait()
 
         tasks = [asyncio.ensure_future(one(number)) for number in range(len(sizes))]
-        seen = []
+        observed = []
         for task, end in zip(tasks, ends, strict=True):
-            await looked_again(begun)
-            seen.append(list(begun))
+            await settled(begun)
+            observed.append(list(begun))
             end.set()
             await task
-        return seen
+        return observed
 
     assert asyncio.run(main()) == [[0, 1], [0, 1, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]]
 
 
-async def looked_again(begun):
-    """How many have begun when everybody had the chance to."""
+async def settled(begun):
+    """How many tasks have begun once all of them had the chance."""
     for _ in range(5):
         await asyncio.sleep(0)
     return len(begun)
 
 
-def test_who_is_called_off_when_it_is_his_turn_gives_it_back():
-    """The slot was his already, though he never woke up in it."""
+def test_a_task_cancelled_at_its_turn_gives_it_back():
+    """It already had the slot, although it never started."""
 
     async def main():
         turns = Turns(1)
@@ -92,7 +92,7 @@ def test_who_is_called_off_when_it_is_his_turn_gives_it_back():
 
 
 def test_a_run_gets_more_slots_while_others_wait():
-    """A cluster grows; whoever waits for all to be done does, and nobody begins while they are held back."""
+    """A cluster grows; waiting for all tasks to end works, and no task starts while they are held back."""
 
     async def main():
         turns, begun, end = Turns(1), [], asyncio.Event()
@@ -103,10 +103,10 @@ def test_a_run_gets_more_slots_while_others_wait():
                 await end.wait()
 
         tasks = [asyncio.ensure_future(one(number)) for number in range(4)]
-        assert await looked_again(begun) == 1
+        assert await settled(begun) == 1
         turns.slots = 3
         turns.hand_out()
-        assert await looked_again(begun) == 3
+        assert await settled(begun) == 3
         with turns.held_back():
             end.set()
             await turns.all_done()

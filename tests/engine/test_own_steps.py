@@ -1,4 +1,4 @@
-"""Steps of the user's own: found beside the recipe, keyed by their code, run as hashed, blamed for their faults."""
+"""A user's own steps: found next to the recipe, keyed by their code, run as hashed, blamed for their faults."""
 
 import re
 from dataclasses import replace
@@ -24,7 +24,7 @@ SCHEMA = pa.schema([("text", pa.string())])
 
 @pytest.fixture
 def own(project):
-    """A small project, and a way to write modules beside its recipe."""
+    """A small project, and a way to write modules next to its recipe."""
     project.write_inputs(files=1, records=20)
 
     def write(steps, **modules):
@@ -42,8 +42,8 @@ def said(project, workers=None):
     return str(raised.value)
 
 
-def test_a_module_and_a_function_beside_the_recipe_are_steps(own):
-    """No path to set; a package of modules is as good."""
+def test_a_module_and_a_function_next_to_the_recipe_are_steps(own):
+    """Without setting a path; a package of modules works as well."""
     project = own(
         "  - loud\n  - words.long_enough: {min_chars: 20}\n  - more.words.short_enough\n",
         loud=HEAD + "import pyarrow.compute as pc\n"
@@ -58,7 +58,7 @@ def test_a_module_and_a_function_beside_the_recipe_are_steps(own):
 
 
 def test_an_edited_module_runs_its_step_again_and_no_other(own):
-    """Also one that the step only imports; `plan` names the file."""
+    """Also a module that the step only imports; `plan` names the file."""
     project = own(
         "  - stagebox.length\n  - words.long_enough\n  - words.fine\n  - lone.fine\n",
         words="import limits\ndef long_enough(text): return len(text) >= limits.LEAST\ndef fine(text): return True\n",
@@ -77,7 +77,7 @@ def test_an_edited_module_runs_its_step_again_and_no_other(own):
 
 
 def test_a_module_elsewhere_counts_by_content_too(own, tmp_path, monkeypatch):
-    """What is on PYTHONPATH is no library."""
+    """A module on PYTHONPATH is not a library."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "farther.py").write_text("def fine(text): return True\n")
     monkeypatch.syspath_prepend(str(tmp_path / "lib"))
@@ -95,16 +95,16 @@ def test_steps_of_gristmill_have_no_code_in_their_key(own):
 
 
 def test_an_unknown_step_names_the_nearest_modules_that_are_steps(own):
-    """At most five, and no module that defines nothing of a step."""
+    """At most five, and no module without functions of a step."""
     step = HEAD + "def apply(batch, config): return batch\n"
     modules = {f"step_{letter}": step for letter in "abcdefg"}
     project = own("  - zzz\n", **modules, helper="def once(x): return x\n", settings="SIZE = 3\n")
     with pytest.raises(UserError) as refused:
         project.mill()
-    told = str(refused.value)
-    assert sum(name in told for name in modules) == 5
-    assert "helper" not in told
-    assert "settings" not in told
+    text_shown = str(refused.value)
+    assert sum(name in text_shown for name in modules) == 5
+    assert "helper" not in text_shown
+    assert "settings" not in text_shown
 
 
 MISTAKES = {
@@ -117,20 +117,23 @@ MISTAKES = {
     "misspelt column": ("  - words.wrong_column\n", ["reads the column txet", "Did you mean text?"]),
     "a module of functions": (
         "  - words\n",
-        ["words is not a step", "A function of it is a step", "words.lines"],
+        ["words is not a step", "To use one of its functions as a step", "words.lines"],
     ),
     "no Python": ("  - syntax\n", ["syntax.py:1 is not valid Python", "def f(:"]),
     "raises": ("  - raises.f\n", ["raises.f cannot be imported: ZeroDivisionError", "raises.py:2 in <module>: 1 / 0"]),
     "exits": ("  - exits.f\n", ["exits.f cannot be imported: SystemExit: 4", "exits.py:2"]),
     "wants a library": ("  - wants.f\n", ["there is no module no_such_library", "Install no_such_library"]),
-    "the name of ours": ("  - gate\n", ["gate is a step of Gristmill's own, and gate.py beside", "Rename gate.py"]),
-    "the short name of ours": ("  - words.lines\n", ["would be called lines by other steps", "my_lines"]),
-    "documents' own name": ("  - ingest\n", ["would be called ingest"]),
-    "large text": ("  - large\n", ["promises the column text as large_string, which is string", ".cast(pa.string())"]),
-    "what cannot be stored": ("  - odd\n", ["promises the column n as month_day_nano_interval", "cannot keep"]),
+    "the name of ours": ("  - gate\n", ["gate is a step of Gristmill, but gate.py next to", "Rename gate.py"]),
+    "the short name of ours": ("  - words.lines\n", ["lines, which is the name of a step of Gristmill", "my_lines"]),
+    "documents' own name": ("  - ingest\n", ["ingest, which is the name"]),
+    "large text": (
+        "  - large\n",
+        ["declares the column text as large_string, but every document", ".cast(pa.string())"],
+    ),
+    "what cannot be stored": ("  - odd\n", ["declares the column n as month_day_nano_interval", "cannot store"]),
     "columns that SQL takes for one": (
         "  - cases\n",
-        ["its SCHEMA has score, and SQL takes it for Score", "has Source, and SQL takes it for source"],
+        ["its SCHEMA has score, which is Score to SQL", "has Source, which is source to SQL"],
     ),
     "what is no schema": ("  - listed\n", ["its SCHEMA is of type list, not a pyarrow.Schema"]),
     "library not there": ("  - library\n", ["declares the library 'no_such_library', which is not installed"]),
@@ -139,8 +142,8 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("step", ["syntax", "raises.f", "words", "wants.f"])
-def test_a_fault_of_a_module_is_told_once(step, own):
-    """Not for each step that uses it: it is mended in one place. A name that is wrong twice is told twice."""
+def test_a_fault_of_a_module_is_reported_once(step, own):
+    """Not for each step that uses it: it is fixed in one place. A name that is wrong twice is reported twice."""
     code = {
         "syntax": "def f(:\n",
         "raises": "1 / 0\n",
@@ -149,16 +152,16 @@ def test_a_fault_of_a_module_is_told_once(step, own):
         "other": f"import {step.split('.')[0]}\n",
     }
     uses = [step, step, *(("other",) if step != "words" else ())]
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as text_shown:
         own("".join(f"  - {name}\n" for name in uses), **code).mill()
-    assert len(str(told.value).splitlines()) == 1
-    with pytest.raises(UserError) as told:
+    assert len(str(text_shown.value).splitlines()) == 1
+    with pytest.raises(UserError) as text_shown:
         own("  - sytnax\n  - sytnax\n", **code).mill()
-    assert len(str(told.value).splitlines()) == 2
+    assert len(str(text_shown.value).splitlines()) == 2
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_is_told_with_the_recipes_line_before_any_work(case, own):
+def test_a_mistake_is_reported_with_the_recipes_line_before_any_work(case, own):
     """One message each."""
     steps, telling = MISTAKES[case]
     apply = "def apply(batch, config): return batch\n"
@@ -187,7 +190,7 @@ def test_a_mistake_is_told_with_the_recipes_line_before_any_work(case, own):
 
 
 def test_an_unrelated_file_with_the_name_of_a_step_is_no_step(own):
-    """`extract.py` beside a recipe may be any script."""
+    """`extract.py` next to a recipe may be any script."""
     assert own("  - exact_dedup\n", exact_dedup="print(1 / 0)\n").mill().graph.nodes["all/exact_dedup"]
 
 
@@ -204,17 +207,17 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_a_step_stops_the_run_and_no_document_is_to_blame(fault, own):
-    """At once, with the step and what it did; nothing is tried again."""
+    """At once, with the step and what it did; nothing is retried."""
     body, telling = FAULTS[fault]
     project = own("  - faulty\n", faulty=f"{HEAD}from sys import exit\ndef apply(batch, config): return {body}\n")
     message = said(project)
     assert message.startswith("all/faulty, notes part 0.0: ")
     assert telling in message
-    assert "no document's fault" in message
+    assert "no document is at fault" in message
     assert project.notes == []
 
 
-def test_a_fault_of_a_function_is_told_with_its_call(own):
+def test_a_fault_of_a_function_is_reported_with_its_call(own):
     """Line, exception and arguments."""
     message = said(own("  - words.fine\n", words="def fine(text, /):\n    return text.nosuch\n"))
     assert "AttributeError: 'str' object has no attribute 'nosuch', in your own code" in message
@@ -223,7 +226,7 @@ def test_a_fault_of_a_function_is_told_with_its_call(own):
 
 
 def test_an_exception_of_many_lines_is_one_paragraph(own):
-    """As some libraries raise them; where it was raised stands on lines of its own."""
+    """As some libraries raise them; the location has its own lines."""
     page = "def fine(text):\n    raise ValueError('first' + '\\n - and more' * 400)\n"
     message = said(own("  - words.fine\n", words=page))
     assert "ValueError: first - and more - and more" in message
@@ -231,14 +234,14 @@ def test_an_exception_of_many_lines_is_one_paragraph(own):
     assert len(message) < 2000
 
 
-def test_a_reader_of_ones_own_is_held_to_its_promise(own):
+def test_a_custom_reader_must_return_what_it_declares(own):
     """The same for formats."""
     reader = HEAD.partition("READS")[0] + "from gristmill.schema import Record\ndef SPLITTABLE(name): return False\n"
     project = own("  - stagebox.length\n", mine=reader + "def read(piece, config): yield Record(0, text=b'x')\n")
     text = project.recipe.read_text()
     project.recipe.write_text(text.replace("format: jsonl", "format: mine"))
     assert "notes/ingest" in said(project)
-    assert "mine.read gave text as bytes, and a Record promises str" in said(project)
+    assert "mine.read returned text as bytes, but a Record has str" in said(project)
 
 
 EXCHANGE = """
@@ -264,8 +267,8 @@ def reduce(records, config):
         ('["part", "row"])', '["row"]).add_column(0, "part", pa.array([7] * len(records), pa.uint64()))', "part 7"),
     ],
 )
-def test_an_exchange_of_ones_own_is_held_to_its_promise(own, before, after, telling):
-    """At emit and at reduce; an answer to nobody is told and not lost."""
+def test_a_custom_exchange_must_return_what_it_declares(own, before, after, telling):
+    """At emit and at reduce; an answer for a part that does not exist is reported and not lost."""
     project = own("  - odd\n", odd=EXCHANGE)
     assert project.run().states["all/odd"].metrics["answers"] == 20
     head, body = EXCHANGE.split("class Config")
@@ -274,18 +277,18 @@ def test_an_exchange_of_ones_own_is_held_to_its_promise(own, before, after, tell
 
 
 def test_a_step_may_import_a_module_that_is_called_as_a_function_of_the_contract(own):
-    """`import warnings` is in many a file."""
+    """`import warnings` is in many files."""
     run = own("  - odd\n", odd="import warnings\n" + EXCHANGE).run()
     assert not [line for line in find_warnings(run) if "odd" in line]
 
 
-def test_a_fit_that_writes_nothing_is_told(own):
+def test_a_fit_that_writes_nothing_is_reported(own):
     """And not as a file that is missing somewhere."""
     project = own("  - empty\n", empty=HEAD.partition("SCHEMA")[0] + "def fit(batches, config, path): pass\n")
-    assert "empty.fit ended without writing model" in said(project)
+    assert "empty.fit did not write model" in said(project)
 
 
-def test_a_bug_of_ours_is_not_dressed_up_as_the_users(own, monkeypatch):
+def test_a_bug_in_gristmill_is_not_blamed_on_the_user(own, monkeypatch):
     """It stays an exception, and its traceback is shown."""
     broken = replace(exact_dedup.STAGE, emit=lambda batch, config: 1 / 0)
     monkeypatch.setattr(exact_dedup, "STAGE", broken)
@@ -312,7 +315,7 @@ FAIL = "def fail(): raise GeneratorExit\n"
 
 @pytest.mark.slow
 def test_a_step_that_forks_is_answered_once(own):
-    """Its child comes back from the step as a second worker on the same pipe."""
+    """Its child returns from the step as a second worker on the same pipe."""
     once = "if not forks:\n        forks.append(1)\n        if os.fork() == 0: return False"
     forked = f"import os\nforks = []\ndef fine(text):\n    {once}\n    return True\n"
     project = own("  - words.fine\n", words=forked)
@@ -323,15 +326,15 @@ def test_a_step_that_forks_is_answered_once(own):
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["sys.exit(3)", "1 / 0", "batch.slice(1)", "fail()"])
 def test_a_fault_in_a_worker_stops_the_run_at_once(own, fault):
-    """No second try, no search for a document, no worker lost."""
+    """No retry, no search for a document, no worker lost."""
     project = own("  - faulty\n", faulty=f"{HEAD}import sys\n{FAIL}def apply(batch, config): return {fault}\n")
-    assert "no document's fault" in said(project, workers=1)
+    assert "no document is at fault" in said(project, workers=1)
     assert project.notes == []
 
 
 @pytest.mark.slow
-def test_a_module_that_only_a_worker_cannot_import_is_told(own):
-    """As when it looks for something that is gone by then."""
+def test_a_module_that_only_a_worker_cannot_import_is_reported(own):
+    """For instance because it reads a file that is gone by then."""
     once = "import os\nif os.path.exists('{0}'): os.unlink('{0}')\nelse: open('{0}')\n"
     project = own("  - fickle\n")
     flag = project.folder / "flag"
@@ -339,12 +342,12 @@ def test_a_module_that_only_a_worker_cannot_import_is_told(own):
     apply = "def apply(batch, config): return batch\n"
     (project.folder / "fickle.py").write_text(once.format(flag) + HEAD + apply)
     message = said(project, workers=1)
-    assert "A worker cannot import what could be imported before: FileNotFoundError" in message
+    assert "A worker cannot import a module that could be imported before: FileNotFoundError" in message
     assert project.notes == []
 
 
 @pytest.mark.slow
-def test_what_a_step_prints_is_not_the_output_of_the_command(own):
+def test_output_of_a_step_is_not_mixed_into_standard_output(own):
     """`run --json` stays JSON."""
     project = own("  - words.fine\n", words="print('imported')\ndef fine(text):\n    print('seen')\n    return True\n")
     done = project.start("--json", "--workers", "1")
@@ -356,7 +359,7 @@ def test_what_a_step_prints_is_not_the_output_of_the_command(own):
     assert "seen" in err
 
 
-def test_compiling_is_told_once_and_is_in_the_cost_of_its_task(own):
+def test_compiling_is_noted_once_and_is_in_the_cost_of_its_task(own):
     """A kernel that this machine has not compiled yet: the run says what it waits for."""
     project = own(
         "  - kernel.fine\n",
@@ -370,24 +373,24 @@ def test_compiling_is_told_once_and_is_in_the_cost_of_its_task(own):
 
 
 @pytest.mark.slow
-def test_a_step_that_ends_its_process_is_told_as_such(own):
-    """Not as want of memory: a process that was killed has no exit code."""
-    told = said(own("  - ends.fine\n", ends="import os\ndef fine(text): os._exit(0)\n"), workers=1)
-    assert "code of your own, ends:fine" in told
-    assert "exit code was not killed" in told
-    assert "memory" not in told
+def test_a_step_that_ends_its_process_is_reported_as_such(own):
+    """Not as lack of memory: a process that was killed has no exit code."""
+    text_shown = said(own("  - ends.fine\n", ends="import os\ndef fine(text): os._exit(0)\n"), workers=1)
+    assert "your own code, ends:fine" in text_shown
+    assert "exit code was not killed" in text_shown
+    assert "memory" not in text_shown
 
 
 @pytest.mark.slow
 def test_a_step_that_takes_the_modules_away_is_one_message(own, capfd):
-    """Its worker can say nothing any more, and says nothing."""
+    """Its worker cannot send anything any more, and ends silently."""
     project = own("  - ruin.fine\n", ruin="import sys\ndef fine(text):\n    sys.modules.clear()\n    return True\n")
-    assert "code of your own, ruin:fine" in said(project, workers=1)
+    assert "your own code, ruin:fine" in said(project, workers=1)
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_format_is_looked_for_among_readers(own):
-    """A module beside the recipe without a `read` is offered as a step, and not as a format."""
+def test_a_format_is_suggested_from_readers_only(own):
+    """A module next to the recipe without a `read` is suggested as a step, and not as a format."""
     project = own("  - wrods", words="def lines(text): return True\n", reader="def read(piece, config): yield\n")
     project.recipe.write_text(project.recipe.read_text().replace("format: jsonl", "format: jsnol"))
     formats, steps = said(project).splitlines()

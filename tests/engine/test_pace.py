@@ -1,4 +1,4 @@
-"""How long tasks take: expected before they run, so that long ones go first; told afterwards, where one is skewed."""
+"""How long tasks take: predicted before they run, so that long ones go first; reported afterwards if one is skewed."""
 
 from collections import Counter
 
@@ -16,15 +16,15 @@ from gristmill.engine.work.task import Result, result_from_json, result_to_json
 
 
 class Watched(InlineExecutor):
-    """Remembers what it was asked."""
+    """Records its tasks."""
 
     def __init__(self, store):
         super().__init__(store)
-        self.asked = []
+        self.requests = []
 
     async def run(self, task):
         result = await super().run(task)
-        self.asked.append((task, result))
+        self.requests.append((task, result))
         return result
 
 
@@ -32,39 +32,39 @@ def watched(project, store=None):
     mill = project.mill(store=store)
     executor = Watched(mill.store)
     mill.executor = lambda *_: executor
-    return mill.run(None, Silent()), executor.asked
+    return mill.run(None, Silent()), executor.requests
 
 
-def of_verb(asked, node, work):
-    return [task for task, _ in asked if task.node == node and type(task.work).__name__ == work]
+def of_verb(requests, node, work):
+    return [task for task, _ in requests if task.node == node and type(task.work).__name__ == work]
 
 
-def test_among_tasks_that_are_as_far_long_ones_go_first(project):
-    """By the bytes that they read where nothing else is known; what is further on goes before all of them."""
+def test_among_tasks_of_equal_depth_long_ones_go_first(project):
+    """By the bytes that they read if nothing else is known; tasks that are further along go first."""
     for number, records in enumerate((5, 80, 300, 40)):
         project.write_inputs(files=1, records=records, seed=number)
         (project.folder / "in" / "00.jsonl").rename(project.folder / "in" / f"size{number}.jsonl")
     project.write_recipe(pattern="in/size*.jsonl")
-    _, asked = watched(project)
-    for node, work in (("notes/ingest", "Read"), ("all/length", "Map")):
-        tasks = of_verb(asked, node, work)
-        sizes = {task.key: result.cost["input_bytes"] for task, result in asked}
+    _, requests = watched(project)
+    for node, work in (("notes/ingest", "Read"), ("all/length", "MapWork")):
+        tasks = of_verb(requests, node, work)
+        sizes = {task.key: result.cost["input_bytes"] for task, result in requests}
         by_order = [sizes[task.key] for task in sorted(tasks, key=lambda task: task.order)]
         assert by_order == sorted(by_order, reverse=True)
         assert len(set(by_order)) > 2
         assert [round(task.expected_s * BYTES_PER_S) for task in tasks] == [sizes[task.key] for task in tasks]
-    depths = [task.order[0] for task, _ in asked if task.order]
+    depths = [task.order[0] for task, _ in requests if task.order]
     assert min(depths) < max(depths) <= 0
-    assert {task.order[0] for task in of_verb(asked, "notes/ingest", "Read")} == {max(depths)}
+    assert {task.order[0] for task in of_verb(requests, "notes/ingest", "Read")} == {max(depths)}
 
 
-def test_what_an_earlier_run_took_says_what_the_next_will_take(project):
-    """Seconds for each byte, of each kind of task by itself; kept in the records of stages and of the run."""
+def test_the_pace_of_an_earlier_run_predicts_the_next(project):
+    """Seconds per byte, for each kind of task; stored in the records of stages and of the run."""
     _, first = watched(project)
     record = project.mill().last_run()
     project.write_inputs(files=6, seed=8)
     _, second = watched(project)
-    for node, verb, work in (("all/length", "map", "Map"), ("all/exact", "collect", "Collect")):
+    for node, verb, work in (("all/length", "map", "MapWork"), ("all/exact", "collect", "Collect")):
         pace = record["nodes"][node]["pace"][verb]
         costs = [result.cost for task, result in first if task.node == node and type(task.work).__name__ == work]
         assert pace["tasks"] == len(costs)
@@ -76,7 +76,7 @@ def test_what_an_earlier_run_took_says_what_the_next_will_take(project):
 
 
 def test_a_run_that_finds_all_done_knows_the_pace_too(project):
-    """From the records of its stages, and of a run that is looked at from the store."""
+    """From the records of its stages, and from the record of a run."""
     done = {node_id: made.pace for node_id, made in project.run().states.items()}
     again = {node_id: made.pace for node_id, made in project.run().states.items()}
     assert again == done
@@ -84,7 +84,7 @@ def test_a_run_that_finds_all_done_knows_the_pace_too(project):
 
 
 def test_the_order_changes_no_byte(project):
-    """Whatever an earlier run says."""
+    """Whatever the record of an earlier run says."""
     first = project.parts(project.run(store=str(project.folder / "one")))
     run = project.run(store=str(project.folder / "two"))
     assert project.parts(run) == first
@@ -95,11 +95,11 @@ def paced(*seconds, hot=None):
     for number, one in enumerate(seconds):
         cost = {"wall_s": one + 1.0, "compile_s": 1.0, "input_bytes": 100 * number}
         pace.add(f"part {number}", Result(cost=cost, hot_key=hot if number == len(seconds) - 1 else None))
-    return {"reduce": pace.told()}
+    return {"reduce": pace.as_record()}
 
 
 def test_a_step_whose_slowest_task_took_many_times_the_median_is_skewed():
-    """With its label, its bytes, and the key that has the most records, where the reducer saw one."""
+    """With its label, its bytes, and the key with the most records, if the reducer found one."""
     (found,) = skewed(paced(*[3.0] * 20, 40.0, hot=("00ff", 5000)))
     assert found["verb"] == "reduce"
     assert (found["label"], found["bytes"], found["hot_key"]) == ("part 20", 2000, ["00ff", 5000])
@@ -107,8 +107,8 @@ def test_a_step_whose_slowest_task_took_many_times_the_median_is_skewed():
     assert found["median_s"] == 3.0
 
 
-def test_what_holds_up_nobody_is_not_skewed():
-    """Few tasks, short ones, or ones that differ as tasks do."""
+def test_a_task_that_delays_nothing_is_not_skewed():
+    """Few tasks, short ones, or ones with ordinary differences."""
     for seconds in ([3.0] * 5 + [40.0], [0.01] * 20 + [1.0], [3.0] * 20 + [9.0], [3.0] * 20):
         assert skewed(paced(*seconds)) == []
 
@@ -122,31 +122,31 @@ def test_without_an_earlier_run_bytes_are_seconds():
 
 @given(st.lists(st.integers(0, 6), max_size=200), st.integers(1, 5))
 def test_the_key_with_the_most_records_is_found(keys, pieces):
-    """As counting says, also where it comes in several pieces."""
+    """As counting gives it, also if it is split over several blocks."""
     keys = sorted(keys)
     hot = HotKey()
     for piece in np.array_split(np.array(keys, np.uint64), pieces):
-        hot.see(pa.table({"key": pa.array(piece, pa.uint64())}))
+        hot.add(pa.table({"key": pa.array(piece, pa.uint64())}))
     least, shuffle.HOT_RECORDS = shuffle.HOT_RECORDS, 1
     try:
-        told = hot.told()
+        message = hot.result()
     finally:
         shuffle.HOT_RECORDS = least
     if keys:
-        key, records = told
+        key, records = message
         assert records == max(Counter(keys).values()) == Counter(keys)[int(key, 16)]
     else:
-        assert told is None
+        assert message is None
 
 
 def test_a_key_like_others_is_not_named():
     hot = HotKey()
-    hot.see(pa.table({"key": pa.array(np.repeat(np.arange(50, dtype=np.uint64), 1500))}))
-    assert hot.told() is None
+    hot.add(pa.table({"key": pa.array(np.repeat(np.arange(50, dtype=np.uint64), 1500))}))
+    assert hot.result() is None
 
 
-def test_a_hot_key_goes_into_the_record_of_its_task_and_comes_back():
-    """The records of tasks without one are as they were."""
+def test_a_hot_key_is_stored_in_the_record_of_its_task():
+    """The records of tasks without one are unchanged."""
     result = Result(hot_key=("00ff", 5000))
     assert result_from_json(result_to_json(result)).hot_key == ("00ff", 5000)
     assert "hot_key" not in result_to_json(Result())

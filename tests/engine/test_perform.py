@@ -1,4 +1,4 @@
-"""What a worker does with each kind of work, on a small store and without a coordinator."""
+"""What a worker does for each kind of work, on a small store and without a coordinator."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from gristmill.engine.work.task import (
     Build,
     Collect,
     Emit,
-    Fit,
+    FitWork,
     Gather,
     Hash,
     Layout,
     Make,
-    Map,
+    MapWork,
     Merge,
     Read,
     Reduce,
@@ -29,7 +29,7 @@ from gristmill.engine.work.task import (
 )
 from gristmill.errors import UserError
 from gristmill.kernels import compiling
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl
 from gristmill.store.segments import SegmentTable, read_table
@@ -40,7 +40,7 @@ WORDS = ["mill", "grain", "stone"]
 
 
 class Bench:
-    """A store with two parts of documents, and a way to have work done."""
+    """A store with two parts of documents, and a way to perform work."""
 
     def __init__(self, folder):
         self.folder, self.store = folder, Store(str(folder / "store"))
@@ -65,7 +65,7 @@ class Bench:
         return pq.read_table(self.store.part_path(part)).to_pydict()
 
     def sees(self, kind, module, part=0, layers=(), columns=None, gates=(0,), **more):
-        """Work of a stage on a document part and layers beside it; rows that were broken are hidden."""
+        """Work of a stage on a document part and its layers; broken rows are hidden."""
         columns = ((0, "text", "text"),) if columns is None else columns
         return kind(module.__name__, module.Config(), (self.documents[part], *layers), columns, gates, {}, **more)
 
@@ -94,8 +94,8 @@ def test_read_makes_parts_of_all_records_good_and_bad(bench):
 
 
 def test_map_answers_every_row_and_leaves_hidden_ones_empty(bench):
-    """Its rows stand for the document's; metrics count what was dropped, and what it never saw is null."""
-    result = bench.do(bench.sees(Map, upper, part=1))
+    """Its rows match the document's; metrics count what was dropped, and hidden rows are null."""
+    result = bench.do(bench.sees(MapWork, upper, part=1))
     layer = bench.layer(result.parts[0])
     assert layer["text"] == [*map(str.upper, bench.texts[25:]), None]
     short = [text for text in bench.texts[25:] if len(text) < 10]
@@ -107,14 +107,14 @@ def test_map_answers_every_row_and_leaves_hidden_ones_empty(bench):
 
 
 def test_map_reads_the_layer_that_it_is_given_a_column_of(bench):
-    measured = bench.do(bench.sees(Map, length)).parts
-    judged = bench.do(bench.sees(Map, longer_than, layers=measured, columns=((1, "chars", "length.chars"),)))
+    measured = bench.do(bench.sees(MapWork, length)).parts
+    judged = bench.do(bench.sees(MapWork, longer_than, layers=measured, columns=((1, "chars", "length.chars"),)))
     assert bench.layer(judged.parts[0])["drop"] == [None if len(t) > 5 else "not_longer" for t in bench.texts[:25]]
 
 
-def test_a_poisoned_row_is_seen_by_nobody_and_says_why(bench):
-    """Whatever sees it would die; all others have their answers."""
-    result = bench.do(bench.sees(Map, length, poisoned=((3, "it kills"),)))
+def test_a_poisoned_row_is_hidden_and_has_a_reason(bench):
+    """A stage that reads it would die; all other rows have their answers."""
+    result = bench.do(bench.sees(MapWork, length, poisoned=((3, "it kills"),)))
     layer = bench.layer(result.parts[0])
     assert (layer["drop"][3], layer["detail"][3], layer["chars"][3]) == ("worker_crashed", "it kills", None)
     assert [chars for row, chars in enumerate(layer["chars"]) if row != 3] == [
@@ -122,9 +122,9 @@ def test_a_poisoned_row_is_seen_by_nobody_and_says_why(bench):
     ]
 
 
-@pytest.mark.parametrize("kind", [Map, Emit])
-def test_a_probe_stores_nothing_and_counts_what_the_stage_saw(bench, kind):
-    """Of the rows that it is asked for, without hidden ones."""
+@pytest.mark.parametrize("kind", [MapWork, Emit])
+def test_a_probe_stores_nothing_and_counts_the_rows_of_the_stage(bench, kind):
+    """Of the requested rows, without hidden ones."""
     before = sorted(bench.folder.glob("store/parts/*/*"))
     module = exact if kind is Emit else length
     columns = ((0, "text", "text"), (0, "doc_id", "doc_id"))[: 2 if kind is Emit else 1]
@@ -135,7 +135,7 @@ def test_a_probe_stores_nothing_and_counts_what_the_stage_saw(bench, kind):
 
 @pytest.mark.parametrize("merged", [False, True])
 def test_an_exchange_answers_each_row_from_all_parts(bench, merged):
-    """emit, merge where there is much, reduce, collect: of equal texts one stays, and each knows how many there are."""
+    """emit, merge if there are many, reduce, collect: of equal texts one stays, and each knows how many there are."""
     sent = [file for result in bench.emitted() for file in result.segment_files]
     if merged:
         (joined,) = bench.do(Merge(tuple(sent), 0, 63, "key", COARSE - 2)).segment_files
@@ -158,13 +158,13 @@ def test_an_exchange_answers_each_row_from_all_parts(bench, merged):
 
 
 def test_fit_and_make_write_a_model_that_a_map_uses(bench):
-    """Fit sees what is left of all parts; make reads no document."""
+    """Fit reads what is left of all parts; make reads no document."""
     inputs = tuple((part,) for part in bench.documents)
-    fit = Fit(vocabulary.__name__, vocabulary.Config(), inputs, (((0, "text", "text"),),) * 2, ((0,),) * 2, {})
+    fit = FitWork(vocabulary.__name__, vocabulary.Config(), inputs, (((0, "text", "text"),),) * 2, ((0,),) * 2, {})
     result = bench.do(fit)
     words = [word for text in bench.texts for word in text.split()]
     assert result.metrics == {"rows": 40, "bytes_in": sum(map(len, bench.texts)), "words": len(WORDS)}
-    used = replace(bench.sees(Map, rarity), models={"vocabulary": result.parts[0]})
+    used = replace(bench.sees(MapWork, rarity), models={"vocabulary": result.parts[0]})
     layer = bench.layer(bench.do(used).parts[0])
     assert layer["rarest"] == [min(map(words.count, text.split())) for text in bench.texts[:25]]
     (bench.folder / "words.txt").write_text("stone mill mill")
@@ -190,9 +190,9 @@ def test_a_sink_writes_each_record_into_the_files_of_its_entry(bench):
     assert sorted(text for some in texts for text in some) == sorted(bench.texts)
     assert [metrics for *_, metrics in outputs] == [{"documents": len(some)} for some in texts]
     (catalogue,) = bench.do(Gather(bundle.__name__, bundle.Config(), tuple(outputs), {})).parts
-    told = json.loads(bench.store.local_path(catalogue).read_text())
-    assert told["facts"] == {"per_bundle": 50}
-    for one, (entry, parts, metrics) in zip(told["outputs"], outputs, strict=True):
+    message = json.loads(bench.store.local_path(catalogue).read_text())
+    assert message["facts"] == {"per_bundle": 50}
+    for one, (entry, parts, metrics) in zip(message["outputs"], outputs, strict=True):
         assert (one["entry"], one["metrics"]) == (entry, metrics)
         assert [one["files"][name]["hash"] for name in bundle.files(bundle.Config())] == [part.hash for part in parts]
 
@@ -202,37 +202,37 @@ def answering(monkeypatch, module, answer):
 
 
 def test_a_broken_promise_names_the_step_and_whose_fault_it_is(bench, monkeypatch):
-    """One that ships is ours to mend, another is its owner's; no document is to blame."""
+    """A step that ships is Gristmill's fault, another is its owner's; no document is at fault."""
     answering(monkeypatch, length, lambda batch, config: batch)
     for own in (True, False):
         monkeypatch.setattr(performing.own_code, "is_own", lambda module, own=own: own)
-        with pytest.raises(UserError) as told:
-            bench.do(bench.sees(Map, length))
-        assert type(told.value) is UserError
-        assert str(told.value).startswith("all/step, part 7: stagebox.length.apply wrote the column text")
-        assert ("This is a bug in Gristmill: tell us." in str(told.value)) != own
-        assert str(told.value).endswith(performing.STOPPED)
+        with pytest.raises(UserError) as message:
+            bench.do(bench.sees(MapWork, length))
+        assert type(message.value) is UserError
+        assert str(message.value).startswith("all/step, part 7: stagebox.length.apply wrote the column text")
+        assert ("This is a bug in Gristmill: please report it." in str(message.value)) != own
+        assert str(message.value).endswith(performing.STOPPED)
 
 
-def test_a_mistake_of_the_user_is_told_as_it_is(bench):
-    with pytest.raises(UserError) as told:
-        bench.do(Hash((Place(str(bench.folder / "gone")),)))
-    assert "gone cannot be read: No such file or directory. What is finished is kept." in str(told.value)
+def test_a_mistake_of_the_user_keeps_its_message(bench):
+    with pytest.raises(UserError) as message:
+        bench.do(Hash((FileLocation(str(bench.folder / "gone")),)))
+    assert "gone cannot be read: No such file or directory. Finished work is kept." in str(message.value)
 
 
 def test_a_bug_of_ours_keeps_its_traceback_and_damage_its_part(bench):
-    """Neither is dressed up as something else: the engine decides."""
+    """Neither is disguised as something else: the engine decides."""
     with pytest.raises(ZeroDivisionError):
-        bench.do(bench.sees(Map, broken))
+        bench.do(bench.sees(MapWork, broken))
     gone = Part("ab" * 32, "parquet", 10)
     bench.documents[0] = gone
-    with pytest.raises(CorruptPart) as told:
-        bench.do(bench.sees(Map, length))
-    assert told.value.part_hash == gone.hash
+    with pytest.raises(CorruptPart) as message:
+        bench.do(bench.sees(MapWork, length))
+    assert message.value.part_hash == gone.hash
 
 
-def test_what_a_task_compiled_is_told_apart(bench, monkeypatch):
-    """And what tasks before it compiled is not its."""
+def test_compile_time_is_in_the_cost_of_its_task(bench, monkeypatch):
+    """And not what earlier tasks compiled."""
 
     def compiles(batch, config):
         monkeypatch.setattr(compiling, "seconds", compiling.seconds + 5.0)
@@ -240,7 +240,7 @@ def test_what_a_task_compiled_is_told_apart(bench, monkeypatch):
 
     measured = length.apply
     answering(monkeypatch, length, compiles)
-    work = bench.sees(Map, length)
+    work = bench.sees(MapWork, length)
     assert [bench.do(work).cost["compile_s"] for _ in range(2)] == [5.0, 5.0]
     answering(monkeypatch, length, measured)
     assert bench.do(work).cost["compile_s"] == 0.0
@@ -248,7 +248,7 @@ def test_what_a_task_compiled_is_told_apart(bench, monkeypatch):
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak of a process is for ever here")
 def test_the_peak_of_a_task_is_its_own(bench, monkeypatch):
-    """A task that held a quarter of a gigabyte says so; the next one, which does not, does not."""
+    """A task that held a quarter of a gigabyte says so; the next one, which did not, does not."""
 
     def holds(batch, config):
         return bytearray(1 << 28) and measured(batch, config)
@@ -257,6 +257,6 @@ def test_the_peak_of_a_task_is_its_own(bench, monkeypatch):
     peaks = []
     for answer in (measured, holds, measured):
         answering(monkeypatch, length, answer)
-        peaks.append(bench.do(bench.sees(Map, length)).cost["peak_rss_bytes"])
+        peaks.append(bench.do(bench.sees(MapWork, length)).cost["peak_rss_bytes"])
     assert peaks[1] > peaks[0] + (1 << 27)
     assert peaks[2] < peaks[1] - (1 << 27)

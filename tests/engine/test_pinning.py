@@ -1,4 +1,4 @@
-"""A tokenizer that is pinned: an edit elsewhere trains nothing, and encodes only what it changed."""
+"""A pinned tokenizer: an edit elsewhere trains nothing, and encodes only what it changed."""
 
 import json
 import random
@@ -68,8 +68,10 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     assert hint(small) is None
     edit(small.recipe, "chars: 12", "chars: 40")
     documents = first.states["all/tokens"].metrics["documents"]
-    told = f"trained again, and all {documents} documents encoded again: `gristmill tokenizer pin {small.recipe}` keeps"
-    assert told in hint(small)
+    reported = (
+        f"trained again, and all {documents} documents encoded again: `gristmill tokenizer pin {small.recipe}` keeps"
+    )
+    assert reported in hint(small)
 
     assert pin(small, monkeypatch) == 0
     assert "is that of the last run" in hint(small)
@@ -109,7 +111,7 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
 
 @pytest.mark.slow
 def test_there_must_be_something_to_pin(small, edit, monkeypatch, capfd):
-    """A tokenizer that was trained, once, and a file whose name is free."""
+    """A tokenizer that was trained before, and a file whose name is free."""
     assert pin(small, monkeypatch) == 2
     assert "has no tokenizer of" in capfd.readouterr().err
     small.run(until="tokenizer")
@@ -131,7 +133,7 @@ def test_there_must_be_something_to_pin(small, edit, monkeypatch, capfd):
 
 
 def test_pinning_twice_changes_nothing_and_says_so(small, edit, monkeypatch, capfd):
-    """Unless the last run used another one than the recipe names: then the message says how to take that."""
+    """Unless the last run used another one than the recipe names: then the message says how to use that one."""
     small.run(until="tokenizer")
     assert pin(small, monkeypatch) == 0
     before = {path: path.read_bytes() for path in (small.recipe, small.folder / "recipe.tokenizer.json")}
@@ -152,7 +154,7 @@ def test_pinning_twice_changes_nothing_and_says_so(small, edit, monkeypatch, cap
 
 
 def test_a_tokenizer_that_is_a_file_needs_no_run(small, edit, monkeypatch, capfd):
-    """Pinned or named, the commands use it, whatever of the recipe has run as it is now."""
+    """Pinned or named, the commands use it, whatever part of the current recipe has run."""
 
     def typed(*arguments):
         monkeypatch.setattr(sys, "argv", ["gristmill", "tokenizer", *map(str, arguments)])
@@ -179,7 +181,7 @@ def test_a_tokenizer_that_is_a_file_needs_no_run(small, edit, monkeypatch, capfd
 
 
 def test_only_what_a_recipe_trained_can_be_pinned(small, edit):
-    """Another tokenizer may need the library, whose version then has to be in every key."""
+    """Another tokenizer may need the library, whose version must then be in every key."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
 

@@ -1,4 +1,4 @@
-"""The plan tells what would run and why, in the user's own words."""
+"""The plan says what would run and why, in the user's own words."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ def test_after_a_run_nothing_is_to_be_done(project):
 
 
 def test_a_changed_field_is_named_with_both_values(project, edit):
-    """`config.chars: 12 -> 30`, and the steps behind it wait."""
+    """`config.chars: 12 -> 30`, and the steps after it wait."""
     project.run()
     edit(project.recipe, "chars: 12", "chars: 30")
     stages = plan_of(project)
@@ -45,7 +45,7 @@ def test_a_raised_version_is_named(project, monkeypatch):
 
 
 def test_new_changed_and_missing_files_are_named(project):
-    """The names of input files stand in the reason of the read step."""
+    """The names of input files are in the reason of the read step."""
     project.run()
     folder = project.folder / "in"
     (folder / "new.jsonl").write_text(json.dumps({"text": "a new file"}) + "\n")
@@ -55,7 +55,7 @@ def test_new_changed_and_missing_files_are_named(project):
 
 
 def test_a_lost_part_is_named(project):
-    """A part that somebody deleted is told apart from changed input."""
+    """A deleted part is distinguished from changed input."""
     run = project.run()
     part, _ = run.states["all/length"].layers["notes", (0, 0)]
     (project.store / "parts" / part.hash[:2] / f"{part.hash}.parquet").unlink()
@@ -69,8 +69,8 @@ def test_a_new_step_is_called_new(project):
     assert plan_of(project)["all/deadly"].why == ("new step",)
 
 
-def test_until_sends_no_source_alone_through_what_is_for_all(project):
-    """A source without the step stops where the others do not come: half of a corpus is another corpus."""
+def test_until_runs_no_shared_step_for_only_some_sources(project):
+    """A source without the step stops where the others do: half of a corpus is another corpus."""
     project.recipe.write_text(
         "recipe: project\nstore: ./store\nsources:\n"
         "  notes: {kind: text, read: {format: jsonl, paths: [in/00.jsonl]}}\n"
@@ -86,7 +86,7 @@ def test_until_sends_no_source_alone_through_what_is_for_all(project):
 @pytest.mark.parametrize("until", ["length", "all/upper", "ingest"])
 @pytest.mark.slow
 def test_until_stops_after_a_step_and_its_work_is_reused(project, until):
-    """What `--until` did is not done again by the whole run."""
+    """The whole run does not repeat what `--until` did."""
     part = project.run(until=until)
     done = sum(len(made.executed) for made in part.states.values())
     whole = project.run()
@@ -97,7 +97,7 @@ def test_until_stops_after_a_step_and_its_work_is_reused(project, until):
 
 
 def test_a_partial_run_does_not_make_a_plan_forget(project, edit):
-    """After `--until` the newest run knows nothing of the later steps: the run before it does."""
+    """After `--until` the newest run knows nothing about the later steps: the run before it does."""
     project.run()
     edit(project.recipe, "chars: 12", "chars: 30")
     project.run(until="length")
@@ -115,8 +115,8 @@ def test_a_step_waits_for_what_has_to_run_first_and_nothing_else(project, edit):
     assert {why for whys in waiting.values() for why in whys} == {"waits for all/longer_than"}
 
 
-def test_of_a_long_value_that_part_is_shown_which_differs():
-    """Elements of lists; of texts the place from which on they differ."""
+def test_only_the_difference_of_a_long_value_is_shown():
+    """Elements of lists; for texts, the position where they begin to differ."""
     domains = [f"example{n}.com" for n in range(30)]
     assert describe_change(domains, [*domains[:-1], "mill.org"]) == "without example29.com and with mill.org"
     assert describe_change(domains, [*domains, "a.org", "b.org"]) == "with a.org, b.org"

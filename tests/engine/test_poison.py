@@ -23,7 +23,7 @@ CRASHED = "killed its worker 3 of 3 times alone (SIGSEGV); 3 of 3 controls besid
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    """How long is waited between trials changes no verdict."""
+    """The length of pauses between trials changes no verdict."""
     monkeypatch.setattr(trial, "PAUSE_S", 0.0)
 
 
@@ -41,7 +41,7 @@ def write_texts(project, lines):
 
 
 def shoot(monkeypatch, share, most):
-    """From now on kill some workers as soon as they have started, until so many are dead; a list of the victims."""
+    """From now on kill some workers as soon as they have started, until this many are dead; returns the victims."""
     draw, shot, start = random.Random(5), [], LocalExecutor._start
 
     async def start_and_maybe_kill(executor, *gpus):
@@ -60,20 +60,20 @@ def given_up(project, run):
 
 
 @pytest.mark.slow
-def test_fatal_records_become_rows_with_a_reason_and_the_rest_goes_on(project):
-    """Two records of sixty kill every worker that sees them: they are found, and only they are given up."""
+def test_fatal_records_become_rows_with_a_reason_and_the_run_continues(project):
+    """Two records of sixty kill every worker that processes them: only they are found and given up."""
     write_texts(project, texts(17, 41))
     project.write_recipe("  - stagebox.deadly\n  - stagebox.length\n")
     run = project.run(workers=2)
     lines = texts(17, 41)
     assert given_up(project, run) == [(lines[17], "all/deadly", CRASHED), (lines[41], "all/deadly", CRASHED)]
     assert run.states["all/length"].metrics["rows"] == 60
-    assert any("looking for the record" in note for note in project.notes)
+    assert any("searching for the record" in note for note in project.notes)
 
 
 @pytest.mark.slow
-def test_the_evidence_lies_in_the_record_of_the_task(project):
-    """Whoever doubts a verdict finds the trials behind it."""
+def test_the_evidence_is_in_the_record_of_the_task(project):
+    """A user who doubts a verdict finds its trials there."""
     write_texts(project, texts(17))
     project.write_recipe("  - stagebox.deadly\n")
     run = project.run(workers=2)
@@ -89,7 +89,7 @@ def test_the_evidence_lies_in_the_record_of_the_task(project):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["exit", "SIGKILL", "MemoryError"])
 def test_a_record_that_dies_in_another_way_is_found_too(project, how):
-    """A document that is too large for the memory dies by SIGKILL: that takes more trials than a crash does."""
+    """A document that is too large for the memory dies by SIGKILL, which takes more trials than a crash."""
     write_texts(project, texts(0))
     project.write_recipe(f"  - stagebox.deadly: {{how: {how}}}\n")
     run = project.run(workers=2)
@@ -101,8 +101,8 @@ def test_a_record_that_dies_in_another_way_is_found_too(project, how):
 
 
 @pytest.mark.slow
-def test_a_record_without_neighbours_is_tried_beside_no_record(project):
-    """A part with one huge document: the control reads the same part and nothing of it."""
+def test_a_record_without_neighbours_is_tried_against_no_record(project):
+    """A part with one huge document: the control reads the same part without any row."""
     write_texts(project, ["POISON"])
     project.write_recipe("  - stagebox.deadly\n")
     [(_, _, detail)] = given_up(project, project.run(workers=2))
@@ -123,7 +123,7 @@ def test_poison_is_found_the_same_with_one_worker_and_two(project):
     ("how", "kills"), [("SIGKILL", 1), ("SIGKILL", 17), pytest.param("SIGTERM", 60, marks=pytest.mark.slow)]
 )
 def test_a_storm_of_kills_gives_no_document_up(project, how, kills):
-    """The first workers die whatever they read, as when the kernel wants memory back; then the storm is over."""
+    """The first workers die whatever they read, as when the kernel reclaims memory; then the storm is over."""
     write_texts(project, texts())
     (project.folder / "kills").mkdir()
     storm = f"{{word: '', how: {how}, kills: '{project.folder / 'kills'}', most: {kills}}}"
@@ -139,7 +139,7 @@ def test_a_storm_of_kills_gives_no_document_up(project, how, kills):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["SIGSEGV", "SIGKILL"])
 def test_a_real_poison_is_found_in_the_middle_of_a_storm(project, monkeypatch, how):
-    """Kills from outside lead the search astray; it starts again, and blames the right record and no other."""
+    """Kills from outside mislead the search; it starts again, and blames only the right record."""
     write_texts(project, texts(23))
     project.write_recipe(f"  - stagebox.deadly: {{how: {how}}}\n")
     monkeypatch.setattr(trial, "MOST_PAUSES", 100)
@@ -152,12 +152,12 @@ def test_a_real_poison_is_found_in_the_middle_of_a_storm(project, monkeypatch, h
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["SIGSEGV", "SIGKILL"])
 def test_a_stage_that_kills_on_everything_stops_the_run_with_advice(project, monkeypatch, how):
-    """Giving up every record would hide a broken machine: the run stops, says what it saw, and what to do."""
+    """Giving up every record would hide a broken machine: the run stops, and says what happened and what to do."""
     monkeypatch.setattr(trial, "MOST_PAUSES", 2)
     write_texts(project, texts())
     project.write_recipe(f"  - stagebox.deadly: {{word: '', how: {how}}}\n")
     with pytest.raises(
-        UserError, match=rf"{how} \d+ times.* to blame.*no document was given up.*GB memory.*fewer workers"
+        UserError, match=rf"{how} \d+ times.* the cause.*no document was given up.*GB memory.*fewer workers"
     ):
         project.run(workers=1)
     assert not [path for path in project.store.glob("tasks/*.json") if "deadly" in path.read_text()]
@@ -165,7 +165,7 @@ def test_a_stage_that_kills_on_everything_stops_the_run_with_advice(project, mon
 
 @pytest.mark.slow
 def test_a_kill_while_memory_is_short_is_no_evidence(project, monkeypatch):
-    """A document that dies by SIGKILL beside a program that holds the memory may be innocent: the run stops."""
+    """A document that dies by SIGKILL next to a program that holds the memory may be innocent: the run stops."""
     write_texts(project, texts(17))
     project.write_recipe("  - stagebox.deadly: {how: SIGKILL}\n")
     monkeypatch.setattr(local, "memory_now", lambda: Memory(0, 1 << 30))
@@ -206,16 +206,16 @@ def test_a_record_that_is_fatal_to_send_is_given_up_by_the_exchange(project):
 
 @pytest.mark.slow
 def test_a_reduce_that_crashes_each_time_stops_the_run(project):
-    """No record of it can be tried alone: one message, not a verdict."""
+    """None of its records can be tried alone: one message, not a verdict."""
     write_texts(project, texts())
     project.write_recipe("  - stagebox.deadly_exact: {when: reduce}\n")
-    with pytest.raises(UserError, match=r"SIGSEGV 5 times.*no single record is to blame"):
+    with pytest.raises(UserError, match=r"SIGSEGV 5 times.*no single record is the cause"):
         project.run(workers=2)
 
 
 @pytest.mark.slow
-def test_given_up_documents_come_back_when_the_fault_is_mended(project):
-    """verify --recompute tries them again without the list, and --retry-crashed takes them back."""
+def test_given_up_documents_come_back_when_the_fault_is_fixed(project):
+    """verify --recompute tries them again without the list, and --retry-crashed restores them."""
     write_texts(project, texts(17))
     project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n  - stagebox.exact\n")
     first = project.run(workers=2)
@@ -235,8 +235,8 @@ def test_given_up_documents_come_back_when_the_fault_is_mended(project):
 
 
 @pytest.mark.slow
-def test_a_verdict_without_evidence_is_not_believed(project):
-    """As stores hold them from before there were trials."""
+def test_a_verdict_without_evidence_is_not_used(project):
+    """Stores from before there were trials have such verdicts."""
     write_texts(project, texts(17))
     project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n")
     [task] = [task for task, made in project.run(workers=2).tasks.kept if made.poisoned]
@@ -249,7 +249,7 @@ def test_a_verdict_without_evidence_is_not_believed(project):
 @pytest.mark.usefixtures("lines_reader")
 @pytest.mark.parametrize("middle", ["1", pytest.param(os.fsdecode(b"caf\xe9"), marks=pytest.mark.slow)])
 def test_a_record_that_kills_its_reader_is_cut_out(project, middle):
-    """The reader dies on one line in the middle of a group of files, of any name: all the other lines are read."""
+    """The reader dies on one line in the middle of a group of files, of any name: all other lines are read."""
     for path in (project.folder / "in").iterdir():
         path.unlink()
     for name in ("0", middle, "z"):
@@ -271,8 +271,8 @@ def test_a_record_that_kills_its_reader_is_cut_out(project, middle):
 
 @pytest.mark.usefixtures("lines_reader")
 @pytest.mark.slow
-def test_a_place_that_no_reader_gets_past_ends_its_file_only(project):
-    """What lies before the place is kept, the loss is a row, and other files are read whole."""
+def test_a_position_that_no_reader_can_pass_ends_only_its_file(project):
+    """What comes before the position is kept, the loss is a row, and other files are read as a whole."""
     for path in (project.folder / "in").iterdir():
         path.unlink()
     (project.folder / "in" / "a.lines").write_text("first\nsecond\nWALL\nfourth\n")
@@ -300,7 +300,7 @@ def test_a_poisoned_part_keeps_its_rows_and_row_groups(project):
 
 @pytest.mark.parametrize("how", ["MemoryError", "SIGSEGV"])
 def test_a_step_that_dies_on_any_document_costs_six_workers(project, monkeypatch, how):
-    """Two beside others, one alone, and three that each read one document: then the step is to blame."""
+    """Two next to others, one alone, and three that each read one document: then the step is the cause."""
     started, start = [], LocalExecutor._start
 
     async def counted(executor, *gpus):
@@ -311,14 +311,14 @@ def test_a_step_that_dies_on_any_document_costs_six_workers(project, monkeypatch
     write_texts(project, texts())
     project.write_recipe(f"  - stagebox.deadly: {{word: '', how: {how}}}\n")
     with pytest.raises(
-        UserError, match=rf"{how} 6 times\), and any single document is enough, so the step is to blame"
+        UserError, match=rf"{how} 6 times\), and any single document is enough, so the step is the cause"
     ):
         project.run(workers=1)
     assert len(started) <= 6
 
 
 def test_a_kill_is_a_workers_own_doing_only_when_it_held_the_memory():
-    """What a storm of kills hits holds little, and where memory was short the worker may be innocent."""
+    """A storm of kills hits workers that hold little, and if memory was short the worker may be innocent."""
     enough, short = Memory(8 << 30, 10 << 30), Memory(1 << 30, 10 << 30)
     killed = [("SIGKILL", 5 << 30, enough), ("SIGKILL", 1 << 20, enough), ("SIGKILL", 5 << 30, short)]
     memory = [("MemoryError", 0, enough), ("MemoryError", 0, short)]

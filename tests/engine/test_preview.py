@@ -35,12 +35,12 @@ def plan(project):
     """Plan a recipe of these sources: name -> (settings, file name, content)."""
 
     def planned(sources, steps="[stagebox.length]"):
-        told = []
+        entries = []
         for name, (setting, file, content) in sources.items():
             if not (project.folder / file).exists():  # else its times would change
                 (project.folder / file).write_bytes(content)
-            told.append(f"  {name}: {{kind: text, read: {{{setting}, paths: [{file}]}}}}\n")
-        project.recipe.write_text(f"recipe: p\nstore: ./store\nsources:\n{''.join(told)}steps: {steps}\n")
+            entries.append(f"  {name}: {{kind: text, read: {{{setting}, paths: [{file}]}}}}\n")
+        project.recipe.write_text(f"recipe: p\nstore: ./store\nsources:\n{''.join(entries)}steps: {steps}\n")
         return project.mill().dry_run(previews=True).previews
 
     return planned
@@ -64,27 +64,27 @@ def test_all_mistakes_of_all_sources_are_one_message(plan, project):
                 "empty": ("format: jsonl", "h.jsonl", b""),
             }
         )
-    first, *told = str(refused.value).split("\n- ")
+    first, *message = str(refused.value).split("\n- ")
     assert first == "8 of 9 sources cannot be read, so nothing was run."
     wanted = {
         "marks": ("a.csv#0", 'delimiter: ";"'),
         "field": ("b.jsonl#0", 'there are ["id", "text"]', "did you mean `fields: {text: text}`"),
         "column": ("c.parquet#0", "nothing under body", '["id", "text"]'),
         "packed": ("d.parquet#0", "not_parquet"),
-        "page": ("e.jsonl#0", "By its first bytes e.jsonl is for `format: html`"),
+        "page": ("e.jsonl#0", "The first bytes of e.jsonl suggest `format: html`"),
         "notebook": ("f.ipynb#0", "f.ipynb is a Jupyter notebook", "jupyter nbconvert"),
         "charset": ("g.jsonl#0", "iconv -f latin1"),
         "empty": ("h.jsonl#0", "empty_file"),
     }
-    for (name, facts), line in zip(wanted.items(), told, strict=True):
+    for (name, facts), line in zip(wanted.items(), message, strict=True):
         assert f": sources.{name}: " in line
         assert "\n" not in line
         assert [fact for fact in facts if fact not in line] == []
     assert not list(project.store.glob("inputs/*"))
 
 
-def test_what_is_no_mistake_is_a_warning_or_nothing(plan):
-    """Some records that cannot be used, markup read as text, records that are read as one page."""
+def test_lesser_faults_are_warnings_or_nothing(plan):
+    """Some records that cannot be used, markup that is read as text, records that are read as one page."""
     some = lines([*ROWS[:40], *({"no": n} for n in range(20))])
     found = plan(
         {
@@ -98,15 +98,13 @@ def test_what_is_no_mistake_is_a_warning_or_nothing(plan):
     assert some.startswith("some/ingest: 20 of the first 60 records cannot be used: missing_text. The first, b.jsonl#")
     assert markup.startswith("markup/ingest: 9 of 9 texts (100%) are mostly markup")
     pages = {"pages": ("format: html", "d.html", lines([{"html": "<p>the mill</p>"}]))}
-    [told] = plan(pages, "[extract]").formats
-    assert told.startswith(
-        "pages/ingest: d.html begins as files of `format: jsonl` do, and `format: html` takes it for"
-    )
+    [message] = plan(pages, "[extract]").formats
+    assert message.startswith("pages/ingest: d.html looks like `format: jsonl`, but `format: html` reads it as")
 
 
-def test_a_field_that_no_record_has_is_told(plan, project):
-    """By the plan, by a run, and by a run that finds all in the store; never of a default, nor of one that a record has
-    with a value that cannot be used.
+def test_a_field_that_no_record_has_gives_a_warning(plan, project):
+    """By the plan, by a run, and by a run that finds everything in the store; never for a default, nor for a field
+    that a record has with a value that cannot be used.
     """
     rows = [{"body": f"the mill {n}", "link": "https://a.example/", "when": "x"} for n in range(9)]
     some = lines([*rows, {"body": "the last mill", "when": None, "title": ["of no use"]}]) + b"{no JSON\n"
@@ -118,24 +116,28 @@ def test_a_field_that_no_record_has_is_told(plan, project):
     }
     wanted = [
         "a/ingest: fields.url names `lnik`, which none of N 10 records has. Did you mean `link`?",
-        "a/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or leave it out",
-        "b/ingest: fields.url names `lnik`, which none of N 10 records has. Correct it, or leave it out",
-        "b/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or leave it out",
+        "a/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or omit it",
+        "b/ingest: fields.url names `lnik`, which none of N 10 records has. Correct it, or omit it",
+        "b/ingest: fields.key names `uid`, which none of N 10 records has. Correct it, or omit it",
         "c/ingest: fields.title names `title`, which none of N 1 record has. Did you mean `tilte`?",
     ]
-    found = sorted(plan(sources).warnings, key=lambda told: told[0])
-    assert [told for told in found if " names `" in told] == [told.replace(" N ", " the first ") for told in wanted]
+    found = sorted(plan(sources).warnings, key=lambda message: message[0])
+    assert [message for message in found if " names `" in message] == [
+        message.replace(" N ", " the first ") for message in wanted
+    ]
     for _ in range(2):
         found = find_warnings(project.run())
-        assert [told for told in found if " names `" in told] == [told.replace(" N ", " its ") for told in wanted]
+        assert [message for message in found if " names `" in message] == [
+            message.replace(" N ", " its ") for message in wanted
+        ]
 
 
 def test_a_run_says_that_a_text_file_is_jsonl(plan, project):
-    """Its lines would be one document, and nothing that a run counts shows it."""
-    warning = "texts/ingest: e.txt begins as files of `format: jsonl` do, and `format: text` takes it for one document"
-    [told] = plan({"texts": ("format: text", "e.txt", lines(ROWS))}).formats
-    assert told.startswith(warning)
-    assert [told for told in find_warnings(project.run()) if told.startswith(warning)]
+    """Its lines would be one document, and no metric of a run shows it."""
+    warning = "texts/ingest: e.txt looks like `format: jsonl`, but `format: text` reads it as one document"
+    [message] = plan({"texts": ("format: text", "e.txt", lines(ROWS))}).formats
+    assert message.startswith(warning)
+    assert [message for message in find_warnings(project.run()) if message.startswith(warning)]
 
 
 def test_a_beginning_that_proves_little_refuses_nothing(plan):
@@ -146,7 +148,7 @@ def test_a_beginning_that_proves_little_refuses_nothing(plan):
     assert "9 of the first 9 records" in found.warnings[0]
 
 
-def test_what_a_run_has_read_is_not_read_again(plan, project):
+def test_a_source_that_was_read_is_not_previewed_again(plan, project):
     """Neither by a plan nor by a run; another setting is another reading."""
     good = {"a": ("format: jsonl", "a.jsonl", lines(ROWS))}
     assert plan(good).sources == 1
@@ -160,7 +162,7 @@ def test_what_a_run_has_read_is_not_read_again(plan, project):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
 def test_a_preview_reads_little_of_a_huge_file(tmp_path, pack):
-    """A packed file of blank lines yields no record, and is not unpacked to its end."""
+    """A compressed file of blank lines yields no record, and is not unpacked to its end."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(pack(b"\n" * (8 << 20)))
     budget = Budget()
@@ -172,7 +174,7 @@ def test_a_preview_reads_little_of_a_huge_file(tmp_path, pack):
 
 
 def test_a_preview_reads_little_of_a_file_that_nothing_unpacks(tmp_path):
-    """As a reader of tables reads it: here and there, and any number of bytes."""
+    """Readers of tables seek, and read any number of bytes."""
     (tmp_path / "a.parquet").write_bytes(bytes(MOST_READ_BYTES + 1))
     budget = Budget()
     with HeadPiece(str(tmp_path / "a.parquet"), "a.parquet", budget=budget).open() as file:
@@ -183,7 +185,7 @@ def test_a_preview_reads_little_of_a_file_that_nothing_unpacks(tmp_path):
 
 
 def test_a_table_that_is_larger_than_the_bound_has_no_damage(tmp_path):
-    """The row group in which the preview ends is no damaged one."""
+    """The row group in which the preview ends is not a damaged one."""
     texts = [random.Random(number).randbytes(1 << 19).hex() for number in range(9)]
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", row_group_size=3, compression="none")
     pieces = (Piece(str(tmp_path / "a.parquet"), "a.parquet"),)
@@ -194,7 +196,7 @@ def test_a_table_that_is_larger_than_the_bound_has_no_damage(tmp_path):
 
 
 def test_no_reader_takes_the_bound_for_damage(tmp_path, monkeypatch):
-    """Also one that takes every Exception for damage."""
+    """Also a reader that treats every Exception as damage."""
 
     def read(piece, config):
         try:
@@ -212,7 +214,7 @@ def test_no_reader_takes_the_bound_for_damage(tmp_path, monkeypatch):
 
 
 def test_a_record_that_a_reader_makes_of_the_bound_is_not_counted(tmp_path, monkeypatch):
-    """One that catches everything reports damage where the preview ended."""
+    """A reader that catches everything reports damage where the preview ended."""
 
     def read(piece, config):
         try:
@@ -239,7 +241,7 @@ def test_few_records_of_a_file_are_read(tmp_path):
 
 
 def test_an_archive_that_is_cut_by_the_bound_has_no_damage(tmp_path):
-    """The record in which the preview ends is no truncated one."""
+    """The record in which the preview ends is not a truncated one."""
     block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + b"<p>the mill" * 4000
     head = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\nContent-Length: %d\r\n\r\n"
     (tmp_path / "a.warc").write_bytes((head % len(block) + block + b"\r\n\r\n") * MOST_RECORDS)
@@ -251,7 +253,7 @@ def test_an_archive_that_is_cut_by_the_bound_has_no_damage(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "rows"), [("a" * (1 << 20), 0), (random.Random(1).randbytes(1 << 17).hex(), 4)])
-def test_of_a_table_no_more_is_unpacked_than_a_preview_may(tmp_path, monkeypatch, text, rows):
+def test_a_preview_unpacks_only_the_start_of_a_table(tmp_path, monkeypatch, text, rows):
     """One that unpacks to many times its size is left for the run, others after a few batches. Neither is a fault."""
     monkeypatch.setattr(head, "MOST_ROWS_BYTES", 1 << 20)
     monkeypatch.setattr(parquet, "_BATCH_BYTES", 1 << 18)

@@ -1,4 +1,4 @@
-"""A reason that a step can give is told from one that none can, by the code of the steps."""
+"""The code of the steps shows which reasons a step can give."""
 
 import pytest
 
@@ -33,7 +33,7 @@ GIVEN = {
 
 
 def test_words_of_the_code_are_reasons_whole_or_put_together():
-    """And what is only nearly one is told with it."""
+    """And a near match is suggested."""
     found = Reasons()
     found.read(CODE)
     assert all(map(found.has, ("no_text", "truncated_gzip", "truncated_zstd", "gzip_record", "worker_crashed")))
@@ -45,7 +45,7 @@ def test_words_of_the_code_are_reasons_whole_or_put_together():
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_reasons_of_our_steps_are_known(name):
-    """Of every kind: constants, tables of rules, reasons that the files beside a reader give."""
+    """Of every kind: constants, tables of rules, reasons from data files of a reader."""
     found = Reasons()
     for source in code_of([{**READERS, **STEPS}[name]]).values():
         found.read(source.text)

@@ -1,4 +1,4 @@
-"""A stage says what its tasks need and what it loads once; executors schedule by it, and no key has it."""
+"""A stage declares what its tasks need and what it loads once; executors schedule by it, and no key contains it."""
 
 import asyncio
 from dataclasses import replace
@@ -12,7 +12,7 @@ from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work import setup
 from gristmill.engine.work.needs import PROCESS_BYTES, kept_for, needs_of
-from gristmill.engine.work.task import Map, Result, Task
+from gristmill.engine.work.task import MapWork, Result, Task
 from gristmill.errors import UserError
 from gristmill.query.sizing.plan import make_plan
 from gristmill.stages.contract import Resources, StageConfig
@@ -38,11 +38,11 @@ DECLARED = (
 
 def task(label, node="all/loads", **settings):
     config = stagebox.loads.Config(diary="", **settings)
-    return Task("", node, label, Map("stagebox.loads", config, (), (), (), {}))
+    return Task("", node, label, MapWork("stagebox.loads", config, (), (), (), {}))
 
 
 def plain(label):
-    return Task("", "all/length", label, Map("stagebox.length", stagebox.length.Config(), (), (), (), {}))
+    return Task("", "all/length", label, MapWork("stagebox.length", stagebox.length.Config(), (), (), (), {}))
 
 
 def kept_by(task):
@@ -50,7 +50,7 @@ def kept_by(task):
 
 
 class Made:
-    """A worker that ends its task when the test lets it."""
+    """A worker that ends its task when the test says so."""
 
     def __init__(self, gpus, busy):
         self.gpus, self.step, self.is_free, self.has_gone = tuple(gpus), "", True, False
@@ -76,7 +76,7 @@ class Made:
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-    """An executor of ten workers on a made-up machine, its workers, and those tasks that are at work."""
+    """An executor of ten workers on a fake machine, its workers, and the running tasks."""
 
     def make(memory, gpus=""):
         monkeypatch.setattr(local, "available_bytes", lambda: memory)
@@ -121,10 +121,10 @@ def test_an_idle_worker_gives_up_what_it_loaded_when_another_task_needs_the_memo
     """Until then it waits for tasks of its step, and tasks of other steps run elsewhere."""
     made, workers, busy = machine(5 * GB)
 
-    async def one(asked):
-        running = asyncio.create_task(made.run(asked))
+    async def one(task):
+        running = asyncio.create_task(made.run(task))
         await begun(busy, 1)
-        busy[asked.label].set()
+        busy[task.label].set()
         await running
         return [worker.has_gone for worker in workers]
 
@@ -135,7 +135,7 @@ def test_an_idle_worker_gives_up_what_it_loaded_when_another_task_needs_the_memo
         yield await one(task("d", "all/other", memory="4GB"))
 
     async def main():
-        return [seen async for seen in work()]
+        return [observed async for observed in work()]
 
     assert asyncio.run(main()) == [[False], [False, False], [False, False], [True, False, False]]
 
@@ -172,27 +172,27 @@ def test_cores_count_and_a_task_with_more_than_there_are_runs_alone():
         tasks = [
             asyncio.create_task(one(name, cores, ends[name])) for name, cores in zip("abc", (3, 9, 2), strict=True)
         ]
-        seen = []
+        observed = []
         for name in "abc":
             for _ in range(5):
                 await asyncio.sleep(0)
-            seen.append(list(at_work))
+            observed.append(list(at_work))
             ends[name].set()
         await asyncio.gather(*tasks)
-        return seen
+        return observed
 
     assert asyncio.run(main()) == [["a"], ["b"], ["c"]]
 
 
 def test_needs_are_declared_as_a_constant_or_by_config_and_part_or_else_estimated(monkeypatch):
-    """A stage that declares no memory has the engine's estimate; a worker is kept for what loads something."""
+    """A stage that declares no memory gets the engine's estimate; a worker is kept for a step that loads something."""
     assert needs_of(task("a", memory="2GB", gpus=3).work) == Resources(memory=2 * GB, gpus=3)
     assert needs_of(task("a", gpus=1).work) == Resources(memory=PROCESS_BYTES, gpus=1)
     assert needs_of(plain("a").work) == Resources(memory=PROCESS_BYTES)
     by_part = replace(stagebox.loads.STAGE, resources=lambda config, part_bytes: Resources(memory=3 * part_bytes))
     monkeypatch.setattr(stagebox.loads, "STAGE", by_part)
     part = Part("a" * 64, "parquet", 10, 5, payload_bytes=700)
-    assert needs_of(Map("stagebox.loads", stagebox.loads.Config(diary=""), (part,), (), (), {})).memory == 2100
+    assert needs_of(MapWork("stagebox.loads", stagebox.loads.Config(diary=""), (part,), (), (), {})).memory == 2100
     assert kept_by(task("a")) == "all/loads"
     assert kept_by(plain("a")) == ""
     declared = replace(stagebox.length.STAGE, resources=Resources(cores=2, gpus=1))
@@ -204,12 +204,12 @@ def test_needs_are_declared_as_a_constant_or_by_config_and_part_or_else_estimate
 @pytest.mark.parametrize(
     ("settings", "lacks"),
     [
-        ("gpus: 1", r"needs 1 GPU, and this machine has none, so nothing was run\. Run on a machine that has it"),
-        ("memory: 9GB", r"needs 9\.0 GB of memory, and this machine has 5\.0 GB, so nothing was run"),
+        ("gpus: 1", r"needs 1 GPU, but this machine has none, so nothing was run\. Run on a machine that has it"),
+        ("memory: 9GB", r"needs 9\.0 GB of memory, but this machine has 5\.0 GB, so nothing was run"),
     ],
 )
-def test_what_no_machine_here_has_is_refused_before_any_work_by_name(project, monkeypatch, settings, lacks):
-    """With the line of the recipe. Once the step is in the store, made elsewhere, nobody needs it."""
+def test_a_step_that_no_machine_here_can_run_is_refused_before_any_work(project, monkeypatch, settings, lacks):
+    """With the line of the recipe. Once the step is in the store, made elsewhere, the resources are not needed."""
     monkeypatch.setattr(executor, "total_bytes", lambda: 5 * GB)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     project.write_recipe(f"  - stagebox.length\n  - stagebox.loads: {{diary: '{project.folder}', {settings}}}\n")
@@ -226,7 +226,7 @@ def test_what_no_machine_here_has_is_refused_before_any_work_by_name(project, mo
 
 @pytest.mark.usefixtures("forgotten")
 def test_resources_are_in_no_key_and_a_plan_shows_them(project):
-    """Also those of a module beside the recipe, whose code is in its key, unless its code uses them itself."""
+    """Also those of a module next to the recipe, whose code is in its key, unless its code uses them itself."""
     own = project.folder / "heavy.py"
     project.write_recipe("  - heavy\n")
 
@@ -257,14 +257,14 @@ def test_a_worker_loads_once_and_releases_at_the_end(project, workers):
     project.write_recipe(f"  - stagebox.loads: {{diary: '{project.folder}/diary'}}\n")
     (project.folder / "diary").mkdir()
     tasks = len(project.run(workers).states["all/loads"].executed)
-    told = [path.read_text().split()[::2] for path in (project.folder / "diary").iterdir()]
-    assert all(words == ["load", *["use"] * (len(words) - 2), "release"] for words in told)
-    assert sum(len(words) - 2 for words in told) >= tasks > len(told)
+    message = [path.read_text().split()[::2] for path in (project.folder / "diary").iterdir()]
+    assert all(words == ["load", *["use"] * (len(words) - 2), "release"] for words in message)
+    assert sum(len(words) - 2 for words in message) >= tasks > len(message)
 
 
 @pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("RESOURCES = {'memory': '2GB'}\n", "its resources are of type dict, not Resources"),
         ("RESOURCES = Resources(memroy='2GB')\n", r"memroy\s+Extra inputs are not permitted"),
@@ -275,10 +275,10 @@ def test_a_worker_loads_once_and_releases_at_the_end(project, workers):
         ("def setup(config): return 1\n", "its apply is called with 2 arguments and loaded="),
     ],
 )
-def test_a_mistake_in_a_declaration_is_told_before_any_work(project, code, told):
+def test_a_mistake_in_a_declaration_is_reported_before_any_work(project, code, message):
     (project.folder / "heavy.py").write_text(HEAD + code)
     project.write_recipe("  - heavy\n")
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         project.run()
 
 
@@ -305,6 +305,6 @@ def test_a_failure_at_the_end_names_its_line(monkeypatch, capsys):
     stage = replace(stagebox.loads.STAGE, setup=failing)
     assert setup.with_loaded(stage, StageConfig(), {}) == {"loaded": 1}
     setup.release()
-    told = capsys.readouterr().err
-    assert told.count("File ") == 1
-    assert "ZeroDivisionError" in told
+    message = capsys.readouterr().err
+    assert message.count("File ") == 1
+    assert "ZeroDivisionError" in message

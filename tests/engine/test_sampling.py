@@ -1,4 +1,4 @@
-"""`limit` and `sample`: a little of a source, the same whoever reads it, and never taken for the whole."""
+"""`limit` and `sample`: a small part of a source, the same in every run, and never mistaken for the whole."""
 
 import json
 
@@ -33,7 +33,7 @@ def located(project, run, store):
 
 @pytest.mark.parametrize("limit", [1, 30, 250, 804, 5000])
 def test_a_limit_takes_the_first_records_in_order(project, limit):
-    """Good and bad ones count; a limit beyond the end is none."""
+    """Good and bad records count; a limit beyond the end has no effect."""
     store = project.folder / "whole"
     everything = located(project, project.run(store=str(store), until="ingest"), store)
     project.write_recipe(read=f", limit: {limit}")
@@ -41,7 +41,7 @@ def test_a_limit_takes_the_first_records_in_order(project, limit):
 
 
 def test_a_limit_reads_and_hashes_no_file_that_it_does_not_need(limited):
-    """Of four files the first is enough: the others may be gone the moment after they were listed."""
+    """Of four files the first is enough: the others may be deleted right after they were listed."""
     project = limited(20)
     run = project.run()
     assert run.inputs["notes"].record().keys() == {"00.jsonl"}
@@ -51,14 +51,14 @@ def test_a_limit_reads_and_hashes_no_file_that_it_does_not_need(limited):
 
 
 def test_a_limit_is_the_same_for_any_number_of_workers(limited):
-    """The records, and every part that is made of them."""
+    """The records, and every part made from them."""
     project = limited(300)
     parts = [project.parts(project.run(workers, store=str(project.folder / f"s{workers}"))) for workers in (None, 2)]
     assert parts[0] == parts[1]
 
 
 def test_a_limit_is_in_the_key_and_no_limit_is_not(project):
-    """Another limit reads anew; the whole is found where it was."""
+    """Another limit reads again; the whole is found where it was."""
     project.run()
     project.write_recipe(read=", limit: 30")
     assert project.executed(project.run())["notes/ingest"] == 1
@@ -66,8 +66,8 @@ def test_a_limit_is_in_the_key_and_no_limit_is_not(project):
     assert project.executed(project.run()) == {}
 
 
-def test_limit_beside_read_is_told_where_it_belongs(project, edit):
-    """The mistake that is easily made."""
+def test_a_misplaced_limit_is_reported_with_where_it_belongs(project, edit):
+    """A common mistake."""
     edit(project.recipe, "kind: text, read", "kind: text, limit: 10, read")
     with pytest.raises(
         UserError, match=r"sources\.notes\.limit is not a field\. It belongs one level down, under read"
@@ -85,7 +85,7 @@ def sampled(project, share, **more):
 
 
 def test_a_sample_takes_about_its_share(project):
-    """Of all records, good and bad, and every one of them is one of the whole's."""
+    """Of all records, good and bad, and each of them is one of the whole's."""
     store = project.folder / "whole"
     everything = located(project, project.run(store=str(store), until="ingest"), store)
     taken = located(project, sampled(project, "10%", until="ingest"), project.store)
@@ -94,7 +94,7 @@ def test_a_sample_takes_about_its_share(project):
 
 
 def test_a_sample_reads_few_pieces_of_many(project):
-    """A thousand files, one of a hundred: ten are read and hashed, and of these every record is taken."""
+    """A thousand files, one of a hundred: ten are read and hashed, and every record in them is taken."""
     for number in range(1000):
         (project.folder / "in" / f"n{number:04}.jsonl").write_text(json.dumps({"text": f"the mill of {number}"}) + "\n")
     project.write_recipe(steps=" []", pattern="in/n*.jsonl")
@@ -106,13 +106,13 @@ def test_a_sample_reads_few_pieces_of_many(project):
 
 
 def test_a_sample_is_never_empty(project):
-    """A small source gives at least a record, or later steps would have nothing to try."""
+    """A small source gives at least one record, or later steps would have nothing to process."""
     assert sum(document.part.rows for document in sampled(project, "0.0001%").documents["notes"]) >= 1
 
 
 @pytest.mark.slow
 def test_a_sample_is_the_same_for_any_number_of_workers(project):
-    """Which records, and every part that is made of them."""
+    """The choice of records, and every part made from them."""
     parts = [
         project.parts(sampled(project, "10%", workers=workers, store=str(project.folder / f"s{workers}")))
         for workers in (None, 2)
@@ -120,8 +120,8 @@ def test_a_sample_is_the_same_for_any_number_of_workers(project):
     assert parts[0] == parts[1]
 
 
-def test_a_sample_has_a_name_of_its_own(project):
-    """Its runs are kept apart, the whole is as it was, and neither is taken for the other."""
+def test_a_sample_has_its_own_name(project):
+    """Its runs are stored separately, the whole is unchanged, and neither is mistaken for the other."""
     first = project.run()
     sampled(project, "10%")
     assert sorted(path.name for path in (project.store / "runs").iterdir()) == ["project", "project-sample-10pct"]
@@ -132,7 +132,7 @@ def test_a_sample_has_a_name_of_its_own(project):
 
 
 def test_a_field_that_no_record_has_stops_a_sample_too(project):
-    """The first records of the pieces tell, not the few that the sample takes."""
+    """The first records of the pieces decide, not the few that the sample takes."""
     project.write_recipe(read=", fields: {text: content}", pattern="in/00.jsonl")
     project.recipe.write_text(project.recipe.read_text().replace("4KB", "64KB"))
     with pytest.raises(UserError, match=r"100 records.*missing_text"):
@@ -172,7 +172,7 @@ def command(monkeypatch, *words):
 
 
 def test_every_command_that_opens_a_recipe_takes_a_sample(project, monkeypatch, capsys):
-    """Run, look and plan with the same option; a version's name is for the whole."""
+    """Run, show and plan have the same option; a version's name is for the whole."""
     project.write_recipe(steps="  - stagebox.length")
     assert command(monkeypatch, "run", project.recipe, "--workers", 1, "--sample", "10%") == 0
     assert (
@@ -186,6 +186,6 @@ def test_every_command_that_opens_a_recipe_takes_a_sample(project, monkeypatch, 
     assert command(monkeypatch, "plan", project.recipe) == 0
     assert "Nothing to do" not in capsys.readouterr().out
     assert command(monkeypatch, "run", project.recipe, "--sample", "10%", "--tag", "v1") == 2
-    assert "Leave out --tag" in capsys.readouterr().err
+    assert "Omit --tag" in capsys.readouterr().err
     assert command(monkeypatch, "run", project.recipe, "--sample", "1") == 2
     assert "--sample: '1' is no share" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""From raw files to shards and a manifest: nothing lost, nothing twice, and nothing done again that need not be."""
+"""From raw files to shards and a manifest: nothing is lost or duplicated, and no work is repeated without need."""
 
 import errno
 import json
@@ -46,7 +46,7 @@ def test_the_shards_hold_every_document_once(corpus, pack):
 
 @pytest.mark.slow
 def test_the_manifest_does_not_depend_on_workers_or_the_place_of_the_store(corpus):
-    """Law 1 for the last step of all: same recipe, same manifest, same shards."""
+    """Law 1 for the last step: same recipe, same manifest, same shards."""
     _, one = corpus.run(workers=1, store=str(corpus.folder / "one"))
     _, two = corpus.run(workers=2, store=str(corpus.folder / "two"))
     assert one.hash == two.hash
@@ -57,7 +57,7 @@ def test_the_manifest_does_not_depend_on_workers_or_the_place_of_the_store(corpu
 
 @pytest.mark.slow
 def test_other_part_sizes_give_the_same_shards(corpus):
-    """The cut of the input into parts shows nowhere in the shards."""
+    """The shards do not depend on how the input is cut into parts."""
     _, whole = corpus.run()
     corpus.recipe(more=", part_bytes: 2KB")
     _, cut = corpus.run()
@@ -75,8 +75,8 @@ def test_other_weights_encode_and_write_nothing(corpus):
     assert read_manifest(before.location).hash == before.hash, "a trainer's manifest stays as it was"
 
 
-def test_the_loader_sees_what_the_mix_says(corpus):
-    """Domains have their shares, tier A of notes comes four times as often a token, the cooldown has its tiers only."""
+def test_the_loader_draws_what_the_mix_says(corpus):
+    """Domains have their shares, tier A of notes comes four times as often, the cooldown has only its tiers."""
     corpus.recipe(mix=PHASES.replace("40k", "160k"))  # so much that a sample more or less does not show
     _, manifest = corpus.run()
     content = json.loads(Path(manifest.location).read_text())
@@ -94,7 +94,7 @@ def test_the_loader_sees_what_the_mix_says(corpus):
 
 
 def test_a_document_of_twice_the_weight_is_drawn_twice_as_often(corpus, edit):
-    """Its level is a group of its own, drawn that much more often; every document is still there once."""
+    """Its level is its own group, drawn more often; every document is still there once."""
     corpus.recipe(mix="mix: {tokens: 200k, domains: {notes: 1, tales: 0}, max_epochs: 99}")
     edit(corpus.project.recipe, "tier: {A: 'text_bytes > 200', B: else}", "weight: 1 + text_bytes / text_bytes")
     edit(corpus.project.recipe, "tier: A", "weight: text_bytes / 300")
@@ -121,8 +121,8 @@ def test_a_document_of_twice_the_weight_is_drawn_twice_as_often(corpus, edit):
         assert rate / rates[first] == pytest.approx(of[name] / of[first], rel=0.05)
 
 
-def test_a_folder_is_complete_and_costs_no_room(corpus):
-    """Every file that the manifest names is there, as a second name of a part; sidecars and tokenizer beside it."""
+def test_a_folder_is_complete_and_takes_no_disk_space(corpus):
+    """Every file that the manifest names exists, as a hard link to a part, with the sidecars and the tokenizer."""
     _, manifest = corpus.run()
     folder = corpus.project.store / "shards" / "small" / "latest"
     assert folder.resolve().name == manifest.hash[:12]
@@ -135,7 +135,7 @@ def test_a_folder_is_complete_and_costs_no_room(corpus):
 
 
 def test_a_part_has_a_second_name_without_a_copy(tmp_path):
-    """The name survives the first one, is sealed like it, and to give it again changes nothing."""
+    """The name survives the first one, is sealed like it, and giving it again changes nothing."""
     store = Store(str(tmp_path / "store"))
     part = store.put_part(b"tokens", "bin")
     for _ in range(2):
@@ -150,7 +150,7 @@ def test_a_part_has_a_second_name_without_a_copy(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP])
 def test_a_disk_without_hard_links_gets_whole_folders_too(corpus, monkeypatch, number):
-    """Copies, sealed and made once: a store that is copied elsewhere, or the folder alone, needs the first no more."""
+    """Copies, sealed and made once: a copied store, or the folder alone, does not need the original."""
 
     def refuse(*_):
         raise OSError(number, os.strerror(number))
@@ -172,15 +172,15 @@ def test_a_disk_without_hard_links_gets_whole_folders_too(corpus, monkeypatch, n
 
 
 def test_a_recipe_without_a_mix_draws_everything_once(corpus):
-    """The default: one phase, as many tokens as there are."""
+    """The default: one phase, every token once."""
     corpus.recipe(mix="")
     _, manifest = corpus.run()
     assert [phase.name for phase in manifest.phases] == ["main"]
     assert manifest.samples == pytest.approx(sum(group.samples for group in manifest.groups), abs=3)
 
 
-def test_a_budget_beyond_the_text_is_told_with_its_line_and_as_it_is_written(corpus):
-    """As other mistakes of a recipe are, though it is seen only when all is encoded."""
+def test_a_budget_beyond_the_text_is_reported_with_its_line_and_as_written(corpus):
+    """Like other mistakes of a recipe, although it only shows when everything is encoded."""
     for mix, tokens in (
         ("mix:\n  max_epochs: 2\n  tokens: 99_999_999", r"12: mix: the mixture needs 99,999,999"),
         (
@@ -194,7 +194,7 @@ def test_a_budget_beyond_the_text_is_told_with_its_line_and_as_it_is_written(cor
 
 
 def test_garbage_collection_keeps_the_manifest_that_lives(corpus):
-    """A published folder stays for its trainer until it is named; its shards stay where a newer one needs them."""
+    """A published folder is kept for its trainer until it is named; its shards are kept if a newer one needs them."""
     _, before = corpus.run()
     corpus.recipe(mix=MIX)
     _, after = corpus.run()
@@ -220,19 +220,19 @@ def test_garbage_collection_keeps_the_manifest_that_lives(corpus):
 
 
 def test_a_manifest_is_found_only_for_the_recipe_as_it_stands(corpus):
-    """A changed recipe has no shards until it ran."""
+    """A changed recipe has no shards until it has run."""
     mill = corpus.project.mill()
     with pytest.raises(UserError, match=r"Run: corpus\.run\(\)"):
         find_manifest(mill.dry_run())
     _, manifest = corpus.run()
     assert read_manifest(find_manifest(corpus.project.dry_run())).hash == manifest.hash
     corpus.recipe(mix=MIX)
-    with pytest.raises(UserError, match="as it stands now"):
+    with pytest.raises(UserError, match="as it is now"):
         find_manifest(corpus.project.dry_run())
 
 
 def test_a_dry_run_counts_shards_that_are_missing(corpus):
-    """A lost file of tokens is planned to be built again, and nothing else."""
+    """A lost token file is planned to be built again, and nothing else."""
     _, manifest = corpus.run()
     lost = manifest.groups[0].shards[0].bin
     next(corpus.project.store.glob(f"parts/{lost[:2]}/{lost}.bin")).unlink()
@@ -243,7 +243,7 @@ def test_a_dry_run_counts_shards_that_are_missing(corpus):
 
 @pytest.mark.slow
 def test_removing_10_documents_of_20000_rewrites_at_most_10_shards_of_100(corpus):
-    """A takedown costs the shards that held the documents."""
+    """A takedown rewrites the shards that had the documents."""
     texts = corpus.write("notes", 20_000, 3, words=6)
     corpus.recipe(shards="shard_tokens: 4000", more=", part_bytes: 200KB")
     _, before = corpus.run()
@@ -260,7 +260,7 @@ def test_removing_10_documents_of_20000_rewrites_at_most_10_shards_of_100(corpus
 
 
 def test_a_damaged_manifest_is_said_to_be_made_again_once(corpus):
-    """By the run that makes it, not by publishing as well, which finds the damage."""
+    """By the run that makes it, and not again by publishing, which finds the damage."""
     run, _ = corpus.run()
     (part, _) = run.states["all/mix"].layers["", (0, 0)]
     path = Path(run.store.part_path(part))
@@ -288,7 +288,7 @@ def test_a_folder_in_the_place_of_latest_does_not_stop_a_run(corpus):
 
 
 def test_latest_goes_back_when_the_newest_version_is_dropped(corpus):
-    """To the newest that is left, and away with the last: no loader reads a version that was let go."""
+    """To the newest one left, and it is removed with the last: no loader reads a dropped version."""
     latest = corpus.project.store / "shards" / "small" / "latest"
     targets = []
     for tokens in ("8k", "9k"):

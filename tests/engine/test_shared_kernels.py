@@ -1,4 +1,4 @@
-"""Compiled kernels in the store: taken by who knows the secret, for the same target, as they were put."""
+"""Compiled kernels in the store: used by machines with the secret, for the same target, exactly as they were stored."""
 
 import json
 import os
@@ -34,16 +34,16 @@ print(json.dumps([taken, _sort_digits.stats.cache_misses.total(), keep(store, st
 
 
 def on_a_machine(cache, store, key=SECRET, **environment):
-    """Functions taken, functions compiled, and modules put, by a machine with this cache of compiled code."""
+    """Functions downloaded, functions compiled, and modules uploaded, by a machine with this cache of compiled code."""
     command = [sys.executable, "-c", MACHINE, str(store), json.dumps(STAGES)]
-    told = {**os.environ, "NUMBA_CACHE_DIR": str(cache), KEY: key, **environment}
-    done = subprocess.run(command, env=told, capture_output=True, text=True, check=True)
+    message = {**os.environ, "NUMBA_CACHE_DIR": str(cache), KEY: key, **environment}
+    done = subprocess.run(command, env=message, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A store into which one machine has put what it compiled."""
+    """A store with the compiled kernels of one machine."""
     folder = tmp_path_factory.mktemp("shared")
     assert on_a_machine(folder / "first", folder / "store") == [0, 1, 1]
     return folder
@@ -51,14 +51,14 @@ def made(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_second_machine_compiles_nothing(made, tmp_path):
-    """Another empty cache, the same store; and then there is nothing to put."""
+    """With another empty cache and the same store; then there is nothing to upload."""
     assert on_a_machine(tmp_path, made / "store") == [1, 0, 0]
     assert on_a_machine(tmp_path, made / "store") == [0, 0, 0]
 
 
 @pytest.mark.slow
 def test_without_the_secret_nothing_is_taken_or_put(made, tmp_path):
-    """It is off where nobody switched it on, and another secret opens nothing."""
+    """It is off by default, and another secret opens nothing."""
     assert on_a_machine(tmp_path / "none", made / "store", key="") == [0, 1, 0]
     objects = {path: path.read_bytes() for path in (made / "store" / "kernels").iterdir()}
     assert on_a_machine(tmp_path / "other", tmp_path / "empty", key="") == [0, 1, 0]
@@ -72,7 +72,7 @@ def test_without_the_secret_nothing_is_taken_or_put(made, tmp_path):
 
 @pytest.mark.slow
 def test_code_for_another_target_is_not_taken(made, tmp_path):
-    """Another processor, as Numba is told it; each target has an object of its own."""
+    """Another processor, as Numba sees it; each target has its own object."""
     before = len(list((made / "store" / "kernels").iterdir()))
     assert on_a_machine(tmp_path, made / "store", NUMBA_CPU_NAME="generic") == [0, 1, 1]
     assert len(list((made / "store" / "kernels").iterdir())) == before + 1
@@ -91,7 +91,7 @@ def copied(made, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_damaged_object_is_refused_and_made_again(copied):
-    """Whatever byte it is: not one file of it is written."""
+    """Whatever byte it is: none of its files is written."""
     store, path = copied
     good = path.read_bytes()
     for at in [*range(0, len(good), len(good) // 40), len(good) - 1]:
@@ -110,7 +110,7 @@ def test_a_damaged_object_is_refused_and_made_again(copied):
 
 @pytest.mark.slow
 def test_damaged_code_of_this_machine_is_not_signed(copied):
-    """Others would take it, find it damaged, and compile it, each of them."""
+    """Others would download it, find it damaged, and compile it, each of them."""
     store, path = copied
     assert fetch(store, STAGES) == 1
     path.unlink()
@@ -124,7 +124,7 @@ def test_damaged_code_of_this_machine_is_not_signed(copied):
 
 @pytest.mark.slow
 def test_an_object_under_the_name_of_another_is_refused(copied, monkeypatch):
-    """It is signed together with its name: code of another kernel, version or target is not this one's."""
+    """It is signed together with its name: code of another kernel, version or target is rejected."""
     store, path = copied
     monkeypatch.setattr(shared_kernels, "target", lambda: "0123456789abcdef")
     [name] = [shared_kernels._name(module) for module in shared_kernels._modules(STAGES) if module == "hash.radix"]
@@ -133,8 +133,8 @@ def test_an_object_under_the_name_of_another_is_refused(copied, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_a_machine_has_is_not_replaced(copied):
-    """Only functions that it has no code of are taken."""
+def test_local_code_is_not_replaced(copied):
+    """Only functions without local code are downloaded."""
     store, _ = copied
     assert fetch(store, STAGES) == 1
     before = {path: path.read_bytes() for path in cache_folder("hash.radix").iterdir()}
@@ -143,14 +143,14 @@ def test_what_a_machine_has_is_not_replaced(copied):
 
 
 def test_a_secret_that_can_be_guessed_is_refused(monkeypatch):
-    """With the fact, the consequence and the way out."""
+    """With the fact, the consequence and the fix."""
     monkeypatch.setenv(KEY, "short")
-    with pytest.raises(UserError, match=r"has 5 characters and could be guessed.*or unset it"):
+    with pytest.raises(UserError, match=r"has only 5 characters and can be guessed.*or unset it"):
         secret()
 
 
 def test_collection_takes_kernels_of_other_sources(project):
-    """Those of these sources stay, for whatever machine; what has another name is none of ours."""
+    """Those of these sources stay, for any machine; files with other names are left alone."""
     project.write_inputs(files=1, records=5)
     project.write_recipe("  - stagebox.length\n")
     project.run()

@@ -1,4 +1,4 @@
-"""Large exchanges and sinks: merged files, finer ranges, keys in pieces. It changes no byte of what comes out."""
+"""Large exchanges and sinks: merged files, finer ranges, split keys. None of this changes a byte of the output."""
 
 import asyncio
 from typing import ClassVar
@@ -14,7 +14,7 @@ from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.engine.schedule import shuffle as plan
 from gristmill.engine.work import shuffle
-from gristmill.engine.work.shuffle import Block, Outgoing, Spill, cut, perform_merge
+from gristmill.engine.work.shuffle import Outgoing, RecordBlock, Spill, cut, perform_merge
 from gristmill.engine.work.task import Merge, Reduce
 from gristmill.errors import BrokenPromise
 from gristmill.store.segments import SegmentFile, SegmentTable, read_segments, read_table, write_segments
@@ -24,7 +24,7 @@ from sharded import Corpus
 
 @pytest.fixture
 def large(monkeypatch):
-    """As if there were much: every bound that makes an exchange large is a few kilobytes or files."""
+    """As if there were much data: every bound that makes an exchange large is a few kilobytes or files."""
     monkeypatch.setattr(plan, "FEW_FILES", 2)
     monkeypatch.setattr(plan, "FEW_SEGMENTS", 8)
     monkeypatch.setattr(plan, "LEAST_BYTES", 1 << 10)
@@ -47,7 +47,7 @@ def everything(project):
 
 
 def test_a_large_exchange_gives_the_same_bytes_as_a_small_one(everything, request):
-    """Every kind of step and the shards: what is merged, cut finer and spilled comes to the same layers and files."""
+    """For every kind of step and the shards: merged, finer cut and spilled records give the same layers and files."""
     small = everything.run()
     assert not merges(small)
     request.getfixturevalue("large")
@@ -61,8 +61,8 @@ def test_a_large_exchange_gives_the_same_bytes_as_a_small_one(everything, reques
     assert everything.executed(again) == {}
 
 
-def test_a_document_that_goes_runs_again_only_what_read_it(project, large):
-    """Law 2 through the merge level: most reducers stay as they are."""
+def test_removing_a_document_repeats_only_tasks_that_read_it(project, large):
+    """Law 2 through the merge level: most reducers are unchanged."""
     write_inputs(project.folder, 3, files=(9, 4))
     project.recipe.write_text(RECIPE)
     project.run(until="all/exact_dedup")
@@ -78,8 +78,8 @@ def test_a_document_that_goes_runs_again_only_what_read_it(project, large):
         assert len(reducers & again.states[node_id].executed) < len(reducers) / 2, node_id
 
 
-def test_a_document_that_goes_takes_its_own_shard_with_it_and_no_other(project, large):
-    """Records are merged on their way to 16 shards; the 15 that did not hold it stay as they are."""
+def test_removing_a_document_rewrites_only_its_own_shard(project, large):
+    """Records are merged on their way to 16 shards; the 15 that did not have it are unchanged."""
     corpus = Corpus(project)
     corpus.recipe(more=", part_bytes: 2KB", shards="shard_tokens: 4000")
     run = project.run()
@@ -99,27 +99,27 @@ def test_a_document_that_goes_takes_its_own_shard_with_it_and_no_other(project, 
 def test_a_run_that_is_planned_stops_at_merges(everything, large):
     """A dry run knows what is missing, and writes nothing."""
     everything.run(until="all/url_dedup")
-    looked = everything.dry_run()
-    assert looked.states["all/exact_dedup"].missing
-    assert looked.states["all/exact_dedup"].waiting
+    checked = everything.dry_run()
+    assert checked.states["all/exact_dedup"].missing
+    assert checked.states["all/exact_dedup"].waiting
 
 
 # The plan
 
 
 class FakeRun:
-    """What weighing asks of a run."""
+    """The parts of a run that weighing needs."""
 
     def __init__(self, store):
         self.store = store
         self.tasks = self
 
-    async def ask_in_thread(self, question, *about):
+    async def call_in_thread(self, question, *about):
         return question(*about)
 
 
 def sent_file(store, sizes):
-    """A file with segments of about so many bytes, by range."""
+    """A file with segments of about this many bytes, by range."""
     return write_segments(
         store, [(to, pa.table({"key": np.zeros(max(1, size // 8), np.uint64)})) for to, size in sorted(sizes.items())]
     )
@@ -130,7 +130,7 @@ def weigh(store, files):
 
 
 def test_the_number_of_reducers_follows_from_the_bytes(tmp_path, monkeypatch):
-    """Nothing a user has to say: few bytes, few reducers; many bytes, many, each within the bounds."""
+    """Users do not set it: few bytes, few reducers; many bytes, many, each within the bounds."""
     store = Store(str(tmp_path))
     monkeypatch.setattr(plan, "LEAST_BYTES", 1000)
     monkeypatch.setattr(plan, "MOST_BYTES", 4000)
@@ -155,8 +155,8 @@ def test_a_crowded_range_is_cut_finer(tmp_path, monkeypatch):
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.integers(0, 200), st.integers(1, 100), min_size=1), st.integers(1, 300), st.data())
 def test_a_border_moves_only_where_a_half_was_just_too_large(sizes, limit, data):
-    """Everything is in one stretch, none is over the limit that could be cut; and what stands beside a place that gets
-    smaller stays as it is, but for those that now fit together with it.
+    """Every value is in one range, and no range that could be cut is over the limit; if one value gets smaller, the
+    other ranges stay the same, except those that now fit together with it.
     """
     places = sorted(sizes)
 
@@ -215,7 +215,7 @@ def test_a_cut_brings_every_record_to_its_destination_in_its_order(keys, shift):
 
 
 def test_a_merge_is_a_finer_cut_of_all_that_came(tmp_path):
-    """Files in their order; only the span that was asked for; the column goes where it is not wanted further."""
+    """Files in order; only the requested span; the column is dropped if it is not needed further."""
     store = Store(str(tmp_path))
     draw = np.random.default_rng(3)
     keys = [draw.integers(0, 2**64, 50, np.uint64) for _ in range(3)]
@@ -243,7 +243,7 @@ def test_a_merge_is_a_finer_cut_of_all_that_came(tmp_path):
     st.booleans(),
 )
 def test_spilled_records_come_back_in_blocks_of_whole_keys(tmp_path_factory, keys, limit, summarised):
-    """Every record once; a key in one block, or in pieces that know of all others."""
+    """Every record once; a key in one block, or in pieces that have a summary of the others."""
     spill = Spill(tmp_path_factory.mktemp("spill"))
     table = records(keys, part=pa.array([1] * len(keys), pa.uint64()), row=pa.array(range(len(keys)), pa.int64()))
     for batch in table.to_batches(max_chunksize=2):
@@ -252,13 +252,13 @@ def test_spilled_records_come_back_in_blocks_of_whole_keys(tmp_path_factory, key
     blocks = list(spill.blocks(limit, (lambda piece: piece.select(["value"])) if summarised else None))
     assert sorted(value for block in blocks for value in block.records["value"].to_pylist()) == list(range(len(keys)))
     assert not any(spill._folder.iterdir()), "what was read is gone"
-    seen = {}
+    observed = {}
     for block in blocks:
         own = block.records["key"].to_pylist()
         assert own == sorted(own)
         for key in set(own):
-            seen.setdefault(key, []).append(block)
-    for key, several in seen.items():
+            observed.setdefault(key, []).append(block)
+    for key, several in observed.items():
         if len(several) == 1:
             assert several[0].others is None
             continue
@@ -282,12 +282,12 @@ def test_answers_go_to_files_of_bounded_size(tmp_path, monkeypatch):
     assert [file.segments for file in empty] == [0]
 
 
-def test_a_round_that_writes_other_columns_for_some_keys_is_told(tmp_path):
-    with pytest.raises(BrokenPromise, match="other columns"):
+def test_a_round_that_writes_other_columns_for_some_keys_is_reported(tmp_path):
+    with pytest.raises(BrokenPromise, match="different columns"):
         shuffle.one_table([records([1]), records([2], more=pa.array([1]))])
     spill = Spill(tmp_path)
     spill.add(records([1]))
-    with pytest.raises(BrokenPromise, match="other columns"):
+    with pytest.raises(BrokenPromise, match="different columns"):
         spill.add(records([2], more=pa.array([1])))
 
 
@@ -299,14 +299,14 @@ def test_a_block_is_sorted_by_key_part_and_row():
             "row": pa.array([0, 0, 5, 3], pa.int64()),
         }
     )
-    found = [tuple(row.values()) for row in Block(table).records.to_pylist()]
+    found = [tuple(row.values()) for row in RecordBlock(table).records.to_pylist()]
     assert found == [(1, 1, 3), (1, 1, 5), (1, 2, 0), (2, 1, 0)]
 
 
 @pytest.mark.usefixtures("large")
 def test_spans_are_worked_on_side_by_side_where_one_leaves_workers_idle(project, monkeypatch):
     """On a large cluster no span waits for the reducers of another; on a small machine one comes after the other, so
-    that the coordinator holds the tables of one. What comes out is the same.
+    that the coordinator holds the tables of one. The output is the same.
     """
     monkeypatch.setattr(plan, "FAN_OUT", 8)
     project.write_inputs(files=6)
@@ -316,24 +316,24 @@ def test_spans_are_worked_on_side_by_side_where_one_leaves_workers_idle(project,
 
         class Cluster(InlineExecutor):
             slots = 0
-            asked: ClassVar = []
+            requests: ClassVar = []
 
             async def run(self, task):
                 if isinstance(task.work, Merge | Reduce):
-                    self.asked.append((type(task.work), task.label))
+                    self.requests.append((type(task.work), task.label))
                 return await super().run(task)
 
         Cluster.slots = slots
         mill = project.mill(store=str(project.folder / f"store{slots}"))
         mill.executor = lambda *_, mill=mill, kind=Cluster: kind(mill.store)
         found.append(project.parts(mill.run(None, Silent())))
-        orders[slots] = Cluster.asked
+        orders[slots] = Cluster.requests
     assert found[0] == found[1]
-    for slots, asked in orders.items():
+    for slots, requests in orders.items():
         spans = {
-            label.split()[3].split(".")[0] for kind, label in asked if kind is Merge and label.startswith("round 1")
+            label.split()[3].split(".")[0] for kind, label in requests if kind is Merge and label.startswith("round 1")
         }
         assert len(spans) > 2
-        first_reduce = next(place for place, (kind, _) in enumerate(asked) if kind is Reduce)
-        before = {label.split()[3].split(".")[0] for kind, label in asked[:first_reduce]}
+        first_reduce = next(place for place, (kind, _) in enumerate(requests) if kind is Reduce)
+        before = {label.split()[3].split(".")[0] for kind, label in requests[:first_reduce]}
         assert (before == spans) == (slots == 500)

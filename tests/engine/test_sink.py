@@ -1,4 +1,4 @@
-"""Sinks: files made of all documents, a catalogue of them, and nothing built again that need not be."""
+"""Sinks: files made from all documents, a catalogue of them, and nothing is built again without need."""
 
 import json
 
@@ -30,7 +30,7 @@ def survivors(project, run):
 
 
 def test_the_files_hold_every_survivor_once(project):
-    """Nothing is lost on the way to the files, and nothing comes twice."""
+    """No document is lost on the way to the files, and none comes twice."""
     run = project.run()
     found = catalogue(project, run)
     assert sorted(texts_of(project, found)) == sorted(survivors(project, run))
@@ -38,7 +38,7 @@ def test_the_files_hold_every_survivor_once(project):
     assert found["facts"] == {"per_bundle": 50}
 
 
-def test_entries_stand_in_the_order_of_the_layout(project):
+def test_entries_are_in_the_order_of_the_layout(project):
     """The catalogue does not depend on which build ended first."""
     found = catalogue(project, project.run())
     numbers = [output["entry"]["bundle"] for output in found["outputs"]]
@@ -46,7 +46,7 @@ def test_entries_stand_in_the_order_of_the_layout(project):
 
 
 @pytest.mark.slow
-def test_a_document_that_goes_away_rebuilds_the_files_that_held_it(project):
+def test_removing_a_document_rebuilds_only_the_files_that_had_it(project):
     """One line of one file is blanked: one bundle is built again, and all others keep their bytes."""
     path = project.folder / "in" / "02.jsonl"
     lines = [json.dumps({"id": str(n), "text": f"a text about mill number {n}"}) for n in range(60)]
@@ -78,7 +78,7 @@ def test_a_changed_config_builds_again_and_a_second_run_does_not(project):
 
 @pytest.mark.slow
 def test_a_plan_counts_what_a_sink_would_build(project):
-    """Before the first run all waits; after a lost file the plan names what it would build again."""
+    """Before the first run everything waits; after a lost file the plan names what it would build again."""
     stages = {stage.id: stage for stage in make_plan(project.mill(), project.dry_run())}
     assert stages["all/bundle"].waiting > 0
     found = catalogue(project, project.run())

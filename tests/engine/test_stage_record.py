@@ -1,4 +1,4 @@
-"""Records of whole stages: a short cut that changes nothing but how many records are read."""
+"""Records of whole stages: a shortcut that only changes how many records are read."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def reads(monkeypatch):
     return counts
 
 
-def test_a_run_that_finds_all_done_looks_at_no_task(project, reads):
+def test_a_run_that_finds_everything_done_reads_no_task_record(project, reads):
     """Nor does a plan."""
     first = project.run()
     reads.clear()
@@ -43,8 +43,8 @@ def test_a_run_that_finds_all_done_looks_at_no_task(project, reads):
     assert not look.unfinished()
 
 
-def test_only_tasks_below_a_stage_that_differs_are_looked_at(project, edit, reads):
-    """What comes before it is found at once."""
+def test_only_tasks_below_a_changed_stage_are_looked_up(project, edit, reads):
+    """Earlier stages are found at once."""
     project.run()
     edit(project.recipe, "upper: {min_chars: 20}", "upper: {min_chars: 21}")
     reads.clear()
@@ -59,7 +59,7 @@ def test_only_tasks_below_a_stage_that_differs_are_looked_at(project, edit, read
 
 @pytest.mark.parametrize("lost", ["stages", "datasets", "both"])
 def test_without_them_every_task_is_found_and_they_are_written_again(project, lost):
-    """The bytes are the same: a record says nothing that those of the tasks do not say."""
+    """The bytes are the same: a record says nothing that the records of tasks do not say."""
     first = project.run()
     written = {path.name: path.read_bytes() for path in project.store.glob("stages/*.json")}
     assert written
@@ -73,8 +73,8 @@ def test_without_them_every_task_is_found_and_they_are_written_again(project, lo
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "other"])
-def test_a_damaged_record_is_not_believed(project, damage):
-    """It is as if it were not there."""
+def test_a_damaged_record_is_not_used(project, damage):
+    """It counts as missing."""
     first = project.run()
     paths = sorted(project.store.glob("stages/*.json"))
     contents = [path.read_bytes() for path in paths]
@@ -102,8 +102,8 @@ def test_a_part_that_is_gone_is_made_again(project):
         assert any(path.name[:12] in note for note in project.notes)
 
 
-def test_a_limited_source_has_none(project):
-    """How many of its files are read is only known on the way."""
+def test_a_limited_source_has_no_record(project):
+    """How many of its files are read is only known during the run."""
     project.write_recipe(read=", limit: 30")
     project.run()
     assert not list(project.store.glob("stages/*"))
@@ -111,7 +111,7 @@ def test_a_limited_source_has_none(project):
 
 
 def test_a_version_is_whole_or_it_is_not_there(project, monkeypatch):
-    """It is named last: a run that is stopped before that has no such version, and the next one may have its name."""
+    """It is named last: a run that is stopped before that has no such version, and the next one may use its name."""
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -128,8 +128,8 @@ def test_a_version_is_whole_or_it_is_not_there(project, monkeypatch):
     assert record["version"] == run.ended["version"]
 
 
-def test_a_record_that_speaks_of_another_step_is_not_believed(project):
-    """Sealed anew by hand, as damage would not be."""
+def test_a_record_of_another_step_is_not_used(project):
+    """Sealed again by hand, unlike damage."""
     first = project.run()
     store = project.mill().store
     keys = first.stages.keys

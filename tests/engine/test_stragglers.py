@@ -1,4 +1,4 @@
-"""Stragglers: run a second time where there is room; the first result counts. The clock is a made-up one."""
+"""Stragglers run a second time if slots are free; the first result counts. The clock is a fake."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 from bench._virtual_clock import run_virtually
 
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.stragglers import LAST, SEEN, Stragglers
+from gristmill.engine.executors.stragglers import ENOUGH, LAST, Stragglers
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
@@ -49,7 +49,7 @@ class Cluster:
 
 
 def carry_out(cluster, tasks=20, then=0.0, expected_s=10.0):
-    """All tasks at once; when the last is answered, and what was noted."""
+    """Run all tasks at once; returns when the last was answered, and the notes."""
     notes = []
 
     async def main():
@@ -69,12 +69,12 @@ def carry_out(cluster, tasks=20, then=0.0, expected_s=10.0):
 
 
 def slow(which, seconds=1000.0, again=10.0):
-    """All take 10 s but one."""
+    """All take 10 s except one."""
     return lambda number, run: (again if run else seconds) if number == which else 10.0
 
 
 def test_a_straggler_is_run_a_second_time_and_the_first_result_counts():
-    """Behind all others, and the run ends long before the slow one would."""
+    """After all others, and the run ends long before the slow one would."""
     cluster = Cluster(slow(7))
     results, ended, notes = carry_out(cluster)
     assert len(cluster.runs) == 21
@@ -82,7 +82,7 @@ def test_a_straggler_is_run_a_second_time_and_the_first_result_counts():
     assert all(isinstance(result, Result) for result in results)
     assert ended < 100
     assert len(notes) == 1
-    assert "all/step, part 7: at work for" in notes[0]
+    assert "all/step, part 7: running for" in notes[0]
     assert "take about 10 s" in notes[0]
 
 
@@ -94,15 +94,15 @@ def test_the_first_run_may_still_be_the_first_to_answer():
     assert ended < 90
 
 
-def test_what_takes_long_by_its_bytes_is_none():
-    """Nor where a kind has too few tasks to say anything, nor where nobody expects anything."""
+def test_a_task_with_many_bytes_is_not_a_straggler():
+    """Nor if a kind has too few tasks to predict, nor if nothing is expected."""
     twice = Cluster(lambda number, run: 10.0 + number)
     assert carry_out(twice)[2] == []
     few = Cluster(slow(0))
-    carry_out(few, tasks=SEEN)
+    carry_out(few, tasks=ENOUGH)
     unknown = Cluster(slow(7))
     carry_out(unknown, expected_s=0.0)
-    assert [len(cluster.runs) for cluster in (twice, few, unknown)] == [20, SEEN, 20]
+    assert [len(cluster.runs) for cluster in (twice, few, unknown)] == [20, ENOUGH, 20]
 
 
 def test_nothing_is_run_twice_while_anything_waits():
@@ -121,17 +121,17 @@ def test_on_one_machine_with_one_slot_nothing_is_ever_run_twice():
     assert len(cluster.runs) == 12
 
 
-def test_who_comes_second_is_compared_while_its_slot_is_not_needed():
-    """A step that is not pure is named; one that is, is not."""
-    for parts, told in ((lambda number, run: f"{run:064x}", 1), (lambda number, run: "ab" * 32, 0)):
+def test_the_second_result_is_compared_while_its_slot_is_not_needed():
+    """A step that is not pure is named; a pure one is not."""
+    for parts, message in ((lambda number, run: f"{run:064x}", 1), (lambda number, run: "ab" * 32, 0)):
         cluster = Cluster(slow(7), parts=parts)
         results, _, notes = carry_out(cluster, then=2000.0)
         assert (7, 0, 1000.0) in cluster.ended
-        assert sum("all/step, part 7: run twice, it came out with other bytes" in note for note in notes) == told
+        assert sum("all/step, part 7: two runs wrote different bytes" in note for note in notes) == message
         assert results[7].parts[0].hash == parts(7, 1)
 
 
-def test_who_is_beaten_gives_up_its_slot_to_the_next():
+def test_the_slower_run_gives_up_its_slot_to_the_next_task():
     """Two slots: the next task does not wait for the slow run to end."""
     cluster = Cluster(lambda number, run: 5000.0 if (number, run) == (7, 0) else 10.0, slots=2)
 
@@ -147,20 +147,20 @@ def test_who_is_beaten_gives_up_its_slot_to_the_next():
 
 @pytest.mark.parametrize("dying", [0, 1])
 def test_a_run_that_dies_leaves_the_task_to_the_other(dying):
-    """Nobody is told of a death that cost nothing."""
+    """A death that cost nothing is not reported."""
     cluster = Cluster(lambda number, run: 10.0 if number != 7 else (60.0, NODE_DOWN) if run == dying else 100.0)
     assert isinstance(carry_out(cluster)[0][7], Result)
     assert len(cluster.runs) == 21
 
 
-def test_where_both_die_that_is_told():
+def test_if_both_runs_die_the_death_is_reported():
     cluster = Cluster(lambda number, run: (60.0, NODE_DOWN) if number == 7 else 10.0)
     assert carry_out(cluster)[0][7] is NODE_DOWN
     assert len(cluster.runs) == 21
 
 
-def test_what_is_the_users_to_mend_is_told_at_once():
-    """And nothing of the task runs on."""
+def test_a_mistake_of_the_user_is_reported_at_once():
+    """And no run of the task continues."""
 
     gone = UserError("a file is gone")
     cluster = Cluster(lambda number, run: 10.0 if number != 7 else (1.0, gone) if run else 1000.0)
@@ -171,8 +171,8 @@ def test_what_is_the_users_to_mend_is_told_at_once():
     assert cluster.ended[-1][2] < 100
 
 
-def test_a_run_on_one_machine_has_none_of_it(project, monkeypatch):
-    """It is for executors that say so."""
+def test_a_run_on_one_machine_does_not_double_tasks(project, monkeypatch):
+    """It is for executors with several machines."""
     made = []
     monkeypatch.setattr("gristmill.engine.mill.Stragglers", lambda *given: made.append(given))
     project.write_inputs(files=1, records=5)
@@ -181,7 +181,7 @@ def test_a_run_on_one_machine_has_none_of_it(project, monkeypatch):
 
 
 def test_a_recipe_on_several_machines_is_watched_and_comes_out_the_same(project):
-    """By the way in which a run makes its executor."""
+    """Through the code with which a run makes its executor."""
     from gristmill.engine.executors.executor import InlineExecutor
 
     class Several(InlineExecutor):

@@ -1,4 +1,4 @@
-"""Tables of the coordinator hold what mappings and lists of objects would hold."""
+"""Tables of the coordinator hold the same as mappings and lists of objects would."""
 
 import hashlib
 import sys
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.engine.schedule.tables import Files, Layers, Slots, TaskNames
+from gristmill.engine.schedule.tables import PartFiles, PartLayers, Slots, TaskNames
 from gristmill.engine.schedule.task_cache import NodeState
 from gristmill.engine.work.task import layer_hash, part_to_json
 from gristmill.store.store import Part, Verdicts, with_verdicts
@@ -24,9 +24,9 @@ keys = hashes.map(lambda one: one[:32])
 
 @given(st.lists(st.tuples(st.integers(0, 1), places, made_parts, keys)))
 def test_layers_are_a_mapping(given_layers):
-    """Two stages of a run number parts the same, and each has its own layers."""
+    """Two stages of a run number parts the same way, and each has its own layers."""
     slots = Slots()
-    tables, expected = (Layers(slots), Layers(slots)), ({}, {})
+    tables, expected = (PartLayers(slots), PartLayers(slots)), ({}, {})
     for which, at, part, key in given_layers:
         tables[which][at] = (part, key)
         expected[which][at] = (part, key)
@@ -38,9 +38,9 @@ def test_layers_are_a_mapping(given_layers):
 
 @given(st.lists(st.tuples(places, made_parts, keys), unique_by=lambda one: one[0]), st.booleans())
 def test_layers_come_one_by_one_or_many_at_once(given_layers, verdicts_only):
-    """From the entries of a manifest; also over others that are there, and in another order than their numbers."""
+    """From the entries of a manifest; also over existing ones, and in another order than their numbers."""
     slots = Slots()
-    single, many = Layers(slots), Layers(slots)
+    single, many = PartLayers(slots), PartLayers(slots)
     for at, part, key in given_layers:
         single[at] = (part, key)
     for at, (part, key) in list(single.items())[::2]:
@@ -58,12 +58,12 @@ def test_layers_come_one_by_one_or_many_at_once(given_layers, verdicts_only):
 def test_a_manifest_with_other_layers_than_parts_is_refused():
     part = {**part_to_json(Part("ab" * 32, "parquet", 1, 2, 3)), "task": "cd" * 16}
     with pytest.raises(ValueError, match="1 layers for 2"):
-        Layers().fill("web", [(0, 0), (1, 0)], [part])
+        PartLayers().fill("web", [(0, 0), (1, 0)], [part])
 
 
 @given(st.lists(st.tuples(places, made_parts, keys)), st.lists(made_parts))
 def test_a_file_counts_once_among_those_that_a_step_has_stored(given_layers, files):
-    """Layers, verdicts beside them, and files of exchanges; by a mapping of hash to size."""
+    """Layers, their verdicts, and files of exchanges; checked against a mapping of hash to size."""
     made, held = NodeState(), {}
     for at, part, key in given_layers:
         made.layers[at] = (_sized(part), key)
@@ -83,7 +83,7 @@ def _sized(part):
 
 @given(st.lists(st.tuples(keys, st.text(st.characters(codec=None))), unique_by=lambda one: one[0]), st.integers(1, 4))
 def test_names_of_tasks_come_one_by_one_or_many_at_once(tasks, packed):
-    """Behind others that are there, in the same order."""
+    """After existing ones, in the same order."""
     one, many = TaskNames(labels_packed=packed), TaskNames(dict(tasks[:5]), packed)
     for key, label in tasks:
         one.add(key, label, False)
@@ -96,7 +96,7 @@ def test_names_of_tasks_come_one_by_one_or_many_at_once(tasks, packed):
 
 @given(st.lists(st.tuples(keys, st.text(st.characters(codec=None)), st.booleans())), st.integers(1, 4))
 def test_names_of_tasks_are_a_mapping(tasks, packed):
-    """Labels hold names of files, which may be no UTF-8; a task of two equal parts counts once."""
+    """Labels have names of files, which may not be UTF-8; a task of two equal parts counts once."""
     table = TaskNames(labels_packed=packed)
     for key, label, executed in tasks:
         table.add(key, label, executed)
@@ -107,8 +107,8 @@ def test_names_of_tasks_are_a_mapping(tasks, packed):
 
 
 def test_a_task_takes_some_dozen_bytes():
-    """A layer and a name together, of a hundred thousand tasks: no more than the hashes and sizes that they hold."""
-    layers, names = Layers(Slots()), TaskNames()
+    """A layer and a name together, for a hundred thousand tasks: no more than the hashes and sizes that they hold."""
+    layers, names = PartLayers(Slots()), TaskNames()
     part = Part("ab" * 32, "parquet", 1, 2, 3, Verdicts("cd" * 32, 4, "ef" * 16))
     for number in range(100_000):
         layers["web", (number, 0)] = (part, f"{number:032x}")
@@ -120,7 +120,7 @@ def test_a_task_takes_some_dozen_bytes():
 @given(st.lists(made_parts, max_size=20))
 def test_files_are_kept_in_order(parts):
     """One by one, or many at once."""
-    one, many = Files(), Files([(part.hash, part.suffix, part.file_bytes) for part in parts[:3]])
+    one, many = PartFiles(), PartFiles([(part.hash, part.suffix, part.file_bytes) for part in parts[:3]])
     for part in parts:
         one.add(part)
     for part in parts[3:]:

@@ -1,4 +1,4 @@
-"""The trial of a record: a storm, however it chooses its victims, never looks like a record that kills."""
+"""The trial of a record: a storm of kills, however it chooses its victims, never looks like a record that kills."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ def no_pauses(monkeypatch):
 
 
 class Simulated:
-    """A machine whose workers are numbers, and die as `kills` says: worker, its task, all living ones -> a cause."""
+    """A machine whose workers are numbers, and die as `kills` says: worker, its task, all live ones -> a cause."""
 
     def __init__(self, kills):
         self.kills = kills
@@ -81,7 +81,7 @@ def test_a_record_that_is_killed_each_time_is_given_up_after_eight_trials():
 
 
 def test_a_record_that_survives_once_is_acquitted():
-    """Whatever killed it before was something else."""
+    """Something else killed it before."""
     deaths = iter([1, 1])
     found = verdict(lambda worker, task, _: [(worker, "SIGSEGV")] if task is RECORD and next(deaths, 0) else [])
     assert found == "acquitted"
@@ -89,7 +89,7 @@ def test_a_record_that_survives_once_is_acquitted():
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.0])
 def test_random_kills_never_give_a_document_up(share):
-    """Each worker is killed in each stretch with the same probability: 100 storms of every strength, no verdict."""
+    """Each worker is killed in each interval with the same probability: 100 storms of every strength, no verdict."""
     draw = random.Random(share)
 
     def kills(worker, task, living):
@@ -108,7 +108,7 @@ def test_a_killer_of_the_oldest_or_of_the_youngest_gives_no_document_up(victim):
     assert found in ("acquitted", "storm")
 
 
-def test_what_came_before_a_disturbance_is_forgotten():
+def test_trials_before_a_disturbance_do_not_count():
     """Seven deaths, a control that dies, seven deaths: fourteen in all, but never eight in a row."""
     script = iter([*["record"] * 7, "both", *["record"] * 7, "both", "nobody"])
     doomed = []
@@ -124,17 +124,17 @@ def test_what_came_before_a_disturbance_is_forgotten():
 
 
 class Vanishing:
-    """A cluster that loses the machine of a task so many times, and then answers."""
+    """A cluster that loses the machine of a task this many times, and then answers."""
 
     slots = 2
 
     def __init__(self, times):
         self.times = times
-        self.asked = 0
+        self.requests = 0
 
     async def run(self, task):
-        self.asked += 1
-        if self.asked <= self.times:
+        self.requests += 1
+        if self.requests <= self.times:
             raise WorkerDied("node n2 is down", machine_lost=True)
         return Result(values=[1])
 
@@ -155,24 +155,24 @@ class Vanishing:
         return
 
 
-def test_a_machine_that_goes_says_nothing_of_the_task():
-    """However often: it is done elsewhere, beside others, and no document is suspected."""
+def test_a_lost_machine_says_nothing_about_the_task():
+    """However often: it runs elsewhere, next to others, and no document is suspected."""
     cluster, notes = Vanishing(50), []
     result = asyncio.run(insist(RECORD, cluster, lambda message, *_: notes.append(message)))
-    assert (result.values, cluster.asked, len(notes)) == ([1], 51, 50)
-    assert not any("alone" in note or "looking for" in note for note in notes)
+    assert (result.values, cluster.requests, len(notes)) == ([1], 51, 50)
+    assert not any("alone" in note or "searching for" in note for note in notes)
 
 
-def test_where_no_machine_stays_the_run_stops():
+def test_the_run_stops_if_every_machine_is_lost():
     with pytest.raises(UserError, match="node n2 is down 101 times"):
         asyncio.run(insist(RECORD, Vanishing(10**6), lambda *_: None))
 
 
-def test_a_new_worker_whose_machine_goes_is_started_elsewhere():
-    """In a search or a trial too: the death of a machine leads to no record."""
+def test_a_new_worker_whose_machine_is_lost_is_started_elsewhere():
+    """In a search or a trial, too: the death of a machine accuses no record."""
     cluster = Vanishing(3)
     found = asyncio.run(trial.ask_new(RECORD, cluster_start(cluster), trial.Patience()))
-    assert (found.values, cluster.asked) == ([1], 4)
+    assert (found.values, cluster.requests) == ([1], 4)
 
 
 def cluster_start(cluster):

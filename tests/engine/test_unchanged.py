@@ -1,4 +1,4 @@
-"""The last run of a recipe is read by its record only while everything that it depends on is unchanged."""
+"""The record of a recipe's last run is used only while everything that the run depends on is unchanged."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def few(project):
 
 
 def test_an_unchanged_recipe_is_answered_by_the_record_of_its_last_run(few):
-    """Under its own name, with all that the full way finds."""
+    """Under its own name, with everything that a full evaluation finds."""
     view, full = open_unchanged(str(few.recipe)), few.mill().dry_run()
     assert view is not None
     assert (view.label, view.name) == (str(few.recipe), "few")
@@ -57,12 +57,12 @@ def _rewrite(folder, name, text):
     ],
     ids=["input", "new input", "renamed", "list", "new list", "list below", "another run", "store"],
 )
-def test_any_change_of_what_a_run_depends_on_is_followed_in_full(few, change):
+def test_after_any_change_the_recipe_is_evaluated_in_full(few, change):
     change(few.folder)
     assert open_unchanged(str(few.recipe)) is None
 
 
-def test_another_text_or_file_of_a_recipe_is_followed_in_full(few):
+def test_another_text_or_file_of_a_recipe_is_evaluated_in_full(few):
     """Relative paths of a copy mean other files."""
     copy = few.folder / "copy.yaml"
     copy.write_text(RECIPE)
@@ -72,15 +72,15 @@ def test_another_text_or_file_of_a_recipe_is_followed_in_full(few):
 
 
 @pytest.mark.parametrize(("old", "new"), [("./store", "${STORE:-./store}"), ("exact_dedup", "stagebox.length")])
-def test_variables_and_own_steps_are_followed_in_full(few, old, new):
+def test_variables_and_own_steps_are_evaluated_in_full(few, old, new):
     """What they depend on has no stamp."""
     few.recipe.write_text(RECIPE.replace(old, new))
     few.run()
     assert open_unchanged(str(few.recipe)) is None
 
 
-def test_a_change_of_any_file_of_gristmill_is_seen(tmp_path, monkeypatch):
-    """Also of a package that is installed."""
+def test_a_change_of_any_file_of_gristmill_is_noticed(tmp_path, monkeypatch):
+    """Also of an installed package."""
     monkeypatch.setattr(gristmill, "__path__", [str(tmp_path)])
     monkeypatch.setattr("sys.path", [str(tmp_path / "site-packages")])
     (tmp_path / "site-packages").mkdir()
@@ -93,20 +93,20 @@ def test_a_change_of_any_file_of_gristmill_is_seen(tmp_path, monkeypatch):
     assert len(set(codes)) == 3
 
 
-def test_a_run_of_other_code_is_followed_in_full(few, monkeypatch):
+def test_a_run_of_other_code_is_evaluated_in_full(few, monkeypatch):
     """Another version of a step would make something else."""
     monkeypatch.setattr(unchanged, "_code", lambda: "other")
     assert open_unchanged(str(few.recipe)) is None
 
 
-def test_a_version_that_was_dropped_is_followed_in_full(few, monkeypatch):
+def test_a_dropped_version_is_evaluated_in_full(few, monkeypatch):
     """Its parts may be gone."""
     record = few.mill().last_run()
     monkeypatch.setattr(unchanged, "dropped_versions", lambda _: {("few", record["version"])})
     assert open_unchanged(str(few.recipe)) is None
 
 
-def test_a_recipe_of_many_files_is_followed_in_full(few, monkeypatch):
+def test_a_recipe_of_many_files_is_evaluated_in_full(few, monkeypatch):
     """So the check stays quick."""
     monkeypatch.setattr(unchanged, "MOST_PATHS", 1)
     few.run()

@@ -1,4 +1,4 @@
-"""What later stages need of earlier ones lies in small parts: fetched alone, keyed alone, and made again when lost."""
+"""What later stages need from earlier ones is in small parts: fetched alone, keyed alone, and made again when lost."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from gristmill.engine.mill import Silent
 from gristmill.engine.publish.garbage import collect, find_garbage
 from gristmill.engine.publish.run_record import see
 from gristmill.engine.work.perform import perform
-from gristmill.engine.work.task import Collect, Map, Task
+from gristmill.engine.work.task import Collect, MapWork, Task
 from gristmill.query.documents.documents import count_unjudged
 from gristmill.query.versions.verify import verify
 from gristmill.store import parquet
@@ -30,7 +30,7 @@ GATED = "  - stagebox.length\n  - stagebox.upper: {min_chars: 20}\n  - stagebox.
 
 @pytest.fixture
 def gated(project, monkeypatch):
-    """A recipe whose last step reads one number of the survivors of the steps before it."""
+    """A recipe whose last step reads one number of the survivors of the earlier steps."""
     monkeypatch.setattr(stagebox.longer_than, "STAGE", replace(stagebox.longer_than.STAGE, only_kept=True))
     project.write_recipe(GATED)
     return project
@@ -50,7 +50,7 @@ def write_long_texts(project):
 
 
 def test_a_step_that_reads_a_number_of_survivors_fetches_little(gated, edit, monkeypatch):
-    """Texts that it does not read stay where they are, of a step that maps and of an exchange that collects."""
+    """Texts that it does not read are not fetched, for a map step and for an exchange that collects."""
     write_long_texts(gated)
     edit(gated.recipe, "part_bytes: 4KB", "part_bytes: 1MB")
     run = gated.run(store=f"memory://{gated.folder}")
@@ -67,7 +67,7 @@ def test_a_step_that_reads_a_number_of_survivors_fetches_little(gated, edit, mon
         return data
 
     monkeypatch.setattr(MemoryFileSystem, "cat_file", counted)
-    maps = Map(node.module, node.config, layers, view.columns, view.gates, {})
+    maps = MapWork(node.module, node.config, layers, view.columns, view.gates, {})
     collects = Collect("stagebox.exact", stagebox.exact.Config(), document.part, SegmentTable([], []).to(0))
     for work in (maps, collects):
         fetched.clear()
@@ -80,7 +80,7 @@ def test_a_step_that_reads_a_number_of_survivors_fetches_little(gated, edit, mon
 
 
 def lower(batch, config):
-    """What `upper` says of a text, and another text."""
+    """The answers of `upper` for a text, and another text."""
     answers = _upper(batch, config)
     return answers.set_column(0, "text", pc.utf8_lower(pc.binary_join_element_wise(answers["text"], "more", " ")))
 
@@ -89,7 +89,7 @@ _upper = stagebox.upper.apply
 
 
 def test_new_texts_with_equal_verdicts_run_nothing_that_only_gates(gated, monkeypatch):
-    """Nor is any of its tasks looked at: the step as a whole is found."""
+    """Nor is any of its tasks looked up: the step is found as a whole."""
     first = gated.run()
     monkeypatch.setattr(stagebox.upper, "STAGE", replace(stagebox.upper.STAGE, version=2, apply=lower))
     second = gated.run()
@@ -101,7 +101,7 @@ def test_new_texts_with_equal_verdicts_run_nothing_that_only_gates(gated, monkey
 
 
 def test_new_verdicts_run_what_gates(gated, edit):
-    """What would be wrong to keep: a step that has not seen the documents that survive now."""
+    """Otherwise a step would be kept that has not processed the documents that survive now."""
     first = gated.run()
     edit(gated.recipe, "min_chars: 20", "min_chars: 25")
     second = gated.run()
@@ -137,7 +137,7 @@ def test_lost_verdicts_are_made_again(project, damage):
 
 
 def test_damage_far_away_is_repaired_where_it_is_read(gated, edit):
-    """A chunk that no longer is what was hashed: the part is made again."""
+    """A chunk differs from what was hashed: the part is made again."""
     far = f"memory://{gated.folder}"
     first = gated.run(store=far)
     store, (part, _) = first.store, next(iter(first.states["all/length"].layers.values()))
@@ -167,7 +167,7 @@ def test_verify_knows_verdicts(project):
     assert lost in verify(view, 0, InlineExecutor(view.store), Silent()).broken, "a dataset names it too"
 
 
-def test_verdicts_of_what_is_needed_are_no_garbage(project):
+def test_verdicts_of_needed_parts_are_kept(project):
     run = project.run()
     store = project.mill().store
     assert not find_garbage(store).files
@@ -181,7 +181,7 @@ def test_verdicts_of_what_is_needed_are_no_garbage(project):
 
 
 def test_a_store_of_an_earlier_version_is_used_as_it_is(project, monkeypatch):
-    """Its parts have no verdicts: they are read as a whole, and their tasks are not run again."""
+    """Its parts have no verdicts: they are read as a whole, and their tasks do not run again."""
     project.write_inputs()
     with monkeypatch.context() as earlier:
         earlier.setattr(parquet, "write_verdicts", lambda *_: None)

@@ -1,4 +1,4 @@
-"""The pool of workers: what is killed is replaced, and who wants to be alone is."""
+"""The pool of workers: killed ones are replaced, and a task that must run alone does."""
 
 import asyncio
 import multiprocessing
@@ -19,7 +19,7 @@ from gristmill.engine.executors.worker import reply
 from gristmill.engine.mill import wait_for
 from gristmill.engine.work.task import Hash, Task
 from gristmill.errors import UserError
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.stages.contract import Resources
 from gristmill.stopping import Interrupted
 from gristmill.store.store import Store
@@ -32,7 +32,7 @@ def carry_out(tmp_path, work, workers=2):
 
     async def main():
         try:
-            return await work(executor, Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),))))
+            return await work(executor, Task("", "inputs", "hashing", Hash((FileLocation(str(tmp_path / "file")),))))
         finally:
             executor.close()
 
@@ -46,7 +46,7 @@ def kill_and_wait(pid):
 
 @pytest.mark.parametrize("moment", ["between", pytest.param("before", marks=pytest.mark.slow)])
 def test_a_killed_fork_server_is_replaced(tmp_path, monkeypatch, moment):
-    """Killed while nobody looks, or after it was found alive: the worker that was to start comes from the next one."""
+    """Killed between checks, or after it was found alive: the next worker comes from a new server."""
 
     async def work(executor, task):
         expected = (await executor.run(task)).values
@@ -71,7 +71,7 @@ def test_a_killed_fork_server_is_replaced(tmp_path, monkeypatch, moment):
 
 @pytest.mark.slow
 def test_a_worker_outlives_its_fork_server(tmp_path):
-    """It answers as before; only how it ends is no longer known, which is never taken for a crash of its own."""
+    """It answers as before; only how it ends is unknown, which never counts as its own crash."""
 
     async def work(executor, task):
         async with executor.alone(Resources()) as start:
@@ -118,8 +118,8 @@ def test_a_worker_that_is_killed_while_it_waits_costs_no_task(tmp_path):
 @pytest.mark.parametrize(
     ("number", "inside"), [("SIGSEGV", True), ("SIGABRT", True), ("SIGKILL", False), ("SIGTERM", False)]
 )
-def test_a_death_says_what_it_was(tmp_path, number, inside):
-    """A crash is what a process does to itself; a kill is done to it."""
+def test_a_death_has_its_cause(tmp_path, number, inside):
+    """A process causes its own crash; a kill comes from outside."""
 
     async def work(executor, task):
         async with executor.alone(Resources()) as start:
@@ -134,7 +134,7 @@ def test_a_death_says_what_it_was(tmp_path, number, inside):
 
 
 def test_alone_means_that_nothing_else_runs(tmp_path):
-    """Tasks that run are waited for, no other begins, idle workers end; afterwards all go on. One at a time."""
+    """Running tasks are waited for, no other begins, idle workers end; afterwards all continue. One at a time."""
 
     async def work(executor, task):
         running = [asyncio.create_task(executor.run(task)) for _ in range(2)]
@@ -166,8 +166,8 @@ class Unreadable:
         return int, ("no number",)
 
 
-def test_a_task_that_its_worker_cannot_read_is_told_of(tmp_path):
-    """It was waited for without end: the thread that listens had died of it."""
+def test_a_task_that_its_worker_cannot_read_is_reported(tmp_path):
+    """This used to wait forever: the thread that listens had died of it."""
 
     async def work(executor, task):
         with pytest.raises(StageFailed, match="cannot read"):
@@ -177,8 +177,8 @@ def test_a_task_that_its_worker_cannot_read_is_told_of(tmp_path):
     carry_out(tmp_path, work)
 
 
-def test_an_answer_that_cannot_be_sent_is_told_of():
-    """And is not taken for a worker that died."""
+def test_an_answer_that_cannot_be_sent_is_reported():
+    """And does not count as a worker that died."""
     ours, theirs = multiprocessing.Pipe()
     reply(theirs, lambda: "no name")
     failure = ours.recv()
@@ -186,7 +186,7 @@ def test_an_answer_that_cannot_be_sent_is_told_of():
     assert "type function" in str(failure)
 
 
-def test_a_worker_whose_pipe_somebody_else_holds_open_is_seen_to_die(tmp_path):
+def test_the_death_of_a_worker_is_noticed_while_another_process_holds_its_pipe(tmp_path):
     """A program that a stage started may outlive it; the end of the pipe alone would never come."""
 
     async def work(executor, task):
@@ -203,8 +203,8 @@ def test_a_worker_whose_pipe_somebody_else_holds_open_is_seen_to_die(tmp_path):
     carry_out(tmp_path, work)
 
 
-def test_a_worker_that_hangs_up_and_goes_on_is_killed(tmp_path, monkeypatch):
-    """Whoever waits for its end would wait for ever."""
+def test_a_worker_that_closes_its_pipe_and_runs_on_is_killed(tmp_path, monkeypatch):
+    """Waiting for its end would take forever."""
     monkeypatch.setattr(local, "END_S", 0.01)
 
     async def work(executor, task):
@@ -213,7 +213,7 @@ def test_a_worker_that_hangs_up_and_goes_on_is_killed(tmp_path, monkeypatch):
             await worker.ask(task)
             before, (worker._pipe, hung_up) = worker._pipe, multiprocessing.Pipe()
             hung_up.close()
-            with pytest.raises(WorkerDied, match="hung up"):
+            with pytest.raises(WorkerDied, match="closed its pipe"):
                 await worker.ask(task)
             monkeypatch.undo()
             worker.kill()
@@ -223,21 +223,21 @@ def test_a_worker_that_hangs_up_and_goes_on_is_killed(tmp_path, monkeypatch):
     carry_out(tmp_path, work)
 
 
-def test_where_no_worker_starts_there_is_one_message(project, monkeypatch):
-    """No document is looked for: none has been read."""
+def test_if_no_worker_starts_there_is_one_message(project, monkeypatch):
+    """No document is searched for: none has been read."""
     monkeypatch.setattr(local, "PAUSE_S", 0.0)
     monkeypatch.setattr(forkserver._forkserver, "ensure_running", lambda: None)
     monkeypatch.setattr(forkserver, "ensure_running", lambda: None)
     monkeypatch.setattr(forkserver._forkserver, "_forkserver_address", str(project.folder / "nobody"))
-    with pytest.raises(UserError, match="No worker could be started, 8 times in a row") as told:
+    with pytest.raises(UserError, match="No worker could be started, 8 times in a row") as reported:
         project.run(workers=2)
-    assert "run again" in str(told.value)
+    assert "run again" in str(reported.value)
     assert project.notes == []
 
 
 @pytest.mark.slow
 def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
-    """It may take seconds on a busy machine; here it waits for a pipe, for ever."""
+    """It may take seconds on a busy machine; here it waits for a pipe, forever."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "stuck.py").write_text(f"open({str(tmp_path / 'pipe')!r}).read()\n")
     script = (
@@ -257,9 +257,9 @@ def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
 
 
 def test_a_signal_loses_no_worker_that_anybody_hears_of(tmp_path):
-    """Answers that come in the moment of the signal are not read from workers that are gone by then."""
+    """Answers that arrive at the moment of the signal are not read from workers that are gone by then."""
     (tmp_path / "file").write_bytes(b"grain")
-    task = Task("", "inputs", "hashing", Hash((Place(str(tmp_path / "file")),)))
+    task = Task("", "inputs", "hashing", Hash((FileLocation(str(tmp_path / "file")),)))
     notes = []
 
     def note(message, *_):

@@ -37,12 +37,12 @@ def test_a_path_that_is_nearly_right_is_told(project, edit):
 def test_files_that_a_reader_does_not_take_are_told_as_such(project, edit):
     """They are there, so it is not their path that is wrong."""
     edit(project.recipe, "format: jsonl", "format: text")
-    with pytest.raises(UserError, match=r"\.jsonl matches 4 files .*takes none of them.*`format: jsonl` reads them"):
+    with pytest.raises(UserError, match=r"\.jsonl matches 4 files .*skips all of them.*suggest `format: jsonl`"):
         project.run()
     for number in range(4):
         (project.folder / "in" / f"{number:02}.jsonl").rename(project.folder / "in" / f"{number:02}.mill")
     edit(project.recipe, "in/*.jsonl", "in/*.mill")
-    with pytest.raises(UserError, match=r"\.mill matches 4 files .*takes none of them.*`suffixes`"):
+    with pytest.raises(UserError, match=r"\.mill matches 4 files .*skips all of them.*`suffixes`"):
         project.run()
 
 
@@ -127,7 +127,7 @@ def test_a_file_that_is_lost_is_told_as_a_file(project):
     (project.folder / "in" / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     (told,) = find_warnings(project.run())
     assert "not_jsonl 1, truncated_gzip 1" in told
-    assert "how many documents they held is not known" in told
+    assert "it is unknown how many documents they had" in told
 
 
 def test_a_warning_names_the_sources_that_it_is_about(project):
@@ -153,7 +153,9 @@ def test_a_file_that_two_sources_read_is_told(project, monkeypatch, capsys):
         "  b: {kind: text, read: {format: jsonl, paths: [in/01.jsonl, also/]}}\n"
         "steps: [stagebox.length]\n"
     )
-    wanted = "2 files are read by each of the sources a, b (the first: 00.jsonl), so their documents are there 2 times"
+    wanted = (
+        "2 files are read by each of the sources a, b (the first: 00.jsonl), so the corpus has their documents 2 times"
+    )
     monkeypatch.setattr("sys.argv", ["gristmill", "plan", str(project.recipe)])
     assert run_command() == 0
     assert capsys.readouterr().out.count(wanted) == 1

@@ -98,14 +98,12 @@ def test_every_hint_can_be_followed(action):
 def test_one_message_in_two_forms(project, monkeypatch, capsys):
     """The same mistake: Python is told about its argument, the command line about its option."""
     corpus = gristmill.open(project.recipe, sample="10%")
-    with pytest.raises(gristmill.UserError, match=r"^tag= names a version of the whole corpus.* Leave out tag=, or"):
+    with pytest.raises(gristmill.UserError, match=r"^tag= names a version of the whole corpus.* Omit tag=, or"):
         corpus.run(tag="v1")
     command = ["gristmill", "run", str(project.recipe), "--sample", "10%", "--tag", "v1"]
     monkeypatch.setattr(sys, "argv", command)
     assert run_command() == 2
-    assert re.match(
-        "gristmill: --tag names a version of the whole corpus.* Leave out --tag, or", capsys.readouterr().err
-    )
+    assert re.match("gristmill: --tag names a version of the whole corpus.* Omit --tag, or", capsys.readouterr().err)
     with pytest.raises(gristmill.UserError, match=r"Run: corpus\.run\(\)$"):
         corpus.funnel()
     monkeypatch.setattr(sys, "argv", ["gristmill", "funnel", str(project.recipe), "--sample", "10%"])

@@ -8,7 +8,7 @@ from tests.objects.faulty_proxy import FaultyProxy
 
 from gristmill.objects import bucket as bucket_module
 from gristmill.objects import requests
-from gristmill.places import Place, place_of, system_of
+from gristmill.places import FileLocation, place_of, system_of
 from gristmill.store.store import Part, Store
 
 
@@ -68,7 +68,7 @@ def test_an_object_is_read_as_a_file(s3, monkeypatch):
     data = os.urandom(4500)
     system, path = system_of(f"{s3}/file")
     system.pipe_file(path, data)
-    with Place(path, system).open() as file:
+    with FileLocation(path, system).open() as file:
         assert b"".join(iter(lambda: file.read(700), b"")) == data
         file.seek(3210)
         assert file.read(20) == data[3210:3230]

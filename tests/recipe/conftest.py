@@ -1,4 +1,4 @@
-"""Small stages of the tests' own, so that what is proved of recipes does not depend on the real stages."""
+"""Small stages for the tests, so that what they prove about recipes does not depend on the real stages."""
 
 import sys
 from collections.abc import Callable

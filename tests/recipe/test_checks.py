@@ -1,4 +1,4 @@
-"""What a stage's `check` finds wrong with its config is a mistake of the recipe: all at once, each with its line."""
+"""What a stage's `check` reports about its config is a mistake in the recipe: all at once, each with its line."""
 
 import os
 
@@ -84,8 +84,8 @@ CASES = {
 
 
 @pytest.fixture
-def told(tmp_path):
-    """What is said of a recipe that is refused."""
+def reported(tmp_path):
+    """The message for a recipe that is refused."""
     (tmp_path / "bad.json").write_text("{}")
     (tmp_path / "folder").mkdir()
     (tmp_path / "pipes").mkdir()
@@ -105,23 +105,23 @@ def told(tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_check_finds_has_its_line(told, tmp_path, case):
-    """That of the field where the stage names it, otherwise that of the step; before anything is run."""
+def test_a_failed_check_has_its_line(reported, tmp_path, case):
+    """The line of the field if the stage names one, otherwise that of the step; before anything is run."""
     steps, line, fact = CASES[case]
-    message = told(TOP + steps)
+    message = reported(TOP + steps)
     assert message.startswith(f"{tmp_path}/r.yaml:{line}: "), message
     assert fact in message
     assert "\n" not in message
 
 
-def test_what_a_reader_finds_has_the_line_of_its_format(told, tmp_path):
-    message = told(TOP.replace("jsonl\n", "reader\n", 1) + "  []\n")
+def test_a_failed_check_of_a_reader_has_the_line_of_its_format(reported, tmp_path):
+    message = reported(TOP.replace("jsonl\n", "reader\n", 1) + "  []\n")
     assert message == f"{tmp_path}/r.yaml:7: the moon is full. Wait"
 
 
-def test_all_checks_are_told_at_once(told):
-    """Beside other mistakes."""
-    message = told(
+def test_all_checks_are_reported_at_once(reported):
+    """Together with other mistakes."""
+    message = reported(
         TOP + "  - own: {how: user}\n  - line_dedup: {protected_patterns: ['(']}\n  - lines: {min_wrods: 3}\n"
     )
     assert [line.split(":")[1] for line in message.splitlines()] == ["10", "11", "12"]
@@ -135,7 +135,7 @@ def test_all_checks_are_told_at_once(told):
     ],
 )
 def test_markup_without_a_step_that_extracts_text_is_refused(tmp_path, read, line, why):
-    """Its documents would have no text; where it may be text (another field, an archive), the run finds out."""
+    """Its documents would have no text; if it may be text (another field, an archive), only the run can know."""
     top = TOP.replace("format: jsonl\n      paths: [a.jsonl]", read)
     path = tmp_path / "recipe.yaml"
     path.write_text(top + "  - exact_dedup\n")

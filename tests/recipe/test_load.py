@@ -16,7 +16,7 @@ from gristmill.recipe.checks.mistakes import Mistakes
 from gristmill.recipe.load import load
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.yaml.environment import substitute
-from gristmill.recipe.yaml.lines import Tree, parse, typed
+from gristmill.recipe.yaml.lines import YamlTree, parse, typed
 from gristmill.schema import DOCUMENTS
 from gristmill.stages.declarations import NotAStage, stage_of
 
@@ -60,7 +60,7 @@ def full(loaded: Callable[..., Recipe]) -> Recipe:
 
 
 def test_every_value_arrives(full: Recipe, tmp_path: Path) -> None:
-    """Each field of the file is in the recipe, typed, with its line; what is not written has its default."""
+    """Each field of the file is in the recipe, typed, with its line; a missing field has its default."""
     folder = f"{tmp_path}/recipes"
     assert (full.name, full.seed, full.store, full.strict) == ("web-2026.11", 42, f"{folder}/store", True)
     assert full.path == f"{folder}/r.yaml"
@@ -101,7 +101,7 @@ def test_recipe_cannot_be_changed(full: Recipe) -> None:
 
 
 def test_steps_may_be_one_list_for_every_source(loaded: Callable[..., Recipe]) -> None:
-    """A list in place of the mapping is the list under `all`, and means the same."""
+    """A list instead of the mapping is the list under `all`, and means the same."""
     short = FULL[: FULL.index("steps:")] + "steps: [clean, {pairs: {}}]\n"
     long = FULL[: FULL.index("steps:")] + "steps: {all: [clean, {pairs: {}}]}\n"
     assert loaded(short) == loaded(long)
@@ -126,7 +126,7 @@ def test_working_directory_does_not_matter(full: Recipe, tmp_path: Path, monkeyp
 def test_store_of_the_command_line_is_relative_to_the_working_directory(
     loaded: Callable[..., Recipe], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--store` wins over the recipe's store and starts where the user is."""
+    """`--store` overrides the recipe's store and is relative to the working directory."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert loaded(FULL, store="s").store == f"{tmp_path}/here/s"
@@ -135,7 +135,7 @@ def test_store_of_the_command_line_is_relative_to_the_working_directory(
 
 
 def test_store_has_a_default_and_knows_home(loaded: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without `store` it is the folder `store` beside the recipe; `~` is the home folder."""
+    """Without `store` it is the folder `store` next to the recipe; `~` is the home folder."""
     assert loaded(FULL.replace("store: ./store\n", "")).store == loaded(FULL).store
     monkeypatch.setenv("HOME", "/home/somebody")
     assert loaded(FULL.replace("./store", "~/s")).store == "/home/somebody/s"
@@ -161,8 +161,8 @@ def test_seed_of_the_recipe_fills_the_configs_that_have_one(loaded: Callable[...
     assert (without.seed, without.sources["cc"].config.seed) == (0, 0)
 
 
-def test_files_are_found_beside_the_recipe(loaded: Callable[..., Recipe], tmp_path: Path) -> None:
-    """Fields of type File, optional, in lists and in mappings, become absolute strings; a literal is no file."""
+def test_files_are_found_next_to_the_recipe(loaded: Callable[..., Recipe], tmp_path: Path) -> None:
+    """Fields of type File, optional, in lists and in mappings, become absolute strings; a literal is not a file."""
     (tmp_path / "recipes" / "lists").mkdir(parents=True)
     (tmp_path / "b.txt").touch()
     text = FULL[: FULL.index("steps:")] + (
@@ -182,8 +182,8 @@ def test_files_are_found_beside_the_recipe(loaded: Callable[..., Recipe], tmp_pa
     assert (second.more, second.lists, second.pick) == (None, [], f"{folder}/lists")
 
 
-def test_file_in_an_object_store_is_looked_for(loaded: Callable[..., Recipe]) -> None:
-    """A File with a scheme stays as it is, and must exist there."""
+def test_file_in_an_object_store_must_exist(loaded: Callable[..., Recipe]) -> None:
+    """A File with a scheme is unchanged, and must exist there."""
     import fsspec
 
     text = FULL[: FULL.index("steps:")] + "steps:\n  - listed: {blocked: 'memory://test_load/b.txt'}\n"
@@ -198,7 +198,7 @@ def test_file_in_an_object_store_is_looked_for(loaded: Callable[..., Recipe]) ->
 
 
 def test_variables_are_typed_as_though_they_stood_there(loaded: Callable[..., Recipe]) -> None:
-    """An unquoted ${NAME} is a number where its value is one; a quoted one is text; a key is never substituted."""
+    """An unquoted ${NAME} is a number if its value is one; a quoted one is text; a key is never substituted."""
     env = {"SEED": "7", "NAME": "n-1", "TIER": "1", "KIND": "[a, b]"}
     text = (
         'recipe: ${NAME}\nseed: ${SEED}\nsources:\n  a: {kind: web, domain: "${KIND}", tier: "${TIER}", '
@@ -214,7 +214,7 @@ def test_variables_are_typed_as_though_they_stood_there(loaded: Callable[..., Re
 @settings(max_examples=50, deadline=None)
 @given(st.text(), st.dictionaries(st.sampled_from(["A", "B_1"]), st.text()))
 def test_doubled_dollars_give_the_text_back(text: str, env: dict[str, str]) -> None:
-    """Any text can be written: with its dollars doubled, substitution gives it back, whatever the environment."""
+    """Any text can be written: with its dollars doubled, substitution returns it, whatever the environment."""
     assert substitute(text.replace("$", "$$"), env) == text
     assert substitute("${A:-d}", env) == (env.get("A") or "d")
 
@@ -225,7 +225,7 @@ def test_environment_is_that_of_the_process(loaded: Callable[..., Recipe], monke
     assert loaded(FULL.replace("seed: 42", "seed: ${GRISTMILL_TEST_SEED}"), env=None).seed == 99
 
 
-def values_of(text: str) -> Tree:
+def values_of(text: str) -> YamlTree:
     mistakes = Mistakes("x.yaml")
     tree = parse(text, {}, mistakes)
     mistakes.raise_any()
@@ -265,7 +265,7 @@ def test_yaml_is_read_as_it_was_written(value: dict[str, object], flow: bool) ->
 
 
 class Quoting(yaml.SafeDumper):
-    """Writes every text in quotes, so that it stays text whatever it looks like."""
+    """Writes every text in quotes, so that it stays text."""
 
 
 Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
@@ -315,7 +315,7 @@ def test_lines_of_keys_and_values() -> None:
     assert tree.line_of_key(("a", "c", 1, "missing", "deep")) == 5
 
 
-def test_merge_keys_give_way_to_what_is_written() -> None:
+def test_own_keys_override_merged_ones() -> None:
     """A mapping's own keys win over merged ones, and the first merged mapping over the next, as YAML says."""
     text = "a: &a {x: 1, y: 1}\nb: &b {x: 2, z: 2}\nc: {<<: [*a, *b], y: 3}\nd: {y: 4, <<: *b}\ne: {'<<': 5}\n"
     value = values_of(text).value
@@ -337,7 +337,7 @@ def test_byte_order_mark_and_windows_lines_are_read(own: None, tmp_path: Path) -
 
 
 def test_columns_are_those_of_the_newest_layer_and_of_named_steps(loaded: Callable[..., Recipe]) -> None:
-    """Each column of the documents may be read first of all; a step's columns after it, by name or by step."""
+    """Every column of the documents can be read first; a step's columns after it, by name or by step."""
     every = ", ".join(DOCUMENTS.names)
     head = FULL[: FULL.index("steps:")]
     assert loaded(f"{head}steps:\n  - needs: {{columns: [{every}]}}\n")
@@ -363,7 +363,7 @@ def test_stage_modules_say_what_they_are(own: None) -> None:
             stage_of(f"own.{name}")
 
 
-def test_reader_of_the_users_own(loaded: Callable[..., Recipe]) -> None:
+def test_custom_reader(loaded: Callable[..., Recipe]) -> None:
     """A format may be the import path of a module that reads; a module that does not is refused."""
     text = FULL.replace("format: jsonl", "format: own.lines_reader")
     assert loaded(text).sources["wiki"].module == "own.lines_reader"
@@ -379,7 +379,7 @@ def test_reader_of_the_users_own(loaded: Callable[..., Recipe]) -> None:
     ),
 )
 def test_no_text_crashes_the_loader(loaded: Callable[..., Recipe], cuts: list[tuple[int, int]], put: str) -> None:
-    """A recipe with anything cut out or put in is loaded, or refused with a file and a line: nothing else happens."""
+    """A recipe with anything removed or inserted is loaded, or refused with a file and a line: nothing else happens."""
     text = FULL
     for at, length in cuts:
         text = text[:at] + put + text[at + length :]

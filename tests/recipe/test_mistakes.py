@@ -1,4 +1,4 @@
-"""Every mistake in a recipe is told with its file, its line and its fix, before any work."""
+"""Every mistake in a recipe is reported with its file, its line and its fix, before any work."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ STEPS = TOP + "steps:\n"
 
 
 def read(fields: str) -> str:
-    """A recipe whose source has `fields` under `read`, one a line from line 6."""
+    """A recipe whose source has `fields` under `read`, one per line from line 6."""
     return SOURCE + "  a:\n    read:\n" + "".join(f"      {line}\n" for line in fields.split("\n")) + "    kind: web\n"
 
 
@@ -35,17 +35,17 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "quote closed by the next one": (
         "recipe: 'demo\nsources:\n  a: {read: {paths: ['a.txt']}}\n",
         1,
-        ["column 9: the quote that opens here", "all down to line 3", "Close it"],
+        ["column 9: the quote that opens here", "everything up to line 3", "Close it"],
     ),
     "quote in brackets closed by the next one": (
         'recipe: demo\nsteps:\n  - a: {x: "1, y: 2}\n  - b: {z: "3"}\n',
         3,
-        ["column 12", "all down to line 4"],
+        ["column 12", "everything up to line 4"],
     ),
-    "quote that turns others inside out": ('recipe: "demo\nstore: ""\nsteps: [\'\', "a"]\n', 1, ["down to line 2"]),
+    "quote that turns others inside out": ('recipe: "demo\nstore: ""\nsteps: [\'\', "a"]\n', 1, ["up to line 2"]),
     "quote closed on its line": ("paths: ['in/a, 'in/b']\n", 1, ["column 17", "quote is missing", "too many"]),
-    "apostrophe": ("recipe: 'don't'\nseed: 3\n", 1, ["column 14", "quote is missing, or one is too many"]),
-    "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single ones"]),
+    "apostrophe": ("recipe: 'don't'\nseed: 3\n", 1, ["column 14", "quote is missing, or there is one too many"]),
+    "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single quotes"]),
     "text of two lines before a fault": ("a: 'two\n  lines'\nb: [c\nd: 3\n", 4, ["bracket opens on line 3"]),
     "key without a colon": ("recipe: demo\nsteps\nseed: 3\n", 2, ["no value", "colon"]),
     "bad indentation": ("recipe: demo\nsteps:\n    - a\n  - b\n", 4, ["column 3", "does not fit", "indentation"]),
@@ -72,14 +72,14 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         6,
         ["<< is written twice"],
     ),
-    "merge of a list": (STEPS + "  - clean: {<<: [1, 2]}\n", 5, ["merges", "<<: *name"]),
+    "merge of a list": (STEPS + "  - clean: {<<: [1, 2]}\n", 5, ["can only merge mappings", "<<: *name"]),
     "key that is a list": (TOP + "steps: []\n? [a, b]\n: 1\n", 5, ["key that is not text"]),
     "tag": (
         TOP + "steps: []\nseed: !!python/object:os.system 1\n",
         5,
         ["seed has the tag", "!!python/object"],
     ),
-    "alias of what holds it": (STEPS + "  - clean: {rules: &me [*me]}\n", 5, ["alias of what holds it"]),
+    "alias of its holder": (STEPS + "  - clean: {rules: &me [*me]}\n", 5, ["alias of a value that contains it"]),
     "nul in a path": (read('format: lines\npaths: ["a\\0b"]'), 7, ["sources.a.read.paths[0]", "U+0000"]),
     # The top.
     "unknown field, near match": (
@@ -103,7 +103,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "a tokenizer by its name on a hub": (
         TOP + "steps: []\ntokenizer: {file: some-lab/tokenizer-8B}\n",
         5,
-        ["Nothing is downloaded by its name on a hub"],
+        ["Tokenizers are not downloaded from a hub"],
     ),
     "seed is negative": (TOP + "steps: []\nseed: -1\n", 5, ["seed must be at least 0, not -1"]),
     "seed is true": (TOP + "steps: []\nseed: true\n", 5, ["seed must be a number, not true"]),
@@ -156,12 +156,12 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "sources that differ in case": (
         SOURCE + "".join(f"  {name}: {{kind: web, read: {{format: lines, paths: [x]}}}}\n" for name in ("Web", "web")),
         5,
-        ["sources.web differs from Web in case only", "Rename one"],
+        ["sources.web differs from Web only in case", "Rename one"],
     ),
     "tiers that differ in case": (
         SOURCE + "  a: {kind: web, read: {format: lines, paths: [x]}, tier: {\n    A: text_bytes > 9,\n    a: else}}\n",
         4,
-        ["sources.a.tier", "two tiers differ in case only"],
+        ["sources.a.tier", "two tiers differ only in case"],
     ),
     "source called all": (
         SOURCE + "  all: {kind: web, read: {format: lines, paths: [x]}}\n",
@@ -395,7 +395,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         + "  web: {kind: text, read: {format: lines, paths: [x]}}\n"
         "  b: {kind: web, read: {format: lines, paths: [x]}}\n",
         2,
-        ["steps.web is the name of a source and a kind", "Rename"],
+        ["steps.web is the name of both a source and a kind", "Rename"],
     ),
     "list that no source uses": (
         STEPS + "  a: [clean]\n  web: [pairs]\n",
@@ -445,7 +445,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "many columns of a step that is not there": (
         STEPS + "  - needs: {columns: [pairs.x, pairs.y, pairs.z]}\n",
         5,
-        ["all/needs reads pairs.x and 2 more of it", "no step pairs stands before it", "Add - pairs to the steps"],
+        ["all/needs reads pairs.x and 2 more of it", "no step pairs comes before it", "Add - pairs to the steps"],
     ),
     "column of a step that is not there": (
         STEPS + "  - needs: {columns: [pairs.x]}\n",
@@ -494,8 +494,10 @@ def mistakes_of(loaded: Callable[..., Recipe], text: str) -> str:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_mistake_is_told_with_its_line_and_its_fix(case: str, loaded: Callable[..., Recipe], tmp_path: Path) -> None:
-    """Each mistake gives one message, that begins with the file and the line of the fault and names the fix."""
+def test_mistake_is_reported_with_its_line_and_its_fix(
+    case: str, loaded: Callable[..., Recipe], tmp_path: Path
+) -> None:
+    """Each mistake gives one message that begins with the file and the line of the fault and names the fix."""
     text, line, fragments = CASES[case]
     message = mistakes_of(loaded, text)
     assert message.startswith(f"{tmp_path}/recipes/r.yaml:{line}: "), message
@@ -509,14 +511,14 @@ def test_mistake_is_told_with_its_line_and_its_fix(case: str, loaded: Callable[.
     ("value", "meant"), [("60", "0.6"), ("7", None), ("12.5", "0.125"), ("100", "1"), ("101", None), ("1.2", None)]
 )
 def test_a_percentage_where_a_share_belongs(value: str, meant: str | None, loaded: Callable[..., Recipe]) -> None:
-    """What was meant is asked, where the hundredth of it is in bounds."""
-    with pytest.raises(UserError, match=r"max_ratio must be at most 1") as told:
+    """The message asks whether a share was meant, if a hundredth of the value is within bounds."""
+    with pytest.raises(UserError, match=r"max_ratio must be at most 1") as text_shown:
         loaded(STEPS + f"  - clean: {{max_ratio: {value}}}\n")
-    assert str(told.value).endswith("." if meant is None else f" Did you mean {meant}?")
+    assert str(text_shown.value).endswith("." if meant is None else f" Did you mean {meant}?")
 
 
 def test_every_share_begins_at_0() -> None:
-    """So that the hundredth of a percentage is always in bounds, and asking for it is no wrong advice."""
+    """So a hundredth of a percentage is always within bounds, and suggesting it is never wrong."""
     for entry in all_entries():
         for setting in entry.settings:
             assert not re.search(r"(from|above) (?!0\b)\S+ (to|below) 1\b(?![.,])", setting.type), setting
@@ -530,8 +532,8 @@ def test_path_is_shown_as_it_was_given(own: None, tmp_path: Path, monkeypatch: p
         load("./r.yaml")
 
 
-def test_file_that_is_no_recipe(tmp_path: Path) -> None:
-    """A path without a readable text file is told as such, with what to do."""
+def test_file_that_is_not_a_recipe(tmp_path: Path) -> None:
+    """A path without a readable text file is reported as such, with what to do."""
     (tmp_path / "empty.yaml").touch()
     (tmp_path / "comment.yaml").write_text("# nothing yet\n")
     (tmp_path / "binary.yaml").write_bytes(b"recipe: x\n\x1f\x8b\xff\xfe")
@@ -555,7 +557,7 @@ def test_file_that_is_no_recipe(tmp_path: Path) -> None:
         load(tmp_path / "binary.yaml")
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(loaded: Callable[..., Recipe]) -> None:
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file(loaded: Callable[..., Recipe]) -> None:
     """Mistakes of every layer (YAML, variables, fields, stages, routes) come together, sorted by line."""
     text = (
         "recipe: a/b\nseed: x\nstore: ${NOPE}\n"
@@ -568,7 +570,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(loaded: Callable
 
 
 def test_a_mistake_brings_no_others_with_it(loaded: Callable[..., Recipe]) -> None:
-    """A step that cannot be loaded is told alone: what later steps would have read from it is not asked."""
+    """A step that cannot be loaded is reported alone: what later steps would have read from it is not checked."""
     message = mistakes_of(loaded, STEPS + "  - clean: {min_words: -1}\n  - needs: {columns: [clean_ratio]}\n")
     assert "\n" not in message
     assert "min_words" in message
@@ -583,10 +585,10 @@ def test_number_of_mistakes_shown_is_bounded(loaded: Callable[..., Recipe]) -> N
 
 
 def test_aliases_that_explode_are_refused(loaded: Callable[..., Recipe]) -> None:
-    """Ten lines of aliases of aliases, a billion values, end as a mistake and not as a full memory."""
+    """Ten lines of aliases of aliases, a billion values, are a mistake and do not fill the memory."""
     rows = ["  - &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"]
     rows += [f"  - &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 10)]
-    assert "aliases make more than" in mistakes_of(loaded, STEPS + "".join(rows))
+    assert "aliases expand this file to more than" in mistakes_of(loaded, STEPS + "".join(rows))
 
 
 def test_depth_is_refused(loaded: Callable[..., Recipe]) -> None:
@@ -594,8 +596,8 @@ def test_depth_is_refused(loaded: Callable[..., Recipe]) -> None:
     assert "more than 50 levels deep" in mistakes_of(loaded, "a: " + "[" * 900 + "]" * 900)
 
 
-def test_shared_step_is_told_once_with_its_sources(loaded: Callable[..., Recipe]) -> None:
-    """A column that is missing on the way of two sources is one mistake that names both, and not that of the third."""
+def test_a_mistake_in_a_shared_step_is_reported_once_with_its_sources(loaded: Callable[..., Recipe]) -> None:
+    """A column that is missing on two routes is one mistake that names both, and not a third source."""
     source = "{{kind: {0}, read: {{format: lines, paths: [x]}}}}"
     text = "recipe: demo\nsources:\n" + "".join(
         f"  {name}: {source.format(kind)}\n" for name, kind in [("a", "web"), ("b", "text"), ("c", "code")]
@@ -611,14 +613,14 @@ def test_shared_step_is_told_once_with_its_sources(loaded: Callable[..., Recipe]
     [("qqq://x", "qqq://"), ("abfs://b", "pip install adlfs"), (" ", "empty"), (__file__, "is a file")],
 )
 def test_store_of_the_command_line_is_checked(store: str, words: str, loaded: Callable[..., Recipe]) -> None:
-    """A store given beside the recipe is refused as its own would be, and the message names the option."""
+    """A store given as an option is refused like the recipe's own, and the message names the option."""
     with pytest.raises(UserError, match=r"^store=") as raised:
         loaded(TOP + "steps: []\n", store=store)
     assert words in str(raised.value)
 
 
 def test_merged_mistake_has_the_line_where_it_is_written(loaded: Callable[..., Recipe]) -> None:
-    """A wrong field that comes through a merge key or an alias is told where it stands, not where it is used."""
+    """A wrong field from a merge key or an alias is reported where it is written, not where it is used."""
     text = (
         STEPS
         + "  - clean: &c\n      min_words: 3\n      mni_words: 4\n  - pairs\n  - clean:\n      <<: *c\n      seed: 4\n"
@@ -628,7 +630,7 @@ def test_merged_mistake_has_the_line_where_it_is_written(loaded: Callable[..., R
     assert "\n" not in message
 
 
-def test_alias_of_a_scalar_is_told_where_it_is_used(loaded: Callable[..., Recipe]) -> None:
-    """A value that is right where it is written and wrong where an alias puts it is told at the alias."""
+def test_alias_of_a_scalar_is_reported_where_it_is_used(loaded: Callable[..., Recipe]) -> None:
+    """A value that is right where it is written and wrong where an alias inserts it is reported at the alias."""
     message = mistakes_of(loaded, TOP.replace("demo", "&name demo") + "steps: []\nseed: *name\n")
     assert "r.yaml:5: seed must be a whole number, not 'demo'" in message

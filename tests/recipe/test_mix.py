@@ -1,4 +1,4 @@
-"""The field `mix`: the step that it stands for, and its mistakes."""
+"""The field `mix`: the step that it adds, and its mistakes."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ CASES = {
         ["mix.domains.bokos is the domain of no source", "Did you mean books?"],
     ),
     "a domain without a ratio": ("mix:\n  domains: {web: 1}\n", 8, ["no ratio for the domain 'books'", "books: "]),
-    "ratios of 0": ("mix: {domains: {web: 0, books: 0}}\n", 7, ["draws nothing at all"]),
+    "ratios of 0": ("mix: {domains: {web: 0, books: 0}}\n", 7, ["draws nothing"]),
     "a ratio below 0": ("mix: {domains: {web: -1, books: 1}}\n", 7, ["mix.domains.web must be at least 0"]),
     "a domain of no source in a phase": (
         "mix:\n  phases:\n    - {name: main, domains: {web: 1, bokos: 1, books: 1}}\n",
@@ -55,7 +55,7 @@ CASES = {
     "temperature with ratios": (
         "mix:\n  domains: uniform\n  temperature: 2\n",
         9,
-        ["mix.temperature is for domains: natural"],
+        ["mix.temperature needs domains: natural"],
     ),
     "a temperature of 0": ("mix: {temperature: 0}\n", 7, ["mix.temperature must be above 0"]),
     "a tier of no source": (
@@ -77,12 +77,12 @@ CASES = {
     "upsampling of no source": (
         "mix:\n  upsample: {wikii: 2}\n",
         8,
-        ["mix.upsample.wikii is no source", "Did you mean wiki?", "Sources: crawl, wiki"],
+        ["mix.upsample.wikii is not a source", "Did you mean wiki?", "Sources: crawl, wiki"],
     ),
     "a cap of nothing": (
         "mix:\n  max_epochs: {crawl/D: 2}\n",
         8,
-        ["mix.max_epochs.crawl/D is no source, group or tier", "crawl/B", "default"],
+        ["mix.max_epochs.crawl/D is not a source, group or tier", "crawl/B", "default"],
     ),
     "a cap of 0": ("mix: {max_epochs: 0}\n", 7, ["mix.max_epochs must be above 0"]),
     "a size for a count": ("mix: {tokens: 1MB}\n", 7, ["mix.tokens: '1MB' is not a count", "Did you mean 1M?"]),
@@ -129,13 +129,13 @@ CASES = {
     "weights of 0 everywhere": (
         "mix:\n  domains: {web: 1, books: 0}\n  upsample: {crawl: 0}\n",
         7,
-        ["mix draws nothing at all"],
+        ["mix draws nothing"],
     ),
     "a phase that draws nothing": (
         "mix:\n  domains: {web: 1, books: 0}\n  phases:\n    - {name: a, share: 0.5}\n"
         "    - {name: b, tiers: {A: 1, B: 0, C: 0}}\n",
         11,
-        ["mix.phases[1] draws nothing at all"],
+        ["mix.phases[1] draws nothing"],
     ),
     "no such manifest": (
         "mix: {continues: {manifest: no.json, at_sample: 3}}\n",
@@ -157,7 +157,7 @@ CASES = {
 
 
 def loaded(folder: Path, text: str):
-    """The step of a recipe's mix; UserError with the mistakes."""
+    """The step of a recipe's mix; raises UserError with the mistakes."""
     (folder / "in.json").write_text("{}")
     mistakes = Mistakes("r.yaml")
     tree = parse(text, {}, mistakes)
@@ -169,12 +169,12 @@ def loaded(folder: Path, text: str):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
+def test_a_mistake_is_reported_once_with_its_line_and_its_fix(case, tmp_path):
     """Every mistake in the field, in one message."""
     text, line, fragments = CASES[case]
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as reported:
         loaded(tmp_path, TOP + text)
-    message = str(told.value)
+    message = str(reported.value)
     assert message.startswith(f"r.yaml:{line}: "), message
     assert "\n" not in message, message
     for fragment in fragments:
@@ -182,56 +182,56 @@ def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
 
 
 @pytest.mark.parametrize("mixture", ["{domains: uniform}", "{temperature: 3}", "{domains: {web: 1}}"])
-def test_a_source_without_a_domain_is_told_where_domains_count(mixture, tmp_path):
-    """At the source; where they do not count, nobody needs one."""
+def test_a_source_without_a_domain_is_reported_if_domains_count(mixture, tmp_path):
+    """At the source; if domains do not count, no source needs one."""
     top = TOP.replace("domain: books, ", "")
-    with pytest.raises(UserError, match=r"r\.yaml:6: sources\.wiki has no domain, and mix.* Add domain: to it"):
+    with pytest.raises(UserError, match=r"r\.yaml:6: sources\.wiki has no domain, but mix.* Add domain: to it"):
         loaded(tmp_path, top + f"mix: {mixture}\n")
     (step,) = loaded(tmp_path, top + "mix: {tokens: 1B}\n")
     assert step.config.sources == {"crawl": "web", "wiki": None}
 
 
-def test_a_source_without_a_tier_is_told_where_tiers_count(tmp_path):
-    """A cooldown of the best tiers alone must know the tier of everything."""
+def test_a_source_without_a_tier_is_reported_if_tiers_count(tmp_path):
+    """A cooldown that only draws the best tiers must know the tier of every source."""
     with pytest.raises(UserError, match=r"r\.yaml:6: sources\.wiki has no tier.* Add tier: to it"):
         loaded(tmp_path, TOP.replace("tier: A, ", "") + "mix: {tiers: {B: 1, C: 0}}\n")
 
 
 @pytest.mark.parametrize("field", ["tier", "domain"])
-def test_what_a_source_lacks_is_told_once(field, tmp_path):
-    """However many fields of the mix and its phases go by it."""
+def test_a_missing_field_of_a_source_is_reported_once(field, tmp_path):
+    """However many fields of the mix and its phases need it."""
     ratios, lacking = {
         "tier": ("tiers: {B: 1, C: 1}", "tier: A, "),
         "domain": ("domains: {web: 1}", "domain: books, "),
     }[field]
     phases = f"    - {{name: main, share: 0.5, {ratios}}}\n    - {{name: late, {ratios}}}\n"
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as reported:
         loaded(tmp_path, TOP.replace(lacking, "") + f"mix:\n  {ratios}\n  phases:\n{phases}")
-    assert str(told.value).count(f"sources.wiki has no {field}") == 1
+    assert str(reported.value).count(f"sources.wiki has no {field}") == 1
 
 
 def test_a_name_that_is_a_source_and_a_tier_is_no_cap(tmp_path):
-    """Nobody could tell which of them is meant."""
+    """It would be ambiguous."""
     top = TOP.replace("tier: A", "tier: crawl")
-    with pytest.raises(UserError, match=r"max_epochs\.crawl is a source and a tier.*crawl/B, crawl/C, wiki/crawl"):
+    with pytest.raises(UserError, match=r"max_epochs\.crawl is both a source and a tier.*crawl/B, crawl/C, wiki/crawl"):
         loaded(tmp_path, top + "mix: {max_epochs: {crawl: 2}}\n")
 
 
 def test_a_mix_without_shards_is_a_mistake(tmp_path):
     """There is nothing to draw from."""
-    with pytest.raises(UserError, match=r"r\.yaml:6: mix draws from shards, and the recipe makes none"):
+    with pytest.raises(UserError, match=r"r\.yaml:6: mix draws from shards, but the recipe makes none"):
         loaded(tmp_path, TOP.replace("shards: {}\n", "") + "mix: {}\n")
 
 
 def test_a_source_with_a_mistake_gives_no_second_one_about_its_tier(tmp_path):
-    """What it is cannot be known."""
-    with pytest.raises(UserError) as told:
+    """Its tier is unknown."""
+    with pytest.raises(UserError) as reported:
         loaded(tmp_path, TOP.replace("kind: text, ", "") + "mix: {tiers: {B: 1, C: 1}, domains: {web: 1}}\n")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
 
 
 def test_the_step_knows_recipe_seed_and_domains(tmp_path, monkeypatch):
-    """And everything that was asked, with the earlier manifest's place."""
+    """And all options, with the location of the earlier manifest."""
     (tmp_path / "old.json").write_text(json.dumps({}))
     monkeypatch.setattr(mix, "read_manifest", lambda location: {})
     text = """mix:
@@ -269,15 +269,15 @@ def test_the_step_knows_recipe_seed_and_domains(tmp_path, monkeypatch):
     )
 
 
-def test_an_empty_mix_and_none(tmp_path):
-    """Empty: everything that there is, once; a recipe without the field has no step more."""
+def test_an_empty_mix_and_no_mix(tmp_path):
+    """An empty mix draws everything once; a recipe without the field has no additional step."""
     (step,) = loaded(tmp_path, TOP + "mix: {seed: 3}\n")
     assert (step.config.domains, step.config.max_epochs, step.config.seed) == ("natural", 4, 3)
     assert loaded(tmp_path, TOP) == ()
 
 
 def test_a_tier_more_than_there_are_is_left_to_the_run():
-    """A name that is not like any other is no slip of the pen; it does nothing, and the run tells that."""
+    """A name that is unlike any other is not a typo; it has no effect, and the run warns about it."""
     config = mix.Config(recipe="r", sources={"crawl": "web"}, tiers={"B": 1, "C": 0.5})
     found = {
         "groups": {"crawl/B": {"samples": 3, "tokens": 9}},

@@ -1,4 +1,4 @@
-"""Names in a recipe that stand for nothing are told before any work, with the nearest that does."""
+"""Unknown names in a recipe are reported before any work, with the nearest known one."""
 
 import pytest
 from tests.kernels.text.test_fasttext import Tiny
@@ -25,7 +25,7 @@ steps:
 
 
 def faults(tmp_path, web="", code="", license="", dedup=""):
-    """The lines of the message for a recipe with these steps; none where it loads."""
+    """The lines of the message for a recipe with these steps; empty if it loads."""
     path = tmp_path / "names.yaml"
     steps = {"web": web, "code": code}
     indented = {key: "\n".join(f"    {line}" for line in text.split("\n") if line) for key, text in steps.items()}
@@ -38,7 +38,7 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
 
 
 @pytest.mark.parametrize(
-    ("steps", "told"),
+    ("steps", "text_shown"),
     [
         (
             {"web": "- keep_language:\n    keep:\n      - en\n      - german"},
@@ -50,7 +50,7 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
         ),
         (
             {"web": "- keep_language: {keep: [en, 'code:python']}"},
-            ["'code:python'", "There are 176, such as ar, de, en"],
+            ["'code:python'", "It has 176, such as ar, de, en"],
         ),
         ({"web": "- signals: {stop_words_by_language: {sweedish: [och]}}"}, ["sweedish", "mean sv?"]),
         (
@@ -60,13 +60,13 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
         (
             {"web": "- signals\n- heuristics: {gopher_quality: {by_source: {page: {min_words: 3}}}}"},
             [
-                "by_source.page names 'page', which is no source of the recipe.",
+                "by_source.page names 'page', which is not a source of the recipe.",
                 "Did you mean pages? Sources of the recipe",
             ],
         ),
         (
             {"code": "- heuristics: {code: {by_language: {'code:python': {min_chars: 3}}}}"},
-            ["no programming language that the reader tells. Did you mean Python?"],
+            ["not a programming language that the reader detects. Did you mean Python?"],
         ),
         (
             {"dedup": ": {keep: {sources: [pagse, repos]}}"},
@@ -78,18 +78,18 @@ def faults(tmp_path, web="", code="", license="", dedup=""):
         ),
         ({"license": ", license: Apache 2.0"}, [":3: ", "sources.pages.license", "mean Apache-2.0?"]),
         ({"license": ", license: MIT OR (Apache-2 AND ISC)"}, ["names 'Apache-2'", "mean Apache-2.0?"]),
-        ({"license": f", license: '{'null' * 200}!'"}, ["license names 'nullnull", "is no license of SPDX"]),
+        ({"license": f", license: '{'null' * 200}!'"}, ["license names 'nullnull", "is not an SPDX license"]),
     ],
 )
-def test_a_name_that_stands_for_nothing_is_told_with_its_line(tmp_path, steps, told):
-    """File and line, the name, what it should have been."""
+def test_an_unknown_name_is_reported_with_its_line(tmp_path, steps, text_shown):
+    """File and line, the name, and what it should have been."""
     (line,) = faults(tmp_path, **steps)
-    for words in told:
+    for words in text_shown:
         assert words in line, line
 
 
-def test_names_that_stand_for_something_pass(tmp_path):
-    """In any case; licenses as expressions, with exceptions, of one's own, and as records of a file may spell them."""
+def test_known_names_pass(tmp_path):
+    """In any case; licenses as expressions, with exceptions, custom ones, and as records of a file may spell them."""
     assert not faults(
         tmp_path,
         web="- keep_language: {keep: [EN, de, zh, yue]}\n- signals\n"
@@ -103,19 +103,19 @@ def test_names_that_stand_for_something_pass(tmp_path):
     )
 
 
-def test_a_model_of_ones_own_is_asked_for_its_labels(tmp_path):
-    """What lid.176 calls de may have another name there, or none."""
+def test_the_labels_of_a_custom_model_are_read_from_it(tmp_path):
+    """A language that lid.176 calls de may have another label there, or none."""
     (tmp_path / "own.bin").write_bytes(Tiny(labels=("deu_Latn", "eng_Latn")).file)
     path = tmp_path / "own.yaml"
     source = "recipe: r\nsources: {a: {kind: web, read: {format: jsonl, paths: [a.jsonl]}}}\nsteps:\n  web:\n"
     path.write_text(source + "    - language: {model: own.bin}\n    - keep_language: {keep: [deu_latn, eng_Latn]}\n")
     load(path)
     path.write_text(source + "    - language: {model: own.bin}\n    - keep_language: {keep: [de, eng_Latn]}\n")
-    with pytest.raises(UserError, match=r"own.yaml:6: .*'de', which is no label of .*own.bin.* Did you mean deu_latn"):
+    with pytest.raises(UserError, match=r"own.yaml:6: .*'de', which is not a label of .*own.bin.* you mean deu_latn"):
         load(path)
 
 
-def test_what_people_write_for_a_language():
+def test_common_names_of_languages_are_recognized():
     """Names in English, codes of two and three letters, codes with a script or a country."""
     written = ("german", "German", "deu", "deu_Latn", "de-AT", "pt-BR", "zh-tw", "mandarin", "farsi", "klingon")
     assert [intended_label(name, LID_176) for name in written] == [
@@ -145,8 +145,8 @@ def test_what_people_write_for_a_language():
 
 
 @pytest.mark.parametrize("kept", ["[en, ger]", "{en: 0.5, ger: 0.5}", "{en: null, GER: null}"])
-def test_a_language_is_told_alike_in_a_list_and_in_a_mapping(tmp_path, kept):
-    """However it is written, the one that is intended_label is named."""
+def test_an_unknown_language_has_the_same_message_in_a_list_and_in_a_mapping(tmp_path, kept):
+    """However it is written, the message names the language that is meant."""
     (line,) = faults(tmp_path, web=f"- keep_language: {{keep: {kept}}}")
-    assert "names 'ger', which is no label" in line
+    assert "names 'ger', which is not a label" in line
     assert line.endswith("Did you mean de?")

@@ -1,4 +1,4 @@
-"""The field `quality`: where the steps that train a model stand, in which order, and its mistakes."""
+"""The field `quality`: where the steps that train a model are, in which order, and its mistakes."""
 
 import json
 
@@ -47,7 +47,7 @@ def used(list_name, model, stage="quality"):
 
 
 def test_a_model_is_trained_just_before_the_first_step_that_uses_it(tmp_path):
-    """A source that only gives text trains behind the steps of its own; one that does neither has no step more."""
+    """A source that only provides text is sampled after its own steps; one that does neither has no additional step."""
     recipe = loaded(tmp_path, TOP + FIELD)
     own = ["web/extract", "web/language"]
     last = ["web/quality", "web/signals", "all/exact_dedup"]
@@ -56,20 +56,20 @@ def test_a_model_is_trained_just_before_the_first_step_that_uses_it(tmp_path):
     assert ids(recipe.routes["other"]) == ["all/exact_dedup"]
 
 
-def test_text_is_taken_behind_the_own_steps_of_a_source(tmp_path):
+def test_text_is_sampled_after_the_own_steps_of_a_source(tmp_path):
     recipe = loaded(tmp_path, SOURCES + STEPS.replace("all:", "text: [signals], all:") + FIELD)
     assert ids(recipe.routes["books"]) == ["text/signals", *ADDED, "all/exact_dedup"]
 
 
-def test_a_model_that_nobody_uses_is_trained_all_the_same(tmp_path):
-    """A classifier is first read, and then used."""
+def test_an_unused_model_is_trained(tmp_path):
+    """A user inspects a classifier first, and uses it later."""
     recipe = loaded(tmp_path, SOURCES + "steps: {web: [extract], all: [exact_dedup]}\n" + FIELD)
     assert ids(recipe.routes["crawl"]) == ["web/extract", *ADDED, "all/exact_dedup"]
     assert ids(recipe.routes["other"]) == ["all/exact_dedup"]
 
 
 def test_a_user_under_all_puts_the_training_on_every_route(tmp_path):
-    """Behind what all sources have before it, so that every source passes the steps in one order."""
+    """After the steps that all sources have before it, so that every source passes the steps in one order."""
     steps = "steps: {web: [extract], all: [exact_dedup, quality: {models: {edu: {trained: edu}}}]}\n"
     recipe = loaded(tmp_path, SOURCES + steps + FIELD)
     for name, own in (("crawl", ["web/extract"]), ("books", []), ("other", [])):
@@ -85,8 +85,8 @@ def test_a_second_user_trains_nothing_again(tmp_path):
     assert ids(recipe.routes["books"]) == [*ADDED, *CLEAN, "all/perplexity"]
 
 
-def test_steps_stand_in_an_order_in_which_every_source_passes_them(tmp_path):
-    """That of the recipe is the one in which a run goes through them."""
+def test_steps_are_in_an_order_that_agrees_with_every_route(tmp_path):
+    """A run goes through the steps in the order of the recipe."""
     steps = (
         "steps:\n  text: [extract, language]\n  code: [signals, quality: {models: {edu: {trained: edu}}}]\n"
         "  web: [perplexity: {models: {clean: {trained: clean}}}]\n  all: [exact_dedup]\n"
@@ -99,7 +99,7 @@ def test_steps_stand_in_an_order_in_which_every_source_passes_them(tmp_path):
         assert [place[step.id] for step in route] == sorted(place[step.id] for step in route)
 
 
-def test_models_that_sources_use_in_different_orders_are_told(tmp_path):
+def test_models_that_sources_use_in_different_orders_are_a_mistake(tmp_path):
     """Each training would wait for the other."""
     edu, clean = "quality: {models: {edu: {trained: edu}}}", "perplexity: {models: {clean: {trained: clean}}}"
     steps = f"steps:\n  web: [{edu}, {clean}]\n  text: [{clean}, {edu}]\n  code: []\n"
@@ -109,7 +109,7 @@ def test_models_that_sources_use_in_different_orders_are_told(tmp_path):
 
 
 def test_the_steps_have_their_sides_their_budget_and_the_seed(tmp_path):
-    """What is not set is filled from the recipe; another seed of one model is its own."""
+    """Missing settings come from the recipe; a model may set its own seed."""
     field = FIELD.replace("}}}}", "}, sample_bytes: 2KB, buckets: 1k}}}", 1)
     assert field != FIELD
     recipe = loaded(tmp_path, TOP + field)
@@ -129,7 +129,7 @@ def test_the_steps_have_their_sides_their_budget_and_the_seed(tmp_path):
 
 
 def test_a_language_model_samples_with_the_seed_of_the_recipe(tmp_path):
-    """It has no seed of its own."""
+    """It has no seed setting."""
     recipe = loaded(
         tmp_path,
         SOURCES + used("web", "clean", "perplexity") + "quality: {language_models: {clean: {sources: [books]}}}\n",
@@ -140,7 +140,7 @@ def test_a_language_model_samples_with_the_seed_of_the_recipe(tmp_path):
 
 
 def test_a_model_of_files_alone_reads_no_document(tmp_path):
-    """One step, an asset, before its user; one that nobody uses is trained all the same, wherever it stands."""
+    """One step, an asset, before the step that uses it; an unused one is trained, too, wherever it is."""
     record = json.dumps({"text": "the mill", "score": 4})
     for name in ("good.jsonl", "bad.jsonl", "judged.jsonl"):
         (tmp_path / name).write_text(record + "\n")
@@ -159,7 +159,7 @@ def test_a_model_of_files_alone_reads_no_document(tmp_path):
 
 
 def test_models_of_one_place_are_trained_in_the_order_in_which_others_use_them(tmp_path):
-    """Reference text that two models learn from waits for neither, and must not turn their order round."""
+    """Reference text that two models learn from waits for neither, and must not reverse their order."""
     steps = (
         "steps: {web: [perplexity: {models: {clean: {trained: clean}}}, quality: {models: {edu: {trained: edu}}}]}\n"
     ).replace("]}", "], text: [], code: []}")
@@ -195,17 +195,17 @@ CASES = {
     "a source on both sides": (
         "quality:\n  classifiers:\n    edu: {positives: {sources: [books]}, negatives: {sources: [books]}}\n",
         10,
-        ["has the source books as positive and as negative", "Take it out of one"],
+        ["has the source books as positive and as negative", "Remove it from one"],
     ),
     "an unknown source": (
         "quality:\n  classifiers:\n    edu:\n      positives: {sources: [boks]}\n      negatives: {sources: [crawl]}\n",
         11,
-        ["names 'boks', which is no source of the recipe", "Did you mean books"],
+        ["names 'boks', which is not a source of the recipe", "Did you mean books"],
     ),
     "an unknown source of a language model": (
         f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [craw]}}}}\n",
         10,
-        ["names 'craw', which is no source of the recipe", "Did you mean crawl"],
+        ["names 'craw', which is not a source of the recipe", "Did you mean crawl"],
     ),
     "a bad name": (
         f"quality:\n  classifiers:\n    {EDU}\n    Edu-2: {{}}\n",
@@ -241,37 +241,37 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
-    """And none follows from it: that the model is not there is no mistake of the step that uses it."""
+def test_a_mistake_is_reported_once_with_its_line_and_its_fix(case, tmp_path):
+    """And no other mistake follows from it: the step that uses the missing model is not reported."""
     text, line, fragments = CASES[case]
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as text_shown:
         loaded(tmp_path, TOP + text)
-    message = str(told.value)
+    message = str(text_shown.value)
     assert message.startswith(f"{tmp_path}/r.yaml:{line}: "), message
     assert "\n" not in message, message
     for fragment in fragments:
         assert fragment in message
 
 
-def test_a_model_that_the_recipe_does_not_train_is_told_at_its_user(tmp_path):
-    """With the one that was meant; and what to write for a model that exists."""
-    told = (
+def test_a_model_that_the_recipe_does_not_train_is_reported_at_the_step_that_uses_it(tmp_path):
+    """With the name that was probably meant, and what to write for an existing model."""
+    text_shown = (
         r"r\.yaml:7: web/quality uses the model edv, which the recipe does not train\. Did you mean edu\?.*write file"
     )
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=text_shown):
         loaded(tmp_path, TOP.replace("trained: edu", "trained: edv") + FIELD)
     with pytest.raises(UserError, match=r"r\.yaml:7: web/quality uses the model edu.*The recipe has no field quality"):
         loaded(tmp_path, TOP)
 
 
-def test_a_step_asks_for_a_model_of_its_own_kind(tmp_path):
-    """A classifier gives no perplexity."""
-    with pytest.raises(UserError, match=r"r\.yaml:7: web/perplexity uses the model edu of quality\.classifiers, and"):
+def test_a_step_needs_a_model_of_the_right_kind(tmp_path):
+    """A classifier has no perplexity."""
+    with pytest.raises(UserError, match=r"r\.yaml:7: web/perplexity uses the model edu of quality\.classifiers, but"):
         loaded(tmp_path, SOURCES + used("web", "edu", "perplexity") + FIELD)
 
 
 def test_a_step_of_the_users_own_may_not_have_the_name_of_a_training(tmp_path, monkeypatch):
-    """Two steps of one name could not be told apart."""
+    """Two steps with one name could not be distinguished."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").touch()
     (tmp_path / "mine" / "quality_edu.py").write_text(
@@ -283,11 +283,11 @@ def test_a_step_of_the_users_own_may_not_have_the_name_of_a_training(tmp_path, m
         loaded(tmp_path, TOP.replace("signals", "mine.quality_edu") + FIELD)
 
 
-def test_nobody_learns_the_words_of_what_is_withheld(tmp_path):
-    """A list of digests behind the training is refused, with where it belongs; before it, it is fine."""
+def test_no_model_learns_the_words_of_withheld_documents(tmp_path):
+    """A list of digests after the training is refused, with where it belongs; before it, it is fine."""
     (tmp_path / "hashes.txt").write_text("0" * 64 + "\n")
     late = STEPS.replace("exact_dedup", "safety: {hashes: hashes.txt}")
-    with pytest.raises(UserError, match="all/safety withholds documents, and the model edu would learn"):
+    with pytest.raises(UserError, match="all/safety withholds documents, but the model edu would learn"):
         loaded(tmp_path, SOURCES + late + FIELD)
     early = STEPS.replace("language,", "language, safety: {hashes: hashes.txt},").replace(
         "all:", "text: [safety: {hashes: hashes.txt}], all:"
@@ -295,7 +295,7 @@ def test_nobody_learns_the_words_of_what_is_withheld(tmp_path):
     assert loaded(tmp_path, SOURCES + early + FIELD).routes
 
 
-def test_a_model_that_no_step_uses_is_told(tmp_path):
+def test_a_model_that_no_step_uses_gives_a_warning(tmp_path):
     recipe = loaded(tmp_path, SOURCES + "steps: {web: [extract]}\n" + FIELD)
-    assert "edu is trained, and no step uses it" in (unused_models(recipe) or "")
+    assert "edu is trained, but no step uses it" in (unused_models(recipe) or "")
     assert unused_models(loaded(tmp_path, TOP + FIELD)) is None

@@ -1,4 +1,4 @@
-"""The recipes that ship: they load, they run, and they say what the papers say."""
+"""The recipes that ship: they load, they run, and they do what the papers say."""
 
 import gzip
 import io
@@ -48,8 +48,8 @@ def page(*paragraphs: str) -> str:
 
 @pytest.fixture
 def crawl(tmp_path: Path) -> Path:
-    """A crawl of one file: a good page, a German one, a short one, one that repeats short paragraphs (extraction leaves
-    out long ones that are there twice).
+    """A crawl of one file: a good page, a German one, a short one, one that repeats short paragraphs (extraction
+    removes long repeated ones).
     """
     folder = tmp_path / "crawl" / "2024-42"
     folder.mkdir(parents=True)
@@ -88,7 +88,7 @@ def reasons(path: Path, monkeypatch: pytest.MonkeyPatch, **env: str) -> tuple[di
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
-    """A recipe that ships has no mistake once its variables are set, wherever they point."""
+    """A recipe that ships has no mistake once its variables are set, whatever their values."""
     folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES"), str(tmp_path))
     env = {**folders, "STORE": str(tmp_path / "store")}
     if "../demo/inputs/evals" in (text := path.read_text()):  # made by `make demo`
@@ -101,7 +101,7 @@ def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["web", "pretrain", "code"])
 def test_decontamination_is_a_comment_away(name: str, tmp_path: Path) -> None:
-    """With a suite where the line says, taking its # off protects it, before texts are scrubbed."""
+    """With a suite at the path in the comment, removing its # protects the suite, before texts are scrubbed."""
     path = tmp_path / f"{name}.yaml"
     text, taken_off = re.subn(r"# (?=- decontaminate)", "", (RECIPES / path.name).read_text())
     assert taken_off == 1
@@ -155,7 +155,7 @@ def test_code_takes_each_file_for_its_own_reason(
         ),
         (
             "heuristics: {gopher_quality: {by_language: {de: {min_words: 3}}}}",
-            "reads language.label, and no step",
+            "reads language.label, but no step",
         ),
         ("heuristics: {}", "there is no rule"),
         ("heuristics: {c4: }", "c4 is empty"),
@@ -164,7 +164,7 @@ def test_code_takes_each_file_for_its_own_reason(
     ],
 )
 def test_mistakes_in_these_steps_name_line_and_fix(step: str, message: str, tmp_path: Path) -> None:
-    """The loader tells what is wrong with a verdict step as it does for any other."""
+    """The loader reports mistakes in a verdict step like those of any other."""
     file = tmp_path / "recipe.yaml"
     source = "{kind: web, read: {format: jsonl, paths: ['*.jsonl']}}"
     file.write_text(f"recipe: r\nsources:\n  s: {source}\nsteps:\n  web:\n    - signals\n    - {step}\n")

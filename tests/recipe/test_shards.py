@@ -1,4 +1,4 @@
-"""The field `shards`, and tiers and weights of sources: the steps that they stand for, and their mistakes."""
+"""The field `shards`, and tiers and weights of sources: the steps that they add, and their mistakes."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def loaded(tmp_path, text):
     return load(tmp_path / "recipe.yaml")
 
 
-def test_shards_stand_for_steps_behind_the_tokenizer(tmp_path):
+def test_shards_add_steps_after_the_tokenizer(tmp_path):
     """Every source has its own groups between the same tokens and the same shards; the mixture comes last."""
     recipe = loaded(tmp_path, TOP % "" + TOKENIZER + "shards: {}\n")
     assert [step.id for step in recipe.routes["a"]][-4:] == ["all/tokens", "a/shard_groups", "all/shards", "all/mix"]
@@ -28,7 +28,7 @@ def test_shards_stand_for_steps_behind_the_tokenizer(tmp_path):
 
 
 def test_tiers_and_weights_reach_the_groups(tmp_path):
-    """In the order in which they are written; levels only where there is a weight."""
+    """In the order of the recipe; levels only if there is a weight."""
     tier = ", tier: {B: 'text_bytes > 9', A: else}, weight: text_bytes / 100"
     recipe = loaded(tmp_path, TOP % tier + TOKENIZER + "shards: {weight_levels: [1, 3]}\n")
     groups = {step.id: step.config for step in recipe.steps if step.name == "shard_groups"}
@@ -48,7 +48,7 @@ CASES = {
     "a field that is not there": ("", TOKENIZER + "shards: {sequence: 1k}\n", 7, "sidecars, seed, weight_levels."),
     "a typo": ("", TOKENIZER + "shards: {seq_len: 512}\n", 7, "Did you mean seq_len_tokens?"),
     "a packing that is not there": ("", TOKENIZER + "shards: {pack: bestfit}\n", 7, "Did you mean best_fit?"),
-    "levels that fall": ("", TOKENIZER + "shards: {weight_levels: [2, 1]}\n", 7, "levels rise"),
+    "levels that fall": ("", TOKENIZER + "shards: {weight_levels: [2, 1]}\n", 7, "levels must rise"),
     "a tier that no file can be named by": (
         ", tier: a/b",
         TOKENIZER + "shards: {}\n",
@@ -73,7 +73,7 @@ CASES = {
         ",\n    weight: exact_dedup.dup_count",
         TOKENIZER + "shards: {}\n",
         4,
-        "sources.a.weight reads exact_dedup.dup_count, and no step exact_dedup stands before it.",
+        "sources.a.weight reads exact_dedup.dup_count, but no step exact_dedup comes before it.",
     ),
     "a column that is not there, before there are shards": (
         ", tier: {A: 'text_byte > 3', B: else}",
@@ -86,26 +86,26 @@ CASES = {
         ", weight: exact_dedup.dup_count",
         "",
         3,
-        "sources.a.weight reads exact_dedup.dup_count, and no step exact_dedup stands before it.",
+        "sources.a.weight reads exact_dedup.dup_count, but no step exact_dedup comes before it.",
     ),
     "a weight without a column": (", weight: '3'", TOKENIZER + "shards: {}\n", 3, "names no column"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_told_once_with_its_line(tmp_path, case):
-    """And nothing else is told: a mistake in shards is not one of the mixture that draws from them."""
-    source, rest, line, told = CASES[case]
+def test_a_mistake_is_reported_once_with_its_line(tmp_path, case):
+    """And nothing else is reported: a mistake in shards is not one of the mixture that draws from them."""
+    source, rest, line, text_shown = CASES[case]
     with pytest.raises(UserError) as error:
         loaded(tmp_path, (TOP if "steps:" not in rest else TOP.replace("steps: []\n", "")) % source + rest)
     (message,) = str(error.value).splitlines()
     assert f"recipe.yaml:{line}:" in message
-    assert told in message
+    assert text_shown in message
     assert "Columns:" not in message
     assert "shard_groups" not in message
 
 
 def test_a_tier_may_go_by_tokens_where_there_are_shards(tmp_path):
-    """They are counted before documents are sorted into groups."""
+    """Tokens are counted before documents are sorted into groups."""
     tier = ", tier: {A: 'tokens.tokens > 9', B: else}"
     assert loaded(tmp_path, TOP % tier + TOKENIZER + "shards: {}\n").sources["a"].tiers["A"] == "tokens.tokens > 9"

@@ -1,4 +1,4 @@
-"""The recipe that `gristmill init` writes is one that runs."""
+"""The recipe that `gristmill init` writes can run."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from gristmill.stages.config_types import parse_bytes
 
 
 def test_starter_loads_as_it_is(tmp_path: Path) -> None:
-    """The starter is a recipe without a mistake, whatever the environment, and every path of it is beside it."""
+    """The starter has no mistake, whatever the environment, and all its paths are in its folder."""
     file = tmp_path / "recipe.yaml"
     file.write_text(STARTER)
     recipe = load(file, env={})
@@ -20,8 +20,8 @@ def test_starter_loads_as_it_is(tmp_path: Path) -> None:
     assert recipe.sources["crawl"].paths == (f"{tmp_path}/data/crawl/**/*.warc.gz",)
 
 
-def test_what_the_starter_has_in_comments_loads_too(tmp_path: Path) -> None:
-    """Taking the # off any suggested field or source gives a recipe without a mistake."""
+def test_the_comments_of_the_starter_load_too(tmp_path: Path) -> None:
+    """Removing the # of any suggested field or source gives a recipe without a mistake."""
     commented = re.compile(r"^(\s+)# (?=[a-z_]+:| )", re.MULTILINE)
     text, taken_off = commented.subn(r"\1", STARTER)
     assert taken_off == 16
@@ -35,7 +35,7 @@ def test_what_the_starter_has_in_comments_loads_too(tmp_path: Path) -> None:
 
 
 def test_the_starter_offers_the_steps_of_fineweb(tmp_path: Path) -> None:
-    """Taking the # off gives the steps of the recipe of that name in its order; line_dedup and quality are ours."""
+    """Removing the # gives the steps of the recipe of that name in its order, except line_dedup and quality."""
     text, taken_off = re.subn(r"^(\s+)# (?=- )", r"\1", STARTER, flags=re.MULTILINE)
     assert taken_off == 11
     (tmp_path / "recipe.yaml").write_text(text)

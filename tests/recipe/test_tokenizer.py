@@ -1,4 +1,4 @@
-"""The field `tokenizer`: the steps that it stands for, and its mistakes."""
+"""The field `tokenizer`: the steps that it adds, and its mistakes."""
 
 import pytest
 
@@ -44,7 +44,7 @@ CASES = {
     "nothing at all": (
         "tokenizer:\n  train:\n    sample_bytes: {web: 0, books: 0}\n",
         9,
-        ["takes no text at all"],
+        ["takes no text"],
     ),
     "a size that is none": (
         "tokenizer:\n  train:\n    sample_bytes: {web: 1XB, books: 0}\n",
@@ -72,12 +72,12 @@ def written(folder, text):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
+def test_a_mistake_is_reported_once_with_its_line_and_its_fix(case, tmp_path):
     """Every mistake in the field, in one message."""
     text, line, fragments = CASES[case]
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as text_shown:
         load(written(tmp_path, TOP + text))
-    message = str(told.value)
+    message = str(text_shown.value)
     assert message.startswith(f"{tmp_path}/r.yaml:{line}: "), message
     assert "\n" not in message, message
     for fragment in fragments:
@@ -85,21 +85,21 @@ def test_a_mistake_is_told_once_with_its_line_and_its_fix(case, tmp_path):
 
 
 def test_a_source_without_a_domain_cannot_be_sampled(tmp_path):
-    """It is told at the source."""
+    """The mistake is reported at the source."""
     text = TOP.replace("domain: books, ", "") + "tokenizer: {train: {sample_bytes: {web: 1GB}}}\n"
     with pytest.raises(UserError, match=r"r\.yaml:5: sources\.b has no domain.*Add domain:"):
         load(written(tmp_path, text))
 
 
 def test_a_source_with_a_mistake_gives_no_second_one_about_its_domain(tmp_path):
-    """What its domain is cannot be known."""
+    """Its domain is unknown."""
     text = TOP.replace("kind: text, ", "") + "tokenizer: {train: {sample_bytes: {web: 1GB, books: 1GB}}}\n"
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as text_shown:
         load(written(tmp_path, text))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(text_shown.value)
 
 
-def test_the_steps_stand_behind_all_others_of_every_source(tmp_path):
+def test_the_steps_come_after_all_others_of_every_source(tmp_path):
     """Sample, texts, training: one step each for all sources, with the recipe's seed and the domains of its sources."""
     field = "tokenizer: {train: {vocab: 700, sample_bytes: {web: 1MB, books: 2KB}, held_out_share: 0.2}}\n"
     recipe = load(written(tmp_path, TOP + field))
@@ -116,7 +116,7 @@ def test_the_steps_stand_behind_all_others_of_every_source(tmp_path):
 
 
 def test_a_recipe_without_the_field_has_no_step_more(tmp_path):
-    """What others wrote before stays as it was."""
+    """Existing recipes are unchanged."""
     recipe = load(written(tmp_path, TOP))
     assert [step.id for step in recipe.steps] == ["web/extract", "all/exact_dedup"]
 
@@ -130,7 +130,7 @@ def test_a_given_file_is_one_step(tmp_path):
 
 
 def test_a_step_of_the_users_own_may_not_have_the_name(tmp_path, monkeypatch):
-    """Two steps of one name could not be told apart."""
+    """Two steps with one name could not be distinguished."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").touch()
     (tmp_path / "mine" / "tokenizer.py").write_text(
@@ -139,5 +139,5 @@ def test_a_step_of_the_users_own_may_not_have_the_name(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     text = TOP.replace("[exact_dedup]", "[mine.tokenizer]")
-    with pytest.raises(UserError, match="all/tokenizer has the name of a step that tokenizer stands for"):
+    with pytest.raises(UserError, match="all/tokenizer has the name of a step that the field tokenizer adds"):
         load(written(tmp_path, text + "tokenizer: {train: {sample_bytes: {web: 1GB, books: 1GB}}}\n"))

@@ -1,4 +1,4 @@
-"""An entry is put into a recipe's file, and nothing else of the file changes."""
+"""Adding an entry to a recipe's file changes nothing else in the file."""
 
 import pytest
 
@@ -23,13 +23,13 @@ from gristmill.recipe.yaml.edit import with_entry
         ("t: {pin: y.json}\n", None),
     ],
 )
-def test_what_it_says_otherwise_stays(text, expected):
-    """Where that cannot be, there is no edit."""
+def test_everything_else_stays(text, expected):
+    """If that is not possible, there is no edit."""
     assert with_entry(text, "t", "pin", "x.json") == expected
 
 
 @pytest.mark.parametrize("value", ["a b.json", "../x: y.json", "no", '"', "#", "Mühle.json", "1"])
 def test_any_name_is_what_is_read_again(value):
-    """In quotes where it would be something else."""
+    """In quotes if it would be something else."""
     assert with_entry("t: {a: 1}\n", "t", "pin", value) is not None
     assert with_entry("t: {a: 1}\n", "t", "pin", "${HOME}") is None

@@ -21,10 +21,10 @@ from gristmill.api.finished import Finished, Telling
 from gristmill.api.pages import make_page
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
-from gristmill.engine.asked import check_executor, refuse_warnings
 from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.run_record import describe, last_finished, see
+from gristmill.engine.run_options import check_executor, refuse_warnings
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.task_cache import LOG
 from gristmill.engine.work.memory import available_cores

@@ -1,4 +1,4 @@
-"""A recipe from end to end: run it, plan it, and write down what came of it."""
+"""Runs or plans a recipe from end to end, and records the result."""
 
 import asyncio
 import re
@@ -74,17 +74,17 @@ class Mill:
         address: str | None = None,
         graph: Graph | None = None,
     ) -> None:
-        """`graph`: stages that are no steps of a recipe, in place of the recipe's own."""
+        """`graph` replaces the recipe's own graph with stages that are not steps of a recipe."""
         self.recipe = recipe
         self.executor_name = executor
-        """A name that `registry.py` knows; None: as the store allows."""
+        """A name that `registry.py` knows; None means that the store decides."""
         self.address = address
-        """Of the cluster that the executor is to use, where it uses one."""
+        """The address of the cluster, if the executor uses one."""
         self.store = Store(recipe.store)
         self.contents = ContentHashes(self.store, recipe.file_name or recipe.name)
         self.graph = graph or build(recipe, self.contents, until)
         self.until = until if self.graph.beyond else None
-        """The step that the run ends after, where the recipe goes on behind it."""
+        """The step that the run ends after, if the recipe has steps after it."""
 
     def executor(self, workers: int | None, note: Note = lambda *_: None) -> Executor:
         return make_executor(
@@ -107,7 +107,7 @@ class Mill:
     ) -> Run:
         """Follow the recipe through the store without running a stage; input files are hashed if they are new.
 
-        With `keep`, every task is looked at, and those that it chooses are kept (`Run.tasks.kept`). With `previews`,
+        With `keep`, every task is visited, and those that it chooses are kept (`Run.tasks.kept`). With `previews`,
         the beginning of each source that was never read is checked (`Run.previews`).
         """
         executor = self.executor(None)
@@ -117,13 +117,13 @@ class Mill:
         return run
 
     def run(self, workers: int | None, listener: Listener, retry_crashed: bool = False, tag: str | None = None) -> Run:
-        """Run what is not in the store, publish the shards, record it all, and name it. An interrupted run is recorded
-        too, and goes on later.
+        """Run what is not in the store, publish the shards, record the run, and name it. An interrupted run is recorded
+        as well, and can be continued.
 
-        A part that turns out to be damaged is taken away, and the run starts over: what is there is not done again.
-        `retry_crashed` also runs the tasks again that gave documents up because they killed their worker.
+        If a part turns out to be damaged, it is removed, and the run starts over; finished work is not repeated.
+        `retry_crashed` also repeats the tasks that gave documents up because they killed their worker.
         """
-        self._started, self._asked = datetime.now(UTC), requests.counted()
+        self._started, self._requests_before = datetime.now(UTC), requests.counted()
         earlier = Earlier()
         with (
             waits_told(listener.note),
@@ -133,10 +133,10 @@ class Mill:
             self._refuse_twin()
             self.store.sweep_temporaries()
             before = self.known_before()
-            earlier.paces = {node_id: told.get("pace", {}) for node_id, told in before.items()}
+            earlier.paces = {node_id: node.get("pace", {}) for node_id, node in before.items()}
             fetch(self.store, self.graph.modules)
             while True:
-                executor = self.executor(workers, listener.note)  # first: there may be no cluster to run on
+                executor = self.executor(workers, listener.note)  # first, because there may be no cluster
                 self._refuse_unmet(executor)
                 if executor.several_machines:
                     executor = Stragglers(executor, listener.note)
@@ -159,12 +159,12 @@ class Mill:
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
                     run.shards = publish(run)
                 except CorruptPart as corrupt:
-                    self._take_away(corrupt, earlier)
-                    earlier.executed.update(*(made.executed for made in run.states.values()))
+                    self._remove_damaged(corrupt, earlier)
+                    earlier.executed.update(*(state.executed for state in run.states.values()))
                     continue
                 except BaseException as stop:
-                    with suppress(UserError):  # a store that is away, or full, must not hide why the run stops
-                        if run.tasks.begun:  # else it was refused, and the recipe has not been run
+                    with suppress(UserError):  # a store that is unreachable or full must not hide why the run stops
+                        if run.tasks.begun:  # otherwise the run was refused before it began
                             self._record(run, lease, {}, f"stopped: {type(stop).__name__}")
                         self.store.sweep_temporaries()
                     raise
@@ -196,26 +196,26 @@ class Mill:
                 executor.close()
                 raise UserError(
                     f"{node.where or node.id}: a task of {node.name} needs {lacks}, so nothing was run. Run on a "
-                    f"machine that has it, or on a cluster ({option('executor', 'ray')} or slurm), or take the step "
-                    "out."
+                    f"machine that has it, or on a cluster ({option('executor', 'ray')} or slurm), or remove the "
+                    "step."
                 )
 
     def _refuse_twin(self) -> None:
-        """A recipe whose name differs from another's in case only: on some disks they would share their folders."""
+        """Refuse a recipe whose name differs from another's only in case: some disks would merge their folders."""
         name, recipes = self.recipe.name, {path.split("/")[1] for path, _ in self.store.list_files("runs")}
         twin = next((one for one in sorted(recipes) if one.lower() == name.lower()), name)
         if name not in recipes and twin != name:
             raise UserError(
-                f"{self.store.uri} has runs of the recipe {twin}, and {name} differs from it in case only: on some "
+                f"{self.store.uri} has runs of the recipe {twin}, and {name} differs from it only in case: on some "
                 "disks they would overwrite each other. Nothing was run. Rename the recipe, or use another store."
             )
 
-    def _take_away(self, corrupt: CorruptPart, earlier: Earlier) -> None:
-        """Remove a damaged part, so that what made it runs again; once."""
+    def _remove_damaged(self, corrupt: CorruptPart, earlier: Earlier) -> None:
+        """Remove a damaged part, so that its task runs again; only once."""
         if corrupt.part_hash in earlier.damaged:
             raise UserError(
-                f"Part {corrupt.part_hash[:12]} {corrupt.fact}, also after it was made again: the store "
-                f"{self.store.uri} does not give back what is written to it. Use another disk or bucket."
+                f"Part {corrupt.part_hash[:12]} {corrupt.fact}, even after it was made again: the store "
+                f"{self.store.uri} does not return what is written to it. Use another disk or bucket."
             ) from None
         earlier.damaged[corrupt.part_hash] = corrupt.fact
         self.store.remove_damaged(corrupt)
@@ -223,7 +223,7 @@ class Mill:
     def _record(self, run: Run, lease: Lease, datasets: Mapping[str, Any], status: str) -> dict[str, Any]:
         """Record a run as the next one of its store. Runs take turns, so the newest, its parent and `latest` agree."""
         with turn(self.store, lease):
-            run.cost = requests.since(self._asked)
+            run.cost = requests.since(self._requests_before)
             before = self.newest_whole() if datasets else None
             record = make_record(run, self._started, datetime.now(UTC), datasets, status, self.until, before)
             path = f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json"
@@ -234,21 +234,21 @@ class Mill:
         return record
 
     def check_tag(self, tag: str) -> None:
-        """Before a run that may take days: whether it can have the name."""
+        """Check that a run can have the name, before a run that may take days."""
         if self.recipe.sample is not None:
             raise UserError(
-                f"{option('tag')} names a version of the whole corpus, and this is a sample of it, kept as "
-                f"{self.recipe.name}. Leave out {option('tag')}, or the sample."
+                f"{option('tag')} names a version of the whole corpus, but this is a sample of it, stored as "
+                f"{self.recipe.name}. Omit {option('tag')}, or the sample."
             )
         if not self.store.is_shared:
             raise UserError(
-                f"{option('tag')} names a version for later, and the store {self.store.uri} ends with this command, so "
-                f"nothing was run. Name a folder (store: in the recipe, or {option('store')}), or leave out "
+                f"{option('tag')} names a version for later, but the store {self.store.uri} ends with this command, so "
+                f"nothing was run. Name a folder (store: in the recipe, or {option('store')}), or omit "
                 f"{option('tag')}."
             )
         if tag == self.recipe.name:
             raise UserError(
-                f"{option('tag', tag)} is the name of the recipe, which stands for its last run. Use another name."
+                f"{option('tag', tag)} is the name of the recipe, which refers to its last run. Use another name."
             )
         check_name(self.store, tag, option("tag"))
 
@@ -262,12 +262,12 @@ class Mill:
         return next(run_records(self.store, self.recipe.name), None)
 
     def known_before(self) -> dict[str, Mapping[str, Any]]:
-        """Of each node what its newest run says: the newest run of all may have ended before it (`until`, a kill)."""
+        """For each node the record of its newest run; the newest run of all may have ended before it (`until`)."""
         found: dict[str, Mapping[str, Any]] = {}
         for record in run_records(self.store, self.recipe.name):
-            for node_id, told in record["nodes"].items():
-                if told["executed"] or told["cached"] or record["status"] == "finished":
-                    found.setdefault(node_id, told)
+            for node_id, node in record["nodes"].items():
+                if node["executed"] or node["cached"] or record["status"] == "finished":
+                    found.setdefault(node_id, node)
             if self.graph.nodes.keys() <= found.keys():
                 break
         return found
@@ -284,27 +284,27 @@ def make_executor(
     cluster: ClusterFields | None = None,
     recipe: str = "run",
 ) -> Executor:
-    """The executor of a name; without one, processes on this machine, or this process where no other could see the
-    store. `address` is a Ray cluster's; `cluster` and the name of the recipe are for jobs of Slurm.
+    """The executor with a name; by default processes on this machine, or this process if no other can access the store.
+    `address` is for a Ray cluster; `cluster` and the name of the recipe are for Slurm jobs.
     """
     name = name or ("local" if store.is_shared else "inline")
     if name != "inline" and not store.is_shared:
         raise UserError(
-            f"{option('executor', name)} runs tasks in other processes, which cannot see the store {store.uri}. Leave "
-            f"{option('executor')} out, or give a folder with {option('store')}."
+            f"{option('executor', name)} runs tasks in other processes, which cannot see the store {store.uri}. Omit "
+            f"{option('executor')}, or give a folder with {option('store')}."
         )
     more = {"modules": modules, "code": code, "note": note, "address": address, "cluster": cluster, "recipe": recipe}
-    made: Executor = registry.load(name)(store, workers, **more)
-    return made
+    executor: Executor = registry.load(name)(store, workers, **more)
+    return executor
 
 
 def find_warnings(run: Run, typed: str | None = None) -> list[str]:
-    """Everything that silently did nothing (law 7). A stage does not know its recipe: RECIPE in the commands that it
-    names becomes what the user typed (None: its file).
+    """Everything that silently had no effect (law 7). Stages do not know their recipe, so RECIPE in the commands that
+    they name becomes what the user typed (None: its file).
     """
     found = [
         f"{source}/{INGEST}: {message}"
-        for source in run.chains  # in the order of the recipe, not in that of their arrival
+        for source in run.chains  # in the order of the recipe, not of their arrival
         if source in run.inputs
         for message in run.inputs[source].warnings(run.states[f"{source}/{INGEST}"].metrics)
     ]
@@ -314,16 +314,16 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
         metrics = run.states[node.id].metrics
         if warn is not None and metrics:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
-            told = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
-            found += [f"{told}: {message}" for message in warn(metrics, node.config)]
-    return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.label}", told) for told in found]
+            label = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
+            found += [f"{label}: {message}" for message in warn(metrics, node.config)]
+    return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.label}", line) for line in found]
 
 
 def wait_for(work: Any, executor: Executor) -> None:
-    """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker at once. The second one leaves at once.
+    """Run a coroutine to its end; SIGINT and SIGTERM end it and every worker. A second signal exits at once.
 
-    Signals come to the main thread alone. Where a loop runs in this thread already (a notebook), the coroutine has a
-    thread of its own, and KeyboardInterrupt ends it.
+    Only the main thread gets signals. If a loop already runs in this thread (a notebook), the coroutine runs in its own
+    thread, and KeyboardInterrupt ends it.
     """
     stops: list[Callable[[int], object]] = []
 
@@ -335,7 +335,7 @@ def wait_for(work: Any, executor: Executor) -> None:
         def stop(number: int) -> None:
             stopped.append(number)
             HURRIED.set()
-            for other in asyncio.all_tasks():  # before their workers go: nobody shall wonder how one was lost
+            for other in asyncio.all_tasks():  # before their workers end, so that no task reports a lost worker
                 other.cancel()
             executor.close()
 
@@ -359,15 +359,15 @@ def wait_for(work: Any, executor: Executor) -> None:
     if not _is_in_loop():
         asyncio.run(main())
         return
-    with ThreadPoolExecutor(1) as beside:
-        ended = beside.submit(asyncio.run, main())
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(asyncio.run, main())
         try:
             ended.result()
         except KeyboardInterrupt:
             while not stops and not ended.done():  # its loop is about to begin
                 wait([ended], timeout=LOOK_S)
             for stop in stops:
-                with suppress(RuntimeError):  # it came to its end by itself
+                with suppress(RuntimeError):  # it has already ended
                     stop(signal.SIGINT)
             raise
 

@@ -1,4 +1,4 @@
-"""The config of a reader or a step."""
+"""Loads the config of a reader or a step."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,17 +13,17 @@ from gristmill.stages.contract import StageConfig
 def load_config(
     draft: Draft, model: type[StageConfig], values: Mapping[str, Any], at: Path, **known: Any
 ) -> StageConfig | None:
-    """A stage's config: files placed, the recipe's seed filled in, every field checked; None where one is wrong."""
+    """A stage's config: file paths resolved, the recipe's seed filled in, every field checked; None on a mistake."""
     before = len(draft.mistakes)
     placed = place_files(model, values, at, draft.place_file)
     if "seed" in model.model_fields:
         seed = placed.setdefault("seed", draft.seed)
-        if isinstance(seed, int) and seed < 0:  # the largest is that of any number of a recipe
+        if isinstance(seed, int) and seed < 0:  # the upper bound is that of every number in a recipe
             draft.add((*at, "seed"), f"{dotted((*at, 'seed'))} must be at least 0, not {show(seed)}.")
     if "source_domains" in model.model_fields:
         if "source_domains" in placed:
-            fix = "Take it out, and write domain: in the source."
-            draft.add((*at, "source_domains"), f"{dotted((*at, 'source_domains'))} is what the sources say. {fix}")
+            fix = "Remove it, and set domain: in the source."
+            draft.add((*at, "source_domains"), f"{dotted((*at, 'source_domains'))} comes from the sources. {fix}")
         placed["source_domains"] = dict(draft.domains)
     config = check(draft, model, placed, at, **known)
     return config if len(draft.mistakes) == before else None

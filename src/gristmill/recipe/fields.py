@@ -1,4 +1,4 @@
-"""What a user may write in a recipe, outside of the stages: the fields, their units and their defaults."""
+"""The fields of a recipe outside of the stages, with their units and defaults."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -11,11 +11,11 @@ from gristmill.stages.shards.shard_groups import ELSE
 from gristmill.stages.shared.expressions import parse_condition, parse_value
 
 EVERY_SOURCE = "all"
-"""The key in `steps` whose list every source goes through; no source or kind may have this name."""
+"""The key in `steps` whose list applies to every source; no source or kind may have this name."""
 
 _TIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,19}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-ONE_FILE = "and names become file names: on some disks the two would be one file. Rename one of them"
+ONE_FILE = "and names become file names: some disks would store both in one file. Rename one of them"
 
 
 def _name(value: str) -> str:
@@ -28,9 +28,9 @@ def _name(value: str) -> str:
 
 
 def check_name(value: str) -> str:
-    """A name of a source or a kind; ValueError says what is wrong with it."""
+    """Check the name of a source or a kind; raises ValueError with what is wrong with it."""
     if value == EVERY_SOURCE:
-        raise ValueError(f"{EVERY_SOURCE!r} is kept for the steps that every source goes through. Use another name")
+        raise ValueError(f"{EVERY_SOURCE!r} is reserved for the steps that every source takes. Use another name")
     return _name(value)
 
 
@@ -53,11 +53,11 @@ def _tiers(value: str | dict[str, str]) -> str | dict[str, str]:
     if isinstance(value, str):
         return value
     if not value or list(value.values())[-1] != ELSE or ELSE in list(value.values())[:-1]:
-        raise ValueError(f"the last tier, and no other, is for all that is left. Write its name and {ELSE}: C: {ELSE}")
+        raise ValueError(f"only the last tier takes all other documents. Write its name and {ELSE}: C: {ELSE}")
     for text in list(value.values())[:-1]:
         parse_condition(text)
     if len({name.lower() for name in value}) < len(value):
-        raise ValueError(f"two tiers differ in case only, {ONE_FILE}")
+        raise ValueError(f"two tiers differ only in case, {ONE_FILE}")
     return value
 
 
@@ -67,7 +67,7 @@ def _weight(value: str) -> str:
 
 
 def parse_sample(value: Any) -> Any:
-    """`1%` or `0.01`, as a share of one; ValueError says what is wrong with it."""
+    """`1%` or `0.01` as a share between 0 and 1; raises ValueError with what is wrong with it."""
     text = str(value).strip()
     try:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
@@ -76,7 +76,7 @@ def parse_sample(value: Any) -> Any:
     if isinstance(value, bool) or not 0 < share < 1:
         meant = f"{share:g}%" if 1 <= share < 100 and not text.endswith("%") else "1%"
         raise ValueError(
-            f"{value!r} is no share of the records. Write a percentage above 0% and below 100%, such as {meant}"
+            f"{value!r} is not a share of the records. Write a percentage above 0% and below 100%, such as {meant}"
         )
     return share
 
@@ -88,69 +88,69 @@ Location = Annotated[str, AfterValidator(_location)]
 
 
 class RecipeFields(StageConfig):
-    """The top of the file."""
+    """The top level of a recipe."""
 
     recipe: Name
     """name of the corpus, such as web-2026.11"""
     seed: int = Field(default=0, ge=0, lt=2**63)
-    """all randomness comes from it"""
+    """all randomness derives from it"""
     store: Location = "./store"
     """where parts and manifests are kept: a folder, or a URI such as s3://bucket/prefix"""
     strict: bool = False
-    """whether what a run would only warn of is an error"""
+    """whether warnings of a run are errors"""
     sources: dict[str, Any] = Field(min_length=1)
     """the inputs, by name"""
     steps: list[Any] | dict[str, Any]
-    """a list of stages for every source, or lists by kind or name of source and a last one under all"""
+    """a list of steps for every source, or lists by kind or by source name, and one under all that comes last"""
     quality: dict[str, Any] | None = None
-    """models that a run trains to tell good text: classifiers and language_models, by name; see docs/quality.md"""
+    """models that a run trains to recognize good text: classifiers and language_models, by name; see docs/quality.md"""
     tokenizer: dict[str, Any] | None = None
-    """the tokenizer: train, what to train it on and how, or file, one that exists"""
+    """the tokenizer: train (what to train it on and how), or file (an existing one)"""
     takedowns: str | list[Any] | dict[str, Any] | None = None
-    """the file of requests to take documents out, or file, near and copies; see docs/takedown.md"""
+    """the file of takedown requests, or file, near and copies; see docs/takedown.md"""
     shards: dict[str, Any] | None = None
-    """the files of tokens that a trainer reads: length of a sample, packing, size"""
+    """the token files that a trainer reads: sample length, packing, size"""
     mix: dict[str, Any] | None = None
-    """what is drawn how often: domains, tiers, a budget of tokens, phases"""
+    """how often documents are drawn: domains, tiers, a budget of tokens, phases"""
     index: bool | None = None
-    """whether look-ups by id, URL and text get an index (lineage); by default where there are shards"""
+    """whether lookups by id, URL and text (lineage) get an index; by default if the recipe has shards"""
     cluster: dict[str, Any] | None = None
-    """jobs of Slurm for runs with the executor slurm: how many, options of sbatch, setup; changes no byte and no key"""
+    """Slurm jobs for runs with the executor slurm: how many, sbatch options, setup; does not change results or keys"""
     sample: Sample | None = None
-    """share of every source's records that is taken, such as 1%, to try a recipe; runs under a name of its own"""
+    """share of every source's records to read, such as 1%, to try a recipe; the run gets its own name"""
 
 
 class SourceFields(StageConfig):
-    """One of `sources`."""
+    """The fields of one of `sources`."""
 
     kind: Annotated[str, AfterValidator(check_name)]
-    """which steps the source takes, such as web, text or code"""
+    """which steps apply to the source, such as web, text or code"""
     read: dict[str, Any]
     """format, paths, and the fields of the format's reader"""
     license: str | None = Field(default=None, min_length=1)
-    """license of every document whose own is not known"""
+    """license of every document that does not state its own"""
     domain: str | None = Field(default=None, min_length=1)
-    """what the mix counts the source as"""
+    """the domain that the mix counts the source under"""
     tier: Annotated[Tier | dict[Tier, str], AfterValidator(_tiers)] | None = None
-    """how good its documents are, for the mix: a name, or names with conditions over columns, the last of them else"""
+    """quality tier of its documents, for the mix: a name, or names with conditions over columns, the last one else"""
     weight: Annotated[str, AfterValidator(_weight)] | None = None
-    """how often a document is drawn against others of its tier: a value over columns, such as exact_dedup.dup_count"""
+    """how often a document is drawn relative to others of its tier: a value over columns, e.g. exact_dedup.dup_count"""
 
 
 class ReadFields(StageConfig):
-    """What every format has under `read`; its reader's Config has the rest."""
+    """The fields that every format has under `read`; its reader's Config has the others."""
 
     format: str
-    """what the files are"""
+    """the format of the files"""
     paths: tuple[Location, ...] = Field(min_length=1)
-    """files, folders with all below them, and globs, relative to the recipe's folder"""
+    """files, folders (read recursively) and globs, relative to the recipe's folder"""
     exclude: tuple[Location, ...] = ()
-    """files, folders and globs that are not read, relative to the recipe's folder"""
+    """files, folders and globs to skip, relative to the recipe's folder"""
     links: Literal["inside", "follow"] = "inside"
-    """links in a folder or behind a glob: inside, those that stay below it; follow, all, each file still read once"""
+    """which links in a folder or a glob to follow: inside, links that stay below it; follow, all (files read once)"""
     snapshot: Annotated[str, AfterValidator(check_snapshot)] | None = Field(default=None, min_length=1)
-    """a name, or a regular expression whose one group finds it in a file's path"""
+    """a name, or a regular expression whose one group matches it in a file's path"""
     part_bytes: Bytes = Field(default=64 * 2**20, ge=1)
-    """input bytes that become one part"""
+    """input bytes per part"""
     limit: Count | None = None
-    """records that are read at most, good and bad: the first ones of the files in their order, to try a recipe"""
+    """the most records to read, good or bad: the first ones in the order of the files, to try a recipe"""

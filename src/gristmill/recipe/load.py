@@ -3,17 +3,16 @@
 How a value is resolved, in this order:
 1. `${NAME}` is the environment variable NAME, `${NAME:-default}` has a default, `$$` is a dollar; in values, never
    in keys. A variable that is not set and has no default is a mistake. (environment.py)
-2. A scalar without quotes is typed after that, as though the value stood in the file; in quotes it is text. Types
-   are those of YAML 1.2: `no` and `2024-10-01` are text. (yaml_lines.py)
+2. An unquoted scalar is typed after that, as though the value were written in the file; a quoted one is text. Types
+   are those of YAML 1.2: `no` and `2024-10-01` are text. (yaml/lines.py)
 3. Relative paths (`store`, `paths`, `exclude`, every config field of type `File`) are relative to the folder of
-   the recipe's file, never to the working directory; `~` is the home folder; what has a scheme (`s3://`) stays as
+   the recipe's file, never to the working directory; `~` is the home folder; a path with a scheme (`s3://`) stays as
    it is. `store=` comes from a command line and is relative to the working directory. (locations.py)
 4. A config field named `seed` that the recipe does not set is the recipe's seed.
 
 The route of a source is the list under its own name in `steps`, or else the list under its kind; then the list
-under `all`; then the steps that the fields `tokenizer`, `takedowns`, `shards` and `mix` stand for. Those that train
-the models of `quality` stand before the steps that use them. Whether a pattern of
-`paths` matches any file is not asked here.
+under `all`; then the steps for the fields `tokenizer`, `takedowns`, `shards` and `mix`. Steps that train the models of
+`quality` come before the steps that use them. Loading does not check whether a pattern of `paths` matches any file.
 """
 
 import dataclasses
@@ -46,7 +45,7 @@ from gristmill.recipe.yaml.lines import parse, read_text
 
 MOST_STEPS = 1000
 MOST_WAYS = 20_000
-"""Steps of all sources together: a hundred sources may have two hundred steps each."""
+"""Steps summed over all sources: a hundred sources may have two hundred steps each."""
 
 
 def load(
@@ -58,8 +57,8 @@ def load(
     env: Mapping[str, str] | None = None,
     text: str | None = None,
 ) -> Recipe:
-    """The recipe in the file `path`; `store`, `sample` and `profile` (a file, in place of `cluster`) go before its own,
-    `env` stands for the environment, and `text` for what is in the file, which need not be there.
+    """Load the recipe in the file `path`. `store`, `sample` and `profile` (a file that replaces `cluster`) override the
+    recipe's own, `env` replaces the environment, and `text` replaces the content of the file, which need not exist.
     """
     shown = str(path)
     mistakes = Mistakes(shown)
@@ -68,7 +67,7 @@ def load(
     raw = tree.value
     if raw is None:
         mistakes.raise_any()
-        raise UserError(f"{shown}: the recipe is empty. Run gristmill init for one to start from.")
+        raise UserError(f"{shown}: the recipe is empty. Run gristmill init to create one to start from.")
     if not isinstance(raw, dict):
         mistakes.add(tree.line_of_value(()), f"a recipe is a mapping with recipe, sources and steps, not {show(raw)}.")
         mistakes.raise_any()
@@ -88,8 +87,8 @@ def load(
     mix = load_mix(
         draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources, share is not None
     )
-    mix = mix if shards else ()  # without them there is a mistake, which was told
-    takedowns = load_takedowns(draft, raw.get("takedowns"))  # behind the tokenizer, which stays as it is
+    mix = mix if shards else ()  # without shards, the mistake is already reported
+    takedowns = load_takedowns(draft, raw.get("takedowns"))  # after the tokenizer, which does not change
     routes = {name: (*route, *tokenizer, *takedowns, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *takedowns, *sharded, *mix)}
@@ -119,19 +118,19 @@ def load(
 
 
 def _domains(raw: Mapping[str, Any]) -> dict[str, str]:
-    """Of the sources that have one; what is wrong with a source is told elsewhere."""
+    """Domains of the sources that have one; mistakes in a source are reported elsewhere."""
     sources = raw.get("sources")
     named = sources.items() if _is_dict(sources) else ()
     return {name: one["domain"] for name, one in named if _is_dict(one) and _is_text(one.get("domain"))}
 
 
 def name_of_sample(name: str, share: float | None) -> str:
-    """What the runs and shards of a sample are kept under: nothing of it can be taken for the whole."""
+    """The name that the runs and shards of a sample are stored under, so that nobody mistakes them for the whole."""
     return name if share is None else f"{name}-sample-{share * 100:.12g}pct"
 
 
 def _bound(draft: Draft, raw: Mapping[str, Any]) -> None:
-    """Refuses what would be too much to look at: every source has a way through its steps."""
+    """Refuse a recipe that would take too long to check: every source has a route through its steps."""
     written, sources = raw.get("steps"), raw.get("sources")
     lists = list(written.values()) if _is_dict(written) else [written]
     steps = sum(len(items) for items in lists if isinstance(items, list))
@@ -139,8 +138,8 @@ def _bound(draft: Draft, raw: Mapping[str, Any]) -> None:
     if steps > MOST_STEPS or ways > MOST_WAYS:
         draft.add(
             ("steps",),
-            f"{counted(steps, 'step')} for {counted(len(sources or ()), 'source')} are more than can be looked "
-            f"through: up to {MOST_STEPS:,} steps, and {MOST_WAYS:,} steps times sources. Give sources of one kind one "
+            f"{counted(steps, 'step')} for {counted(len(sources or ()), 'source')} are too many. The limits are "
+            f"{MOST_STEPS:,} steps, and {MOST_WAYS:,} for steps times sources. Give sources of one kind one "
             "entry.",
         )
         draft.mistakes.raise_any()
@@ -152,12 +151,12 @@ def _load_sources(draft: Draft, raw: Mapping[str, Any]) -> dict[str, Source]:
     first: dict[str, str] = {}
     for name in loaded:
         if (twin := first.setdefault(str(name).lower(), name)) != name:
-            draft.add_at_key(("sources", name), f"sources.{name} differs from {twin} in case only, {ONE_FILE}.")
+            draft.add_at_key(("sources", name), f"sources.{name} differs from {twin} only in case, {ONE_FILE}.")
     return {name: source for name, source in loaded.items() if source}
 
 
 def _load_routes(draft: Draft, sources: Any, lists: Lists) -> dict[str, tuple[Step, ...]]:
-    """The route of each source whose kind and steps are known; adds what is wrong with the routes."""
+    """The route of each source whose kind and steps are known; adds the mistakes in the routes."""
     if not _is_dict(sources):
         return {}
     kinds = {
@@ -169,17 +168,17 @@ def _load_routes(draft: Draft, sources: Any, lists: Lists) -> dict[str, tuple[St
 
 
 def _store(draft: Draft, written: str, given: str | None) -> str:
-    """Where the store is; one that the command line gives goes before that of the recipe."""
+    """The location of the store; one from the command line overrides the recipe's."""
     if given is None:
         location = locate(written, draft.folder)
         if draft.check_scheme(("store",), location) and not is_url(location) and is_no_folder(location):
-            draft.add(("store",), f"store is the file {location}, and a store is a folder. Name another path.")
+            draft.add(("store",), f"store is the file {location}, but a store is a folder. Name another path.")
         return location
     return locate_store(given, option("store"))
 
 
 def _sample(written: float | None, given: str | None) -> float | None:
-    """The share that is taken; that of the command line goes before that of the recipe, and 100% is no sample."""
+    """The share to sample; one from the command line overrides the recipe's, and 100% turns sampling off."""
     if given is None:
         return written
     if given.strip() == "100%":
@@ -188,7 +187,7 @@ def _sample(written: float | None, given: str | None) -> float | None:
         return float(parse_sample(given))
     except ValueError as error:
         raise UserError(
-            f"{option('sample')}: {error}; 100% takes all, where the recipe has a sample of its own."
+            f"{option('sample')}: {error}; 100% takes everything, even if the recipe sets a sample."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What a loaded recipe is: every name resolved, every value checked, nothing left to look up in the YAML."""
+"""A loaded recipe: every name is resolved and every value checked; nothing is left to look up in the YAML."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,40 +15,40 @@ class Source:
 
     name: str
     kind: str
-    """Sources of one kind share the steps under that kind."""
+    """Sources of one kind share the steps listed under that kind."""
     format: str
     module: str
     """The reader's module."""
     config: StageConfig
     """The reader's own config."""
     paths: tuple[str, ...]
-    """Absolute local patterns or URIs, globs kept; glob characters of the recipe's own folder are escaped."""
+    """Absolute local patterns or URIs with their globs; glob characters in the recipe's own folder are escaped."""
     exclude: tuple[str, ...]
     """Patterns of the same form; a file that matches one is not read."""
     links: str
     """`inside`: links below a pattern's fixed part are followed if they stay below it; `follow`: all are."""
     snapshot: str | None
-    """A literal, or a regular expression with one group that is searched in the file's path."""
+    """A literal, or a regular expression with one group that is searched for in the file's path."""
     part_bytes: int
-    """Input bytes that become one part."""
+    """Input bytes per part."""
     limit: int | None
-    """Records that are read at most."""
+    """The most records to read."""
     license: str | None
     domain: str | None
     tier: str | None
     tiers: dict[str, str]
-    """Conditions by tier, where a source has several."""
+    """Conditions by tier, if the source has several tiers."""
     weight: str | None
     """A value over columns."""
     line: int
-    """Where the source stands in the recipe."""
+    """The line of the source in the recipe."""
     path_lines: dict[str, int] = field(default_factory=dict, compare=False)
-    """Where each of its paths does."""
+    """The line of each of its paths."""
     code: Code = field(default_factory=dict, compare=False)
-    """Of a reader of the user's own: its code."""
+    """The code of a user's own reader."""
 
     def snapshots_of(self, paths: Sequence[str]) -> Sequence[str | None]:
-        """The snapshots of files; None where the expression does not match."""
+        """The snapshots of files; None if the expression does not match."""
         if self.snapshot is None or not is_regex(self.snapshot):
             return [self.snapshot] * len(paths)
         return search(self.snapshot, paths)
@@ -56,28 +56,28 @@ class Source:
 
 @dataclass(frozen=True)
 class Step:
-    """One stage with its config, at one place of a route."""
+    """One stage with its config, at one position of a route."""
 
     id: str
     """Route and name, `web/extract`; a second step of that name in the route is `web/extract_2`."""
     name: str
-    """What other stages call it: `extract`; for a stage of the user's own, the last part of its import path."""
+    """The name that other stages use: `extract`; for a user's own stage, the last part of its import path."""
     route: str
-    """The key in `steps` that it stands under: a kind, a source's name or `all`."""
+    """Its key in `steps`: a kind, a source's name or `all`."""
     module: str
     config: StageConfig
     line: int
     at: tuple[str | int, ...] = field(default=(), compare=False)
-    """Where its config stands in the recipe; nowhere, for a stage that a step or a field of the recipe stands for."""
+    """The position of its config in the recipe; empty for a stage that a step or a field of the recipe implies."""
     code: Code = field(default_factory=dict, compare=False)
-    """Of a step of the user's own: its code."""
-    stands_for: str = field(default="", compare=False)
-    """What the user wrote, of a stage that nobody writes: the id of its step, or the field of the recipe."""
+    """The code of a user's own step."""
+    implied_by: str = field(default="", compare=False)
+    """For a stage that no user writes: the id of the step, or the field of the recipe, that implies it."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe that may run."""
+    """A checked recipe that can run."""
 
     name: str
     seed: int
@@ -88,7 +88,7 @@ class Recipe:
     path: str
     """The recipe's file, as the user gave it."""
     text: str = field(compare=False)
-    """What stands in it."""
+    """The content of the file."""
     sources: dict[str, Source]
     """In the order of the file."""
     steps: tuple[Step, ...]
@@ -96,17 +96,17 @@ class Recipe:
     routes: dict[str, tuple[Step, ...]]
     """The steps that each source goes through, by the source's name."""
     index: bool = False
-    """Whether documents are found by id, address and text without a look at all of them."""
+    """Whether documents can be looked up by id, URL and text without a full scan."""
     sample: float | None = None
-    """The share of every source's records that is taken."""
+    """The share of every source's records to read."""
     cluster: ClusterFields = field(default_factory=ClusterFields, compare=False)
-    """How Slurm is asked for jobs; in no key."""
+    """How to request Slurm jobs; enters no key."""
     file_name: str = ""
-    """The name that stands in the file; that of a sample says that it is one."""
+    """The name in the file; `name` also says so if the run is a sample."""
 
     def as_written(self, stages: Iterable[str]) -> list[str]:
-        """What the user wrote that these stages are or stand for, each once. The engine's own are not among the steps,
-        and are called what they are.
+        """What the user wrote for these stages, each once: a step or a field may imply several stages. The engine's own
+        stages are not among the steps and keep their names.
         """
-        names = {step.id: step.stands_for or step.id for step in self.steps}
+        names = {step.id: step.implied_by or step.id for step in self.steps}
         return list(dict.fromkeys(names.get(stage, stage) for stage in stages))

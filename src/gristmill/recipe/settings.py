@@ -1,6 +1,6 @@
-"""Every setting that a recipe may have, told from the configs themselves: name, type, default, meaning.
+"""Every setting that a recipe may have, generated from the configs: name, type, default, meaning.
 
-`gristmill steps` shows it and `docs/steps.md` is the same, so that neither can say what the code does not do.
+`gristmill steps` prints them and `docs/steps.md` has the same text, so both always match the code.
 """
 
 import collections.abc
@@ -34,43 +34,43 @@ from gristmill.stages.shared.rule import EXCEPTIONS, stated_in
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
     "source": ("One of `sources`.", SourceFields),
-    "read": ("Under `read` of a source, beside the settings of its format.", ReadFields),
+    "read": ("Under `read` of a source, together with the settings of its format.", ReadFields),
     "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", classifier.ClassifierFields),
     "language_model": ("One of `quality: {language_models: ...}` (perplexity.md).", language_model.LanguageModelFields),
     "tokenizer": (
-        "Under `tokenizer: {train: ...}`. A tokenizer that exists is `tokenizer: {file: PATH}`; `pin: PATH` beside "
-        "`train` keeps one that was trained (`gristmill tokenizer pin`).",
+        "Under `tokenizer: {train: ...}`. To use an existing tokenizer, write `tokenizer: {file: PATH}`. `pin: PATH` "
+        "next to `train` keeps a trained one (`gristmill tokenizer pin`).",
         TrainFields,
     ),
     "shards": ("Under `shards`.", ShardsFields),
     "mix": ("Under `mix`.", MixFields),
     "cluster": (
-        "Under `cluster`, or in a file (the `profile` of a run); used by the executor slurm alone.",
+        "Under `cluster`, or in a file (the `profile` of a run); only used by the executor slurm.",
         ClusterFields,
     ),
 }
 _NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Any: "anything"}
-_NEEDED = "must be given"
+_NEEDED = "required"
 _BYTES, _COUNT = "bytes (64MB, 1GiB)", "count (100k, 2B)"
 _UNITS = {"GiB": 2**30, "MiB": 2**20, "GB": 10**9, "MB": 10**6, "KB": 10**3}
 _BOUNDS = {"gt": "above", "ge": "from", "lt": "below", "le": "to"}
 _NO_BOUND = 10**12
-"""Limits beyond this only keep arithmetic from overflowing."""
+"""Larger limits only prevent overflow, so they are not shown."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A field of a config, with the units in its name or its meaning."""
+    """A field of a config; its name or its meaning has the unit."""
 
     name: str
-    """Dotted, below the step."""
+    """Dotted path below the step."""
     type: str
     default: str
     meaning: str
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReferenceEntry:
     """A step, a format or a section of a recipe."""
 
     name: str
@@ -78,19 +78,19 @@ class Entry:
     summary: str
     """One sentence."""
     about: str
-    """All that its module says of it."""
+    """The whole docstring of its module."""
     settings: tuple[Setting, ...]
 
 
-def all_entries() -> list[Entry]:
-    """Steps in the pipeline's order, then formats, then what is written once in a recipe."""
+def all_entries() -> list[ReferenceEntry]:
+    """Steps in the pipeline's order, then formats, then the sections of a recipe."""
     found = [_of_module(name, "step", path) for name, path in STEPS.items()]
     found += [_format(name, path) for name, path in known_formats().items()]
     return [*found, *map(_section, SECTIONS)]
 
 
-def entry(name: str) -> Entry:
-    """By name; a step of the user's own by that of a module in the working folder, or by its import path."""
+def entry(name: str) -> ReferenceEntry:
+    """The entry with a name; a user's own step is found as a module in the working folder, or by its import path."""
     if name in SECTIONS:
         return _section(name)
     if name in STEPS:
@@ -111,7 +111,7 @@ def entry(name: str) -> Entry:
     holders = [one for one in (*READERS, *STEPS, *SECTIONS) if name in _fields_of(one, known)]
     hint = f"Did you mean {near}? " if near else ""
     hint = f"It is a setting of {', '.join(holders)}: gristmill steps {holders[0]}. " if holders else hint
-    raise UserError(f"{name} is no step, format or section of a recipe. {hint}Known: {', '.join(names)}")
+    raise UserError(f"{name} is not a step, format or section of a recipe. {hint}Known: {', '.join(names)}")
 
 
 def _fields_of(name: str, known: Mapping[str, str]) -> Collection[str]:
@@ -121,25 +121,25 @@ def _fields_of(name: str, known: Mapping[str, str]) -> Collection[str]:
     return fields
 
 
-def _format(name: str, path: str) -> Entry:
+def _format(name: str, path: str) -> ReferenceEntry:
     try:
         return _of_module(name, "format", path)
     except (ImportError, AttributeError) as error:
         raise UserError(
-            f"The format {name} cannot be imported from {path} ({error}). Install the package that adds it again, or "
+            f"The format {name} cannot be imported from {path} ({error}). Reinstall the package that adds it, or "
             "uninstall it."
         ) from None
 
 
-def _of_module(name: str, kind: Literal["step", "format"], module: str) -> Entry:
+def _of_module(name: str, kind: Literal["step", "format"], module: str) -> ReferenceEntry:
     text = about(module)
     summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(text.split("\n\n")[0].split()), maxsplit=1)[0]
-    return Entry(name, kind, summary, text, tuple(_settings(stage_of(module).config)))
+    return ReferenceEntry(name, kind, summary, text, tuple(_settings(stage_of(module).config)))
 
 
-def _section(name: str) -> Entry:
+def _section(name: str) -> ReferenceEntry:
     about, model = SECTIONS[name]
-    return Entry(name, "section", about, about, tuple(_settings(model)))
+    return ReferenceEntry(name, "section", about, about, tuple(_settings(model)))
 
 
 def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
@@ -156,23 +156,23 @@ def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
 
 
 def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:
-    """What is to be said of thresholds that have exceptions without the recipe's doing, and of the fields for more."""
-    # Where something must be given, all that there is comes from the recipe.
+    """Notes on built-in exceptions, for the thresholds that have them and for the fields that add more."""
+    # A model with required fields has no built-in exceptions: all of its values come from the recipe.
     is_complete = not any(field.is_required() for field in model.model_fields.values())
     fields = [name for name in EXCEPTIONS if name in model.model_fields and is_complete]
     values: dict[str, dict[str, list[str]]] = {}
-    told = {}
+    notes = {}
     for field in fields:
         published: Mapping[str, StageConfig] = getattr(model(), field)
         if published:
-            told[field] = ['They go before those that are built in (docs/rules.md, "Published exceptions").']
+            notes[field] = ['They override the built-in ones (docs/rules.md, "Published exceptions").']
         for label, one in published.items():
             for threshold, value in stated_in(one).items():
                 values.setdefault(threshold, {}).setdefault(_shown(value), []).append(label)
     for threshold, labels in values.items():
         some = "; ".join(f"{value} for {', '.join(names)}" for value, names in labels.items())
-        told[threshold] = [f"Built-in exceptions: {some}."]
-    return told
+        notes[threshold] = [f"Built-in exceptions: {some}."]
+    return notes
 
 
 def _default(field: FieldInfo, kind: str) -> str:
@@ -217,7 +217,7 @@ def _named(kind: Any, marks: tuple[Any, ...] = ()) -> str:
 
 
 def _marked(kind: Any, marks: tuple[Any, ...]) -> str:
-    """A plain type with the units and bounds that stand beside it."""
+    """A plain type with its units and bounds."""
     name = _NAMES.get(kind, getattr(kind, "__name__", str(kind)))
     limits: dict[str, list[float]] = {}
     for mark in _flat(marks):
@@ -229,11 +229,11 @@ def _marked(kind: Any, marks: tuple[Any, ...]) -> str:
             limit = getattr(mark, bound, None)
             if isinstance(limit, int | float) and abs(limit) < _NO_BOUND:
                 limits.setdefault(bound, []).append(limit)
-    return " ".join([name, *_told(limits)])
+    return " ".join([name, *_bounds(limits)])
 
 
-def _told(limits: Mapping[str, list[float]]) -> Iterator[str]:
-    """The narrowest of the bounds on either side."""
+def _bounds(limits: Mapping[str, list[float]]) -> Iterator[str]:
+    """The narrowest bound on either side."""
     for sharp, soft, narrowest in (("gt", "ge", max), ("lt", "le", min)):
         if found := [*limits.get(sharp, ()), *limits.get(soft, ())]:
             limit = narrowest(found)
@@ -251,13 +251,13 @@ def _flat(marks: tuple[Any, ...]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class NamesWith:
-    """A field whose names are the user's, each with a config or (None) a plain value."""
+    """A field whose keys the user chooses, each with a config or (None) a plain value."""
 
     config: type[BaseModel] | None
 
 
 def below(field: FieldInfo) -> type[BaseModel] | NamesWith | None:
-    """What lies inside a field: a config, names with configs, or nothing."""
+    """What a field contains: a config, names with configs, or nothing."""
     kinds = [field.annotation]
     for kind in kinds:
         if get_origin(kind) in (dict, Mapping, collections.abc.Mapping):
@@ -267,7 +267,7 @@ def below(field: FieldInfo) -> type[BaseModel] | NamesWith | None:
 
 
 def _model_in(kind: Any) -> type[BaseModel] | None:
-    """The config that a field holds: itself, or none, or in a list."""
+    """The config that a field contains, directly, optionally or in a list."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
     for inner in get_args(kind):

@@ -1,4 +1,4 @@
-"""From the name of a format or a step to the module that carries it out."""
+"""Finds the module that implements a format or a step, by its name."""
 
 import importlib
 import importlib.metadata
@@ -32,29 +32,27 @@ from gristmill.stages.own_function import faults_of_function
 VERBS = {"STAGE", "apply", "emit", "fit", "make", "build", "read"}
 """Names that only a stage has."""
 MOST_BESIDE = 5
-"""Modules beside a recipe that a message names, the nearest first."""
+"""How many modules next to a recipe a message names, the nearest first."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """The module of a stage, and the user's own code that it is made of."""
+class StageModule:
+    """The module of a stage, and the user's own code that it consists of."""
 
     module: str
     code: Code = field(default_factory=dict)
 
 
 class Unfit(Exception):
-    """Why a name stands for no stage: the fact and the fix; `fault`, where it lies in the code behind the name, which
-    other names may lead to as well.
-    """
+    """Why a name is not a stage: the fact and the fix. `fault` is set if it is in code that other names may lead to."""
 
-    def __init__(self, told: str, fault: str | None = None) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, fault: str | None = None) -> None:
+        super().__init__(message)
         self.fault = fault
 
 
 def known_formats(name: str | None = None) -> Mapping[str, str]:
-    """Formats and their modules: ours, then those of installed packages, unless `name` is one of ours."""
+    """Formats and their modules: Gristmill's, then those of installed packages, unless `name` is one of Gristmill's."""
     if name in stages.READERS:
         return stages.READERS
     return {**stages.READERS, **{one: at.module for one, at in installed(FORMATS).items() if one not in stages.READERS}}
@@ -66,30 +64,30 @@ def import_stage(
     name: str,
     at: Path,
     known: Mapping[str, str],
-) -> Found | None:
-    """The stage behind `name`, which stands at `at`; None, and a mistake, where there is none that can serve."""
+) -> StageModule | None:
+    """The stage called `name` at `at`; adds a mistake and returns None if there is none, or if it is not valid."""
     try:
         found = find_stage(noun, name, known, draft.folder)
         if faults := _faults(noun, found.module):
             functions = _functions(found.module) if noun == "step" and found.code else []
             functions = [] if VERBS.intersection(functions) else functions
-            hint = f" A function of it is a step by its own name: {name}.{functions[0]}." if functions else ""
-            told = f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}."
-            raise Unfit(f"{told} gristmill.stages.contract says what it needs.{hint}", told)
+            hint = f" To use one of its functions as a step, write {name}.{functions[0]}." if functions else ""
+            message = f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}."
+            raise Unfit(f"{message} gristmill.stages.contract says what it needs.{hint}", message)
     except Unfit as unfit:
         draft.add_at_key(at, str(unfit), unfit.fault)
         return None
     return found
 
 
-def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> Found:
-    """The module behind a name: one of ours, one that lies in `folder`, or one that Python finds. Raises Unfit."""
+def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> StageModule:
+    """The module with a name: one of Gristmill's, one in `folder`, or one that Python finds. Raises Unfit."""
     if name in known:
         _refuse_twin(noun, name, folder, known[name])
     path = known.get(name, name)
     if not is_own(path):
         _import(name, path)
-        return Found(path)
+        return StageModule(path)
     if not all(part.isidentifier() for part in path.split(".")):
         raise Unfit(_unknown(noun, name, known, folder))
     try:
@@ -97,7 +95,7 @@ def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> F
             code = own_code.find_code(path, folder)
             own_code.use(code)
             _import(name, path)
-            return Found(path, code)
+            return StageModule(path, code)
         home, _, function = path.rpartition(".")
         if noun == "step" and home and own_code.find_module(home, folder) is not None:
             return _function_stage(name, home, function, folder)
@@ -105,13 +103,13 @@ def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> F
         raise Unfit(f"{name} cannot be imported: {error}. Correct it.", str(error)) from None
     except UserError as error:
         raise Unfit(f"{name} cannot be imported: {error}", str(error)) from None
-    if "." not in path or path.partition(".")[0] in sys.stdlib_module_names:  # to import some of Python's own acts
+    if "." not in path or path.partition(".")[0] in sys.stdlib_module_names:  # importing some of these has effects
         raise Unfit(_unknown(noun, name, known, folder))
     _import(name, path)
-    return Found(path)  # without source, such as a compiled module: its VERSION alone tells changes
+    return StageModule(path)  # without source, such as a compiled module: only its VERSION shows changes
 
 
-def _function_stage(name: str, home: str, function: str, folder: str) -> Found:
+def _function_stage(name: str, home: str, function: str, folder: str) -> StageModule:
     code = own_code.find_code(home, folder)
     own_code.use(code)
     _import(name, home)
@@ -127,10 +125,10 @@ def _function_stage(name: str, home: str, function: str, folder: str) -> Found:
         )
     faults = faults_of_function(there[function])
     if faults:
-        told = f"{name} is not a step: {'; '.join(faults)}."
-        raise Unfit(f"{told} docs/own-steps.md shows what it needs.", told)
+        message = f"{name} is not a step: {'; '.join(faults)}."
+        raise Unfit(f"{message} docs/own-steps.md shows what it needs.", message)
     _import(name, f"{home}{OF}{function}")
-    return Found(f"{home}{OF}{function}", code)
+    return StageModule(f"{home}{OF}{function}", code)
 
 
 def _import(name: str, path: str) -> None:
@@ -141,25 +139,25 @@ def _import(name: str, path: str) -> None:
         missing = error.name or path
         fact, fault = f"there is no module {missing}.", None
         if path == missing or path.startswith(f"{missing}."):
-            fix = "Correct the name, put it beside the recipe, or put the folder that holds it on PYTHONPATH."
+            fix = "Correct the name, put it next to the recipe, or put the folder that holds it on PYTHONPATH."
         else:
-            fix, fault = f"Install {missing.split('.')[0]}, or put {missing.split('.')[0]}.py beside the recipe.", fact
+            fix, fault = f"Install {missing.split('.')[0]}, or put {missing.split('.')[0]}.py next to the recipe.", fact
         raise Unfit(f"{name} cannot be imported: {fact} {fix}", fault) from None
     except (Exception, SystemExit) as error:  # a user's module runs any code
-        told = own_code.trace_in_own_code(error) or f"{own_code.what(error)}. Correct {path}."
-        raise Unfit(f"{name} cannot be imported: {told}", told.splitlines()[-1]) from None
+        message = own_code.trace_in_own_code(error) or f"{own_code.what(error)}. Correct {path}."
+        raise Unfit(f"{name} cannot be imported: {message}", message.splitlines()[-1]) from None
 
 
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
     beside = [own for own in _stages_beside(noun, name, folder) if own not in known]
     names = [*known, *get_close_matches(name, beside, MOST_BESIDE, 0)]
-    own = f"For a {noun} of your own write the name of a module beside the recipe, or an import path."
+    own = f"To use your own {noun}, write the name of a module next to the recipe, or an import path."
     return f"{name} is not a {noun}. {suggest(name, names, f'{noun.capitalize()}s')} {own}"
 
 
 def _stages_beside(noun: str, near: str, folder: str) -> list[str]:
-    """Modules beside a recipe that define what a format or a step has, told without running them; and those of nearly
-    the same name with functions, which may be steps.
+    """Modules next to a recipe that define what a format or a step has, found without running them; and modules with
+    nearly the same name and with functions, which may be steps.
     """
     found = []
     for name in own_code.names_beside(folder):
@@ -175,7 +173,7 @@ def _stages_beside(noun: str, near: str, folder: str) -> list[str]:
 
 
 def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
-    """Refuses a stage beside the recipe that has the name of one of ours, or of an installed package's."""
+    """Refuse a stage next to the recipe with the name of one of Gristmill's or of an installed package's."""
     if not os.path.lexists(os.path.join(folder, f"{name}.py")):  # no listing: there are as many calls as sources
         return
     try:
@@ -184,12 +182,12 @@ def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
     except CannotRead:
         is_stage = False
     if is_stage:
-        whose = f"that an installed package adds ({module})" if is_own(module) else "of Gristmill's own"
-        raise Unfit(f"{name} is a {noun} {whose}, and {name}.py beside the recipe has its name. Rename {name}.py.")
+        whose = f"that an installed package adds ({module})" if is_own(module) else "of Gristmill"
+        raise Unfit(f"{name} is a {noun} {whose}, but {name}.py next to the recipe has that name. Rename {name}.py.")
 
 
 def _functions(path: str) -> list[str]:
-    """Functions that a module defines itself."""
+    """The public functions that a module defines itself."""
     found = inspect.getmembers(importlib.import_module(path), inspect.isfunction)
     return [name for name, value in found if value.__module__ == path and not name.startswith("_")]
 
@@ -201,7 +199,7 @@ def _modules_in(source: SourceFile, folder: str) -> list[str]:
 
 
 def _faults(noun: str, module: str) -> list[str]:
-    """What keeps a module from being a format or a step."""
+    """Why a module cannot be a format or a step."""
     try:
         stage = stage_of(module)
     except NotAStage as error:
@@ -214,9 +212,7 @@ def _faults(noun: str, module: str) -> list[str]:
 def check_config(
     draft: Draft, module: str, name: str, config: StageConfig, at: Path, named: Path | None = None
 ) -> bool:
-    """Whether a stage can serve with the config that stands at `at`; a mistake where it cannot. Its name stands there
-    too, or at `named`.
-    """
+    """Whether a stage accepts the config at `at`; adds a mistake if not. The stage's name is at `named`, or at `at`."""
     named, stage = named or at, stage_of(module)
     before = len(draft.mistakes)
     if faults := _faults_of_config(stage, config) if is_own(module) else []:
@@ -242,7 +238,7 @@ def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
     try:
         for name in (*stage.reads_of(config), *stage.may_read_of(config)):
             if not isinstance(name, str):
-                faults.append(f"it reads {name!r}, and a column has a name")
+                faults.append(f"it reads {name!r}, but the name of a column is text")
         for library in stage.libraries_of(config):
             try:
                 version_of(library)
@@ -252,7 +248,7 @@ def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
             faults += _faults_of_schema(stage.schema_of(config))
         stage.resources_of(config, 1 << 26)
         if pickle.loads(pickle.dumps(config)) != config:
-            faults.append("its Config is another one after it was sent to a worker")
+            faults.append("its Config changes when it is sent to a worker (pickled)")
     except UserError as error:
         faults.append(str(error).rstrip("."))
     except Exception as error:  # a user's code may do anything
@@ -261,34 +257,34 @@ def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
 
 
 def _faults_of_schema(schema: object) -> list[str]:
-    """Columns that documents have keep their type, as every step relies on it; others must come back as they went."""
+    """Columns that documents have must keep their type, which every step relies on; others must survive storage."""
     if not isinstance(schema, pa.Schema):
         return [f"its SCHEMA is of type {type(schema).__name__}, not a pyarrow.Schema"]
-    first = {"doc_id": "doc_id", "source": "source"}  # every view of a step has them
+    first = {"doc_id": "doc_id", "source": "source"}  # every step sees them
     pairs = [(name, first.setdefault(name.lower(), name)) for name in schema.names]
     faults = [f"its SCHEMA has {name} twice" for name in sorted({n for n in schema.names if schema.names.count(n) > 1})]
-    faults += [f"its SCHEMA has {name}, and SQL takes it for {twin}. Rename it" for name, twin in pairs if name != twin]
+    faults += [f"its SCHEMA has {name}, which is {twin} to SQL. Rename it" for name, twin in pairs if name != twin]
     for item in schema if not faults else ():
         known = DOCUMENTS.field(item.name).type if item.name in DOCUMENTS.names else item.type
         if item.type != known:
             faults.append(
-                f"its SCHEMA promises the column {item.name} as {item.type}, which is {known} in every document. "
-                f"Promise and write {known}, with .cast({spelt(known)}), or give the column another name"
+                f"its SCHEMA declares the column {item.name} as {item.type}, but every document has it as {known}. "
+                f"Declare and write {known}, with .cast({spelt(known)}), or give the column another name"
             )
         elif (kept := _as_kept(item)) != item.type:
             faults.append(
-                f"its SCHEMA promises the column {item.name} as {item.type}, which a part "
+                f"its SCHEMA declares the column {item.name} as {item.type}, which a part "
                 + (
-                    f"keeps as {kept}. Promise and write {kept}"
+                    f"stores as {kept}. Declare and write {kept}"
                     if kept is not None
-                    else "cannot keep. Use another type"
+                    else "cannot store. Use another type"
                 )
             )
     return faults
 
 
 def _as_kept(item: pa.Field) -> pa.DataType | None:
-    """The type that a column has after it was stored; None where it cannot be."""
+    """The type of a column after it was stored; None if it cannot be stored."""
     stored = io.BytesIO()
     try:
         pq.write_table(pa.schema([item]).empty_table(), stored)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from gristmill.checked import Content, open_checked
-from gristmill.places import Place, place_of
+from gristmill.places import FileLocation, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Piece:
     start: int = 0
     stop: int | None = None
     """None: to the end of the file."""
-    place: Place | None = None
-    """The file as it was listed."""
+    place: FileLocation | None = None
+    """The file as it was found."""
     content: Content | None = None
     """The file's content when it was hashed. None: read whatever it holds now."""
 

@@ -257,7 +257,7 @@ def test_whatif_uses_stored_ranks_and_refuses_changes_that_need_new_ranks(projec
 
 def test_by_tokens_needs_the_step_that_counts_them(project):
     project.write_recipe(STEPS.format(cutoff="keep_best: 0.5, by: tokens"))
-    with pytest.raises(UserError, match=r"no step count_tokens stands before it\. Add - count_tokens"):
+    with pytest.raises(UserError, match=r"no step count_tokens comes before it\. Add - count_tokens"):
         project.mill()
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.query.documents.columns import columns_of, origin_of
@@ -42,7 +42,7 @@ OF_TEXTS = ("register", TERMS)
 """Kinds of groups that only texts tell."""
 MANY = 30
 """Documents of a group that is worth a word although its interval is wide."""
-Track = Callable[[Sequence[Document]], Iterable[Document]]
+Track = Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]]
 Array = np.ndarray[Any, Any]
 
 
@@ -203,11 +203,11 @@ class _Counts:
         self._of_texts = bool({*OF_TEXTS} & {*self._tallies})
         self._drawn = Drawn(question.texts if self._of_texts else 0)
         self._edge = Edge(question.edge)
-        self._documents: list[Document] = []
+        self._documents: list[DocumentPart] = []
         self._hidden = self._unscored = 0
         self.shown: list[EdgeDocument] = []
 
-    def add(self, document: Document) -> None:
+    def add(self, document: DocumentPart) -> None:
         """The verdicts of a part."""
         route, view = self._routes[document.source], self._view
         marks, number = withheld.Withheld(view, document), len(self._documents)
@@ -236,7 +236,7 @@ class _Counts:
             self._unscored += int(np.isnan(scores[seen_rows]).sum())
             self._edge.add(scores[seen_rows], rows.kept[seen_rows], ranks[seen_rows], number, places[seen_rows])
 
-    def _batches(self, document: Document, route: _Route) -> Iterator[pa.RecordBatch]:
+    def _batches(self, document: DocumentPart, route: _Route) -> Iterator[pa.RecordBatch]:
         last, layers = f"{document.source}/{CORPUS}", route.layers()
         columns = [(INGEST, name, name) for name in ("doc_id", "url", "snapshot")]
         columns += [(last, "step", "step"), (route.text, "text_bytes", "text_bytes")]
@@ -246,11 +246,11 @@ class _Counts:
         readers = open_parts(self._view.store, self._parts(document, [*layers, last]))
         yield from join(readers, [([*layers, last].index(layer), column, name) for layer, column, name in columns])
 
-    def _parts(self, document: Document, layers: Sequence[str]) -> list[Any]:
+    def _parts(self, document: DocumentPart, layers: Sequence[str]) -> list[Any]:
         at = (document.source, document.order)
         return [document.part if one == INGEST else self._view.states[one].layers[at][0] for one in layers]
 
-    def _count(self, document: Document, batch: pa.RecordBatch, rows: Rows) -> None:
+    def _count(self, document: DocumentPart, batch: pa.RecordBatch, rows: Rows) -> None:
         self.whole.add("all", rows)
         for by, tally in self._tallies.items():
             if by == "source":
@@ -303,7 +303,7 @@ class _Counts:
         self.shown = [shown[key] for key in sorted(shown)]
         return self._drawn.size
 
-    def _groups(self, document: Document) -> Iterator[tuple[int, int, Callable[[Array], dict[str, pa.Array]]]]:
+    def _groups(self, document: DocumentPart) -> Iterator[tuple[int, int, Callable[[Array], dict[str, pa.Array]]]]:
         """Row groups of a part: the first row, how many, and a function that reads some, counted from the first."""
         route, last = self._routes[document.source], f"{document.source}/{CORPUS}"
         layers = [*route.layers(), last]
@@ -334,7 +334,7 @@ class _Counts:
             for name, belongs in self._question.terms.find(texts).items():
                 self._tallies[TERMS].add(name, rows.take(belongs))
 
-    def _document(self, document: Document, kept: bool, row: Mapping[str, Any]) -> EdgeDocument:
+    def _document(self, document: DocumentPart, kept: bool, row: Mapping[str, Any]) -> EdgeDocument:
         text = row["text"].as_py() or ""
         data = text.encode()
         (opening,) = passages(data[: OPENING_BYTES + 4], ())

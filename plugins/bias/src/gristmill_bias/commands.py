@@ -11,7 +11,7 @@ from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen,
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import listed, suggest
@@ -64,7 +64,7 @@ def command(
     check_finished(view, f"bias --step {step}")
     with Bars(quiet=json) as bars:
 
-        def track(parts: Sequence[Document]) -> Iterator[Document]:
+        def track(parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
             yield from bars.track("parts", parts, len(parts))
 
         answer = ask(view, asked, track)

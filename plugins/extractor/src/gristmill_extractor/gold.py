@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.places import open_path, shown
-from gristmill.recipe.checks.plain_words import tell
+from gristmill.recipe.checks.plain_words import describe
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
@@ -271,7 +271,7 @@ def _told(error: ValidationError, place: _Place) -> str:
     name = ".".join(map(str, found[0]["loc"]))
     if found[0]["type"] == "missing":
         return f"{place} has no {name}. Nothing was done: a line of gold needs warc_record_id and set. Add it."
-    return f"{place}: {tell(name, found, found[0]['input'])} Nothing was done. Correct the line, or take it out."
+    return f"{place}: {describe(name, found, found[0]['input'])} Nothing was done. Correct the line, or take it out."
 
 
 def _responses(path: Path) -> Iterator[tuple[str, Record]]:

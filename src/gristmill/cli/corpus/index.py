@@ -10,7 +10,7 @@ from gristmill.cli.shared.options import Json, RecipePath, StoreUri, open_mill, 
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
 from gristmill.counted import counted
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import kept_batches, unfinished
 from gristmill.stages.dedup.near_candidates import Config
@@ -45,7 +45,7 @@ def command(
     assert isinstance(config, Config)
     with Bars(quiet=json) as bars:
 
-        def track(documents: Sequence[Document]) -> Iterable[Document]:
+        def track(documents: Sequence[DocumentPart]) -> Iterable[DocumentPart]:
             return bars.track("parts", documents, len(documents))
 
         batches = (batch for node in nodes for batch in kept_batches(run, node, ("text", "doc_id"), track))

@@ -13,9 +13,9 @@ from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import say, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.shared.usage import Commands
-from gristmill.engine.asked import refuse_warnings
 from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.run_options import refuse_warnings
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.recipe.sections.quality import ROUTE

@@ -100,7 +100,7 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
     if json:
         print_json({**as_json(found), "files_missing": gone, "sources": list(found.record["chains"])})
         return
-    record, told = found.record, found.told(place.store)
+    record, told = found.record, found.label(place.store)
     lines = [
         ("version", found.hash),
         ("names", ", ".join(found.names) or "-"),

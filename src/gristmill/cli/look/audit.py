@@ -11,7 +11,7 @@ from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen,
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import Bars, console, table
 from gristmill.counted import counted
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.removal.audit import Audited, Example, audited_steps, counts, draw
 from gristmill.recipe.checks.mistakes import suggest
@@ -55,7 +55,7 @@ def command(
         return
     with Bars(quiet=json) as bars:
 
-        def track(parts: Sequence[Document]) -> Iterator[Document]:
+        def track(parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
             yield from bars.track("parts", parts, len(parts))
 
         examples, hidden = draw(view, steps, kind, number, track)

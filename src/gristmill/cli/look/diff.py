@@ -58,7 +58,7 @@ def command(
             "both stand for its newest run, so nothing was compared. Name two versions: gristmill diff "
             f"{old_place.store.uri}@OLD {new_place.store.uri}@NEW; gristmill versions {old_place.store.uri} lists them."
         )
-    before, now = (see_record(place.store, one.told(place.store), one.record) for place, one in opened)
+    before, now = (see_record(place.store, one.label(place.store), one.record) for place, one in opened)
     is_same = (old.hash, old.recipe) == (new.hash, new.recipe)
     changes = compare_recipes(before, now)
     found = compare_documents(before, now, samples)

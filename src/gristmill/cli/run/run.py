@@ -15,10 +15,10 @@ from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as
 from gristmill.cli.shared.screen import print_paragraph, warn
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
 from gristmill.counted import counted, percent
-from gristmill.engine.asked import check_executor, refuse_warnings
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.folder import read_model
+from gristmill.engine.run_options import check_executor, refuse_warnings
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels, unread_files

@@ -8,7 +8,7 @@ import typer
 from gristmill.cli.shared.options import Json, print_json
 from gristmill.cli.shared.screen import say, words
 from gristmill.cli.shared.show import console, table
-from gristmill.recipe.settings import Entry, all_entries, entry
+from gristmill.recipe.settings import ReferenceEntry, all_entries, entry
 
 EXAMPLE = "Example: gristmill steps near_dedup"
 KINDS = {"step": "Steps", "format": "Formats that are read", "section": "Sections of a recipe"}
@@ -48,7 +48,7 @@ def command(
         console().print(table(("name", "kind", "what it does"), rows, left=3))
 
 
-def _show(one: Entry) -> None:
+def _show(one: ReferenceEntry) -> None:
     out = console()
     out.print(words((one.name, "bold"), f", a {one.kind} of a recipe" if one.kind == "section" else f", a {one.kind}"))
     out.print(reflowed(one.about))
@@ -72,7 +72,7 @@ def reflowed(text: str) -> str:
     return "\n".join(lines)
 
 
-def page(entries: list[Entry]) -> str:
+def page(entries: list[ReferenceEntry]) -> str:
     """All of it as one page."""
     parts = [HEAD]
     for kind, title in KINDS.items():

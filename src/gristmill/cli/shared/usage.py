@@ -87,14 +87,14 @@ def told(error: typer.TyperException) -> str:
 def _wrong_value(error: typer.TyperException, parameter: Any) -> str:
     from pydantic import ValidationError  # here, since no right command line needs them
 
-    from gristmill.recipe.checks.plain_words import tell
+    from gristmill.recipe.checks.plain_words import describe
 
     name, cause = _name(parameter), error.__cause__
     what = f"{name}: {error.message}."
     if isinstance(cause, ValidationError):
         found = cause.errors(include_url=False)
         given = found[0]["input"]
-        what = tell(name, found, int(given) if re.fullmatch(r"-?[0-9]{1,20}", str(given)) else given)
+        what = describe(name, found, int(given) if re.fullmatch(r"-?[0-9]{1,20}", str(given)) else given)
     return f"{what} Nothing was done. {name}{_meaning(parameter)}"
 
 

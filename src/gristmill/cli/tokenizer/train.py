@@ -11,8 +11,8 @@ from gristmill.cli.shared.screen import complain, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.tokenizer.open import AnyTokenizer, load_aloud, measure
 from gristmill.counted import counted
-from gristmill.engine.asked import refuse_warnings
 from gristmill.engine.mill import find_warnings
+from gristmill.engine.run_options import refuse_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import open_for_tokenizer, sample_texts, tokenizer_file
 from gristmill.recipe.load import load

@@ -1,9 +1,8 @@
-"""Where tasks run. An executor takes a task and gives its result; how and where is its own affair.
+"""The interface of executors: an executor runs a task somewhere and returns its result.
 
-To add one, write a class with these members, and register it (`registry.py`);
-`tests/engine/test_executors.py` says what it must do. It must not retry: a worker that dies is reported, and the engine
-decides, the same for all of them (`insist.py`). What a task needs is in `work/needs.py`. Priorities are a wish, not a
-promise; results never depend on them.
+To add one, write a class with these members and register it (`registry.py`); `tests/engine/test_executors.py` defines
+what it must do. It must not retry: it reports a worker that dies, and the engine decides, the same way for all
+executors (`insist.py`). What a task needs is in `work/needs.py`. Priorities are a hint; results never depend on them.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from gristmill.printable import aside
 from gristmill.stages.contract import Resources
 from gristmill.store.store import Store
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 class WorkerDied(Exception):
@@ -42,36 +41,36 @@ class WorkerDied(Exception):
         self.cause = cause
         """SIGSEGV, SIGKILL, `exit code 3`, ..."""
         self.inside = inside
-        """What it did itself (a crash in C, an exit), not what may have been done to it (a kill, too little memory)."""
+        """Whether it caused its own end (a crash in C, an exit); otherwise it was perhaps killed or out of memory."""
         self.reached = reached
         """Whether it had begun with the task."""
         self.peak_rss_bytes = peak_rss_bytes
-        """The most memory that it was seen to hold; 0 when it was not looked at."""
+        """The most memory that it was observed to hold; 0 if it was not observed."""
         self.machine_lost = machine_lost
-        """Whether its machine went with it (a node down, a job preempted), which says nothing of the task."""
+        """Whether its machine was lost, too (a node down, a job preempted), so that the task is not to blame."""
         self.memory = memory
-        """Of its machine, when it was given the task; None when nobody looked."""
+        """The memory of its machine when it received the task; None if unknown."""
 
     def __str__(self) -> str:
         return f"{'crashed' if self.inside else 'was lost'} ({self.cause})"
 
 
 class StageFailed(Exception):
-    """A stage raised: a bug, shown with the worker's traceback."""
+    """A stage raised an exception: a bug, shown with the worker's traceback."""
 
 
 class Worker(Protocol):
-    """One process that does tasks, one after the other."""
+    """One process that runs tasks, one after the other."""
 
     async def ask(self, task: Task) -> Result:
-        """The task's result. Raises WorkerDied, CorruptPart, UserError, or StageFailed."""
+        """Run a task. Raises WorkerDied, CorruptPart, UserError, or StageFailed."""
 
     def kill(self) -> None:
         """End it now."""
 
 
 StartWorker = Callable[[], Awaitable[Worker]]
-"""Starts a worker that has done nothing yet. Raises UserError where none can be started."""
+"""Starts a worker that has not run anything yet. Raises UserError if none can be started."""
 
 
 class Executor(Protocol):
@@ -82,48 +81,48 @@ class Executor(Protocol):
         """How many tasks it runs at once."""
 
     several_machines: bool
-    """Whether one of them may be slow where others are not: then a straggler is run twice (`stragglers.py`)."""
+    """Whether one machine may be slower than others: then a straggler is run twice (`stragglers.py`)."""
 
     async def run(self, task: Task) -> Result:
-        """The task's result. Raises WorkerDied, CorruptPart, UserError, or StageFailed."""
+        """Run a task. Raises WorkerDied, CorruptPart, UserError, or StageFailed."""
 
     def lacks(self, needs: Resources) -> str | None:
-        """What a task needs that no machine here has: `1 GPU, and this machine has none`; None: it can run."""
+        """What a task needs that no machine here has, such as `1 GPU, but this machine has none`; None if it fits."""
 
     def alone(self, needs: Resources) -> AbstractAsyncContextManager[StartWorker]:
-        """Wait until no task runs, hold back all others, and give a way to start workers that have it all."""
+        """Wait until no task runs, hold back others, and yield a function that starts workers with all resources."""
 
     def close(self) -> None:
-        """End every worker now. Nothing that is half done may look finished."""
+        """End every worker now. Unfinished work must not look finished."""
 
 
-async def in_thread(call: Callable[[], Made], discard: Callable[[Made], None] = lambda _: None) -> Made:
-    """What a call gives that may take long or hang, while the loop goes on. A caller that is cancelled does not wait
-    for the thread, and `discard` gets what comes too late.
+async def in_thread(call: Callable[[], Value], discard: Callable[[Value], None] = lambda _: None) -> Value:
+    """The value of a call that may take long or hang, while the event loop continues. A cancelled caller does not wait
+    for the thread, and `discard` gets a value that comes too late.
     """
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[Made] = loop.create_future()
+    future: asyncio.Future[Value] = loop.create_future()
 
-    def settle(made: list[Made], error: BaseException | None) -> None:
+    def settle(values: list[Value], error: BaseException | None) -> None:
         if future.done():
-            for late in made:
+            for late in values:
                 discard(late)
         elif error is not None:
             future.set_exception(error)
         else:
-            future.set_result(made[0])
+            future.set_result(values[0])
 
     def work() -> None:
-        made: list[Made] = []
+        values: list[Value] = []
         error = None
         try:
-            made.append(call())
+            values.append(call())
         except BaseException as failure:
             error = failure
         try:
-            loop.call_soon_threadsafe(settle, made, error)
+            loop.call_soon_threadsafe(settle, values, error)
         except RuntimeError:  # the loop is over
-            for late in made:
+            for late in values:
                 discard(late)
 
     threading.Thread(target=work, name="gristmill-call", daemon=True).start()
@@ -131,16 +130,16 @@ async def in_thread(call: Callable[[], Made], discard: Callable[[Made], None] = 
 
 
 def lacking(needs: Resources, memory: float | None, gpus: int, where: str = "this machine") -> str | None:
-    """What a task needs that a machine with so much memory and so many GPUs does not have."""
+    """What a task needs that a machine with this much memory and this many GPUs does not have; None if it has all."""
     if needs.gpus > gpus:
-        return f"{counted(needs.gpus, 'GPU')}, and {where} has {gpus or 'none'}"
+        return f"{counted(needs.gpus, 'GPU')}, but {where} has {gpus or 'none'}"
     if memory is not None and needs.memory > memory:
-        return f"{size(needs.memory)} of memory, and {where} has {size(memory)}"
+        return f"{size(needs.memory)} of memory, but {where} has {size(memory)}"
     return None
 
 
 class InlineExecutor:
-    """Runs tasks in this process, one after the other: for a store that no other process can see.
+    """Runs tasks in this process, one after the other: for a store that no other process can access.
 
     It is its own worker, and a task that ends the process ends the run.
     """
@@ -151,8 +150,8 @@ class InlineExecutor:
     def __init__(self, store: Store, workers: int | None = None, **_: Any) -> None:
         if workers not in (None, 1):
             raise UserError(
-                f"{option('workers', workers)} asks for processes, and this run has one: a store in memory, or "
-                f"{option('executor', 'inline')}, is for this process alone. Leave {option('workers')} out."
+                f"{option('workers', workers)} does not apply: a store in memory, or {option('executor', 'inline')}, "
+                f"runs tasks in this process only. Omit {option('workers')}."
             )
         self._store = store
 

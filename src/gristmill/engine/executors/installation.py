@@ -1,4 +1,4 @@
-"""What is installed on a machine, as far as bytes depend on it: a task done on another must come out the same."""
+"""The versions that output bytes depend on: a task must have the same result on every machine."""
 
 import hashlib
 import importlib.metadata
@@ -18,7 +18,7 @@ LIBRARIES = (
 
 @cache
 def installation() -> dict[str, str]:
-    """By name: versions, and of Gristmill itself a hash of its code."""
+    """Versions by name; for Gristmill itself, a hash of its code."""
     code = hashlib.sha256()
     for path in sorted(HOME.rglob("*.py")):
         code.update(f"{path.relative_to(HOME)}\0".encode() + path.read_bytes())
@@ -36,7 +36,7 @@ def installation() -> dict[str, str]:
 
 
 def differences(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
-    """Where another machine is unlike this one: `pyarrow 18.0 instead of 19.0`."""
+    """How another machine differs from this one: `pyarrow 18.0 instead of 19.0`."""
     return [
         f"{name} {there.get(name, 'is missing')} instead of {version}"
         for name, version in here.items()

@@ -1,6 +1,6 @@
-"""Finding the record that kills workers, by halving what a task reads until one record is left.
+"""Finds the record that kills workers, by bisecting what a task reads until one record is left.
 
-A kill from outside can lead the search astray, so what it finds is a suspect; the trial decides (`trial.py`). Probes
+A kill from outside can mislead the search, so its result is only a suspect; the trial decides (`trial.py`). Probes
 store nothing.
 """
 
@@ -10,36 +10,36 @@ from typing import Any
 
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
 from gristmill.engine.executors.trial import Evidence, Patience, ask_new, is_own_doing, try_record
-from gristmill.engine.work.task import Map, Read, Task, with_work
+from gristmill.engine.work.task import MapWork, Read, Task, with_work
 from gristmill.places import exact
 from gristmill.stages.contract import Piece
 
 FARTHEST = 1 << 50
-"""No position in a file lies beyond this."""
+"""Larger than any position in a file."""
 WIDER = 8
-"""How much wider each next stretch beside a suspect is that may serve as the control."""
+"""By which factor each next range near a suspect is wider; the ranges are candidates for the control."""
 
 Survives = Callable[[int, int], Awaitable[bool]]
-Found = tuple[Task, dict[str, Any]]
+Isolated = tuple[Task, dict[str, Any]]
 """The task without its next fatal record, which becomes a row with a reason, and the evidence."""
 
 
 class Search:
-    """The search for one fatal record of a task, in workers that have the machine to themselves."""
+    """The search for one fatal record of a task, with workers that run alone on their machine."""
 
     def __init__(self, task: Task, start: StartWorker, patience: Patience) -> None:
         self._task = task
         self._start = start
         self._patience = patience
 
-    async def find(self) -> Found | None:
-        """None if no single record was found to be fatal: other kills led astray, or it takes several. Raises Storm."""
+    async def find(self) -> Isolated | None:
+        """None if no single record is fatal: other kills misled the search, or it takes several. Raises Storm."""
         work = self._task.work
         if isinstance(work, Read):
             return await self._find_position(work)
-        return await self._find_row(work) if isinstance(work, Map) else None
+        return await self._find_row(work) if isinstance(work, MapWork) else None
 
-    async def _find_row(self, work: Map) -> Found | None:
+    async def _find_row(self, work: MapWork) -> Isolated | None:
         def probe(start: int, stop: int) -> Task:
             return self._probe(rows=(start, stop))
 
@@ -50,13 +50,13 @@ class Search:
         row = await _first_fatal(0, rows, survives)
         if row is None:
             return None
-        beside = (probe(*stretch) for stretch in _beside(0, row, rows))
-        evidence = await self._try(probe(row, row + 1), beside, probe(row, row))
+        nearby = (probe(*some) for some in _nearby(0, row, rows))
+        evidence = await self._try(probe(row, row + 1), nearby, probe(row, row))
         if evidence is None:
             return None
         return with_work(self._task, poisoned=(*work.poisoned, (row, evidence.detail))), evidence.of(row)
 
-    async def _find_position(self, work: Read) -> Found | None:
+    async def _find_position(self, work: Read) -> Isolated | None:
         def probe(*pieces: Piece) -> Task:
             return self._probe(pieces=pieces)
 
@@ -68,30 +68,30 @@ class Search:
             return None
         piece = work.pieces[index]
 
-        def stretch(start: int, stop: int) -> Task:
+        def part_of_piece(start: int, stop: int) -> Task:
             return probe(replace(piece, start=start, stop=stop))
 
-        async def stretch_survives(start: int, stop: int) -> bool:
-            return await self._survives(stretch(start, stop))
+        async def part_survives(start: int, stop: int) -> bool:
+            return await self._survives(part_of_piece(start, stop))
 
-        stop = piece.stop if piece.stop is not None else await _reach(piece.start, stretch_survives)
-        at = None if stop is None else await _first_fatal(piece.start, stop, stretch_survives)
+        stop = piece.stop if piece.stop is not None else await _reach(piece.start, part_survives)
+        at = None if stop is None else await _first_fatal(piece.start, stop, part_survives)
         if at is None or stop is None:
             return None
 
-        def beside() -> Iterator[Task]:
-            yield from (stretch(*found) for found in _beside(piece.start, at, stop))
+        def nearby() -> Iterator[Task]:
+            yield from (part_of_piece(*found) for found in _nearby(piece.start, at, stop))
             yield from (probe(other) for other in (*reversed(work.pieces[:index]), *work.pieces[index + 1 :]))
 
-        evidence = await self._try(stretch(at, at + 1), beside(), stretch(at, at))
+        evidence = await self._try(part_of_piece(at, at + 1), nearby(), part_of_piece(at, at))
         if evidence is None:
             return None
         detail = evidence.detail
         after = [replace(piece, start=at + 1)] if piece.stop is None or piece.stop > at + 1 else []
-        if after and not await stretch_survives(at + 1, at + 2):
-            # That the rest of the file is out of reach is a verdict too.
-            behind = await self._try(stretch(at + 1, at + 2), beside(), stretch(at, at))
-            if behind is not None:
+        if after and not await part_survives(at + 1, at + 2):
+            # To declare the rest of the file lost is a verdict, too, so it needs a trial.
+            rest = await self._try(part_of_piece(at + 1, at + 2), nearby(), part_of_piece(at, at))
+            if rest is not None:
                 detail, after = f"{detail}; the reader cannot go on behind it: the rest of the file is lost", []
         before = [replace(piece, stop=at)] if at > piece.start else []
         pieces = (*before, replace(piece, start=at, stop=at), *after)
@@ -102,26 +102,26 @@ class Search:
         )
         return task, evidence.of(exact(piece.name), at)
 
-    async def _try(self, probe: Task, beside: Iterable[Task], nothing: Task) -> Evidence | None:
-        """Try the record beside the nearest stretch that survives and holds a record that the stage sees."""
+    async def _try(self, probe: Task, nearby: Iterable[Task], nothing: Task) -> Evidence | None:
+        """Try the record against the nearest range that survives and has a record that the stage processes."""
         died = False
-        for control in beside:
+        for control in nearby:
             try:
-                seen = (await ask_new(control, self._start, self._patience)).values[0]
+                processed = (await ask_new(control, self._start, self._patience)).values[0]
             except WorkerDied:
                 died = True
                 continue
-            if seen:
+            if processed:
                 return await try_record(probe, control, "controls beside it", self._start, self._patience)
         if died:
-            return None  # what is beside it dies too: no single record is to blame
+            return None  # its neighbours die, too: no single record is the cause
         return await try_record(probe, nothing, "controls without a record", self._start, self._patience)
 
     def _probe(self, **changes: Any) -> Task:
         return replace(with_work(self._task, **changes), probe=True)
 
     async def _survives(self, task: Task) -> bool:
-        """A death that may have come from outside must happen twice to lead the search."""
+        """Whether a probe survives; a death that may have come from outside must happen twice to count."""
         for _ in range(2):
             try:
                 await ask_new(task, self._start, self._patience)
@@ -133,10 +133,10 @@ class Search:
 
 
 async def dies_on_anything(task: Task, death: WorkerDied, start: StartWorker, patience: Patience) -> bool:
-    """Whether a step that died by its own doing dies so on the first, the middle and the last document, each alone.
-    No search would end otherwise before many more workers, and the models that they load, are lost.
+    """Whether a step that died by its own fault also dies on the first, the middle and the last document, each alone.
+    Without this check, the search would lose many more workers, and the models that they load, before it ends.
     """
-    rows = task.work.layers[0].rows if isinstance(task.work, Map) else 0
+    rows = task.work.layers[0].rows if isinstance(task.work, MapWork) else 0
     controls = sorted({0, rows // 2, rows - 1}) if rows else []
     if len(controls) < 3:
         return False
@@ -152,7 +152,7 @@ async def dies_on_anything(task: Task, death: WorkerDied, start: StartWorker, pa
 
 
 async def _reach(start: int, survives: Survives) -> int | None:
-    """A stop far enough that reading from `start` dies."""
+    """A stop at which reading from `start` dies."""
     if await survives(start, FARTHEST):
         return None
     width = 1 << 20
@@ -162,22 +162,22 @@ async def _reach(start: int, survives: Survives) -> int | None:
 
 
 async def _first_fatal(start: int, stop: int, survives: Survives) -> int | None:
-    """The first unit of [start, stop) that dies alone, as far as one pass of halving can tell."""
+    """The first unit of [start, stop) that is fatal on its own, as far as one bisection can show."""
     first = True
     while stop - start > 1:
         middle = (start + stop) // 2
         if not await survives(start, middle):
             stop = middle
         elif first and await survives(middle, stop):
-            return None  # as when the search began with a kill from outside: no need to go through all of it
+            return None  # for instance after a kill from outside: both halves survive, so stop here
         else:
             start = middle
         first = False
     return None if start >= stop or await survives(start, stop) else start
 
 
-def _beside(start: int, at: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Stretches of [start, stop) beside a unit, nearest and narrowest first: all before it, then all behind it."""
+def _nearby(start: int, at: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Ranges of [start, stop) near a unit, nearest and narrowest first: all before it, then all after it."""
     edge, width = at, 1
     while edge > start:
         yield max(edge - width, start), edge

@@ -1,9 +1,9 @@
 """The local executor: a pool of processes on this machine.
 
-A worker that dies takes only its task with it: its pipe closes, the task is reported as WorkerDied, and a new
-worker is started when one is next needed. Workers start from a fork server that has imported the stages already
-(milliseconds instead of seconds) and end by themselves when the process that started them is gone. A fork server
-that is killed is started again with the next worker.
+If a worker dies, only its task is lost: its pipe closes, the task is reported as WorkerDied, and a new worker is
+started when one is next needed. Workers start from a fork server that has already imported the stages (milliseconds
+instead of seconds), and they end when the process that started them is gone. If the fork server is killed, the next
+worker restarts it.
 """
 
 import asyncio
@@ -45,30 +45,30 @@ from gristmill.stages.own_code import Code
 from gristmill.store.store import Store
 
 STARTS = 8
-"""Times in a row that a worker may fail to start."""
+"""How often in a row a worker may fail to start."""
 PAUSE_S = 0.1
-"""Seconds after the first time. Each pause is twice as long as the one before."""
+"""Seconds to wait after the first failure; doubles each time."""
 END_S = 5.0
-"""Seconds that the end of a process is waited for: one that the kernel cannot end must not hold up the others."""
+"""Seconds to wait for the end of a process: one that the kernel cannot end must not hold up the others."""
 CLOSE_S = 1.0
 """The same for all processes together when everything ends."""
-LOOK_EVERY_S = 0.2
-"""Seconds between looks at how much memory a busy worker holds."""
+CHECK_EVERY_S = 0.2
+"""Seconds between checks of the memory of a busy worker."""
 CRASHES = {
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT),
     *(signal.SIGSYS, signal.SIGTRAP),
 }
-"""Signals that a process brings upon itself."""
+"""Signals that a process causes itself."""
 NOT_KNOWN = 255
-"""The exit code of a worker whose fork server was gone before it could tell."""
+"""The exit code of a worker whose fork server was gone before it could report one."""
 
 
 class LocalExecutor:
-    """Runs up to `workers` tasks at once, each in a process of its own; those with the lowest order first.
+    """Runs up to `workers` tasks at once, each in its own process; tasks with the lowest order start first.
 
-    It starts no task that needs more cores, memory or GPUs than the others leave; one that needs more memory than there
-    is runs alone. A worker that loaded something for a step (`setup`, a GPU) is kept for its tasks, and counts with
-    what these need until it is ended, which happens when other tasks need that.
+    It starts no task that needs more cores, memory or GPUs than the others leave; one that needs more memory than the
+    machine has runs alone. A worker that loaded something for a step (`setup`, a GPU) is kept for the step's tasks. It
+    counts as using what they need until it is ended, which happens when other tasks need its resources.
     """
 
     several_machines = False
@@ -83,12 +83,12 @@ class LocalExecutor:
         memory: int | None = None,
         **_: Any,
     ) -> None:
-        """`workers`: None: as many as there are cores. `memory`: bytes for all tasks; None: what is free now."""
+        """`workers` defaults to the number of cores, and `memory`, in bytes for all tasks, to the memory free now."""
         self.slots = workers or available_cores()
         self._gpus = visible_gpus()
         self._note = note
         self._compiles = False
-        """Whether a worker said so."""
+        """Whether a worker reported that it compiles kernels."""
         self._turns = Turns(self.slots, available_bytes() if memory is None else memory, len(self._gpus))
         self._store = store
         self._code = code or {}
@@ -98,7 +98,7 @@ class LocalExecutor:
         )
         self._stages = modules
         self._compilers: list[_Child] | None = None
-        """None as long as no worker was started."""
+        """None until the first worker is started."""
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
         self._one_alone = asyncio.Lock()
@@ -111,10 +111,10 @@ class LocalExecutor:
         return await self.run_for(kept_for(task.node, task.work), needs_of(task.work), task)
 
     async def run_for(self, step: str, needs: Resources, task: Task) -> Result:
-        """Run a task in a worker that is kept for a step, or, where that is empty, in any."""
+        """Run a task in a worker that is kept for a step, or in any worker if `step` is empty."""
         async with self._turns.turn(task.order, needs):
             worker = self._take_idle(step)
-            await self._make_room()
+            await self._free_resources()
             worker = worker or await self._start(needs.gpus)
             worker.step, worker.needs = step, needs
             try:
@@ -126,8 +126,8 @@ class LocalExecutor:
                 else:
                     worker.kill()
 
-    async def _make_room(self) -> None:
-        """End workers that are kept for a step, the longest idle first, until the tasks at work have what they need."""
+    async def _free_resources(self) -> None:
+        """End workers that are kept for a step, the longest idle first, until the running tasks have what they need."""
         while (kept := [worker for worker in self._idle if worker.step]) and not self._turns.fits_beside(
             [worker.needs for worker in kept]
         ):
@@ -147,7 +147,7 @@ class LocalExecutor:
         async with self._one_alone:
             with self._turns.held_back():
                 await self._turns.all_done()
-                for child in [*self._idle, *(self._compilers or ())]:  # what they hold is memory too
+                for child in [*self._idle, *(self._compilers or ())]:  # they hold memory, too
                     child.finish() if child.step else child.kill()
                 self._idle.clear()
                 try:
@@ -160,7 +160,7 @@ class LocalExecutor:
     def close(self) -> None:
         children = [*self._busy, *self._idle, *(self._compilers or ())]
         kept = [worker for worker in self._idle if worker.step]
-        for child in children:  # all first: none lives on while the end of another is waited for
+        for child in children:  # signal all of them first, so that none runs on while we wait for another
             child.hang_up() if child in kept else child.signal()
         until = time.monotonic() + CLOSE_S
         for child in children:
@@ -169,23 +169,23 @@ class LocalExecutor:
         self._idle.clear()
 
     async def _start(self, gpus: int = 0) -> "_Process":
-        """A new worker, with GPUs that no other has, among the busy ones. That none can be started says nothing of a
-        task, so it is no WorkerDied.
+        """Start a new worker, with GPUs that no other has, and count it as busy. A failure to start says nothing about
+        a task, so it is not a WorkerDied.
         """
         for attempt in range(STARTS):
             try:
                 async with self._one_starts:
                     taken = {gpu for worker in (*self._busy, *self._idle) for gpu in worker.gpus}
                     free = [gpu for gpu in self._gpus if gpu not in taken]
-                    worker = await in_thread(partial(self._make, free[:gpus]), lambda made: made.kill())
+                    worker = await in_thread(partial(self._make, free[:gpus]), lambda late: late.kill())
                     self._busy.add(worker)
                     return worker
             except (EOFError, OSError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
             await asyncio.sleep(PAUSE_S * 2**attempt)
         raise UserError(
-            f"No worker could be started, {STARTS} times in a row ({reason}), so nothing can be run; what is finished "
-            "is kept. Something ends the fork server that workers come from, or this machine is out of processes, "
+            f"No worker could be started, {STARTS} times in a row ({reason}), so nothing can run. Finished work is "
+            "kept. Either something kills the fork server that workers come from, or this machine is out of processes, "
             "memory or open files (`ulimit -u`, `ulimit -n`). Fix that, or use fewer workers, and run again."
         )
 
@@ -203,7 +203,7 @@ class LocalExecutor:
             self._note("compiling kernels (once, 1 to 2 minutes on a new installation)")
 
     def _take_idle(self, step: str) -> "_Process | None":
-        """A worker for a step that waits for work; those that were killed meanwhile had no task to take with them."""
+        """An idle worker for a step; idle workers that were killed meanwhile had no task, so they are dropped."""
         for worker in [worker for worker in reversed(self._idle) if worker.step == step]:
             self._idle.remove(worker)
             if not worker.has_ended():
@@ -214,10 +214,10 @@ class LocalExecutor:
 
 
 class _Child:
-    """A process and the pipe to it. OSError, EOFError or RuntimeError where it cannot be started."""
+    """A process and the pipe to it. Raises OSError, EOFError or RuntimeError if it cannot be started."""
 
     step = ""
-    """The step that a worker is kept for; empty: for any task."""
+    """The step that a worker is kept for; empty if it runs any task."""
 
     def __init__(self, context: ForkServerContext, target: Callable[..., None], *about: Any) -> None:
         self._pipe, theirs = context.Pipe()
@@ -235,7 +235,7 @@ class _Child:
         self._name = name_of(self._process.pid)
 
     def kill(self, patience_s: float = END_S) -> None:
-        """End it, once; its end is waited for."""
+        """End it and wait for its end; only the first call has an effect."""
         if self._pipe.closed:
             return
         self.signal()
@@ -243,11 +243,11 @@ class _Child:
         self._pipe.close()
 
     def hang_up(self) -> None:
-        """Close the pipe: an idle worker releases what it loaded, and ends."""
+        """Close the pipe: an idle worker then releases what it loaded, and ends."""
         self._pipe.close()
 
     def finish(self) -> None:
-        """End one that is idle; it has some seconds to release what it loaded."""
+        """End an idle worker; it has a few seconds to release what it loaded."""
         self.hang_up()
         self._process.join(RELEASE_S)
         self.signal()
@@ -259,7 +259,7 @@ class _Child:
 
     def _lives(self) -> bool:
         code = self._process.exitcode
-        # Without its fork server the exit code of a living worker reads as NOT_KNOWN.
+        # Without its fork server, the exit code of a running worker reads as NOT_KNOWN.
         return code is None or (code == NOT_KNOWN and runs(self._name) is True)
 
 
@@ -278,10 +278,10 @@ class _Process(_Child):
         super().__init__(context, serve, environment, store, code)
         self.gpus = gpus
         self.needs = Resources()
-        """Of its last task."""
+        """What its last task needed."""
         self._hear_of_compiling = hear_of_compiling
         self.is_free = True
-        """Whether it may be given a task: it is not at one, and it lives as far as is known."""
+        """Whether it can take a task: it runs none, and it is alive as far as is known."""
 
     async def ask(self, task: Task) -> Result:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -292,17 +292,17 @@ class _Process(_Child):
             self._pipe.send(task)
             while True:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
+                    async with asyncio.timeout(CHECK_EVERY_S):
                         await arrived.wait()
                 arrived.clear()
                 if not self._pipe.poll():
                     peak = max(peak, peak_bytes(self._process.pid))
-                    # Its end of the pipe may be open still, in a process that a stage started.
+                    # Its end of the pipe may still be open in a process that a stage started.
                     if not self._lives() and not self._pipe.poll():
                         raise EOFError
                     continue
-                said = self._pipe.recv_bytes()
-                if said == COMPILES:
+                received = self._pipe.recv_bytes()
+                if received == COMPILES:
                     self._hear_of_compiling()
                     continue
                 if reached:
@@ -314,7 +314,7 @@ class _Process(_Child):
             raise death from None
         finally:
             loop.remove_reader(descriptor)
-        answer = ForkingPickler.loads(said)
+        answer = ForkingPickler.loads(received)
         if isinstance(answer, WorkerDied):
             answer.memory = memory
             raise answer
@@ -325,7 +325,7 @@ class _Process(_Child):
         return answer
 
     def has_ended(self) -> bool:
-        """Of a worker that is at no task: it says nothing more, so anything to read is the end of the pipe."""
+        """Whether an idle worker has ended: it sends nothing, so anything to read is the end of the pipe."""
         try:
             return self._pipe.poll()
         except OSError:
@@ -335,9 +335,9 @@ class _Process(_Child):
         self._process.join(END_S)
         code = self._process.exitcode
         if code is None:
-            return WorkerDied("it hung up and did not end", False, reached, peak)
+            return WorkerDied("it closed its pipe but did not end", False, reached, peak)
         if code == NOT_KNOWN:
-            return WorkerDied("how is not known: the fork server was gone", False, reached, peak)
+            return WorkerDied("the cause is unknown: the fork server was gone", False, reached, peak)
         if code >= 0:
             return WorkerDied(f"exit code {code}", True, reached, peak)
         names = {item.value: item.name for item in signal.Signals}
@@ -347,11 +347,11 @@ class _Process(_Child):
 def _ensure_server() -> None:
     """Start the fork server if it does not run.
 
-    A Ctrl-C goes to every process of the terminal, and one that is just being imported would print a traceback. So the
-    server, and all that come from it, have the signal blocked: they end when this process does.
+    A terminal sends Ctrl-C to every process, and one that is still importing would print a traceback. So the server and
+    its children block the signal: they end when this process does.
     """
-    # A resource tracker that was killed is started again, with a warning that helps nobody. It comes first: when it
-    # starts, it unblocks the signal.
+    # Python restarts a resource tracker that was killed, with a useless warning. This comes first because its start
+    # unblocks the signal.
     with warnings.catch_warnings(action="ignore"):
         resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -364,7 +364,7 @@ def _ensure_server() -> None:
 
 @contextmanager
 def _no_main_module() -> Iterator[None]:
-    """Keep a new process from importing the main program again: workers need none of it, and it takes time."""
+    """Keep a new process from importing the main program again: workers do not need it, and it takes time."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:

@@ -1,15 +1,15 @@
-"""The Ray executor: the tasks of a run as tasks of a Ray cluster.
+"""The Ray executor: runs the tasks of a run as tasks of a Ray cluster.
 
-Ray is told what a task needs, cores and memory, and decides where and when it runs. The process of Ray's that takes it
-hosts a worker (`ray_host.py`). Ray never tries again (max_retries=0): a lost node, a kill for want of memory and a
-crash are told apart here and reported, and the engine decides (`insist.py`).
+Ray gets what a task needs, cores and memory, and decides where and when it runs. The Ray process that takes it hosts a
+worker (`ray_host.py`). Ray never retries (max_retries=0): this module distinguishes a lost node, an out-of-memory kill
+and a crash, and reports them; the engine decides (`insist.py`).
 
-No more tasks are with Ray at once than twice the cluster's cores: so no core waits for this process, an autoscaler sees
-that there is work for as many cores again, and the rest wait here, in the order of the run. The more cores there are,
-the more tasks are let go, until they are all at work or the cluster does not grow any more.
+At most two tasks per core of the cluster are submitted at once: no core waits for this process, an autoscaler sees work
+for as many cores again, and the other tasks wait here, in the order of the run. As the cluster grows, more tasks are
+submitted, until all run or the cluster stops growing.
 
-A driver that ends, also by a kill, takes its tasks with it: Ray ends the processes of a driver that is gone, and their
-workers end with them.
+When a driver ends or is killed, its tasks end, too: Ray ends the processes of a driver that is gone, and their workers
+end with them.
 """
 
 import asyncio
@@ -35,21 +35,21 @@ from gristmill.stages.own_code import Code
 from gristmill.store.store import Store
 
 AHEAD = 2
-"""Tasks that are with Ray, for each core of the cluster."""
+"""Submitted tasks per core of the cluster."""
 LEAST_SLOTS = 16
-"""Tasks that are with Ray at least: a cluster may begin with no core, and grow."""
-LOOK_EVERY_S = 5.0
-"""Seconds between looks at the nodes of the cluster."""
+"""The least number of submitted tasks: a cluster may start without a core, and grow."""
+CHECK_EVERY_S = 5.0
+"""Seconds between checks of the nodes of the cluster."""
 SILENT_S = 40.0
-"""Seconds without an answer after which the cluster is lost; after 60 Ray would end this process."""
+"""Seconds without an answer after which the cluster counts as lost; after 60, Ray would end this process."""
 LOST, ENDED, NO_MEMORY = "its node was lost", "its Ray process ended", "out of memory: ended by Ray"
-"""How a host dies."""
+"""The ways in which a host dies."""
 OTHERS_S = 30.0
-"""Seconds that a node which none of our tasks is at may take to become free of others' before it is shared."""
+"""Seconds to wait for other users' tasks on a node to end, once ours have ended, before sharing the node."""
 
 
 class RayExecutor:
-    """Runs tasks on the Ray cluster at an address; None or `auto`: RAY_ADDRESS, or the one that this machine is in."""
+    """Runs tasks on the Ray cluster at an address; None or `auto` means RAY_ADDRESS, or this machine's cluster."""
 
     several_machines = True
 
@@ -65,7 +65,7 @@ class RayExecutor:
     ) -> None:
         self._ray = imported()
         self._is_ours = not self._ray.is_initialized()
-        """Whether the connection ends with this executor."""
+        """Whether to close the connection with this executor."""
         if self._is_ours:
             connect(self._ray, address)
         self._note = note
@@ -73,25 +73,25 @@ class RayExecutor:
         self._turns = Turns(0)
         self.slots = 0
         self._nodes: dict[str, float] = {}
-        """Memory of each living node that has a core."""
+        """Memory of each live node that has a core."""
         self._gpus: dict[str, float] = {}
         self._most_cores = 0.0
-        """Of one node."""
+        """The most cores of one node."""
         self._probe = _leave_probe(store)
         self._about = pickle.dumps(About(store, self._probe, modules, code or {}))
         self._work = self._ray.remote(max_retries=0, scheduling_strategy="SPREAD")(_work(self._about))
-        # A process that had a GPU holds memory of it until it ends.
+        # A process that used a GPU holds GPU memory until it ends.
         self._work_on_gpu = self._ray.remote(max_retries=0, max_calls=1)(_work(self._about, is_last=True))
         self._wishes: dict[str, int] = {}
-        """Memory for tasks that had too little."""
+        """The memory to request for tasks that ran out of it."""
         self._running: set[Any] = set()
         self._reserved: set[Any] = set()
         """Actors that have a node to themselves."""
         self._one_alone = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
         self._lost: asyncio.Future[None] | None = None
-        """Fails when the cluster does not answer any more."""
-        self._see(self._ray.nodes())
+        """Fails when the cluster no longer answers."""
+        self._update(self._ray.nodes())
         if not self._nodes:
             note("the Ray cluster has no core yet; tasks wait for it to grow", WARNING)
 
@@ -108,21 +108,21 @@ class RayExecutor:
                     work.options(**options).remote(_versions(task), pickle.dumps(task), kept_for(task.node, task.work))
                 )
             except WorkerDied as death:
-                if not death.inside and not death.machine_lost:  # perhaps for want of memory
+                if not death.inside and not death.machine_lost:  # perhaps it ran out of memory
                     self._wishes[name] = 2 * max(wanted, death.peak_rss_bytes)
                 raise
             self._wishes.pop(name, None)
             return result
 
     def lacks(self, needs: Resources) -> str | None:
-        """A cluster without a node may grow. Tasks that come near a node's memory have all of it."""
+        """A cluster without a node may grow. A task that needs nearly all memory of a node gets all of it."""
         gpus, most = int(max(self._gpus.values(), default=0)), max(self._nodes.values(), default=0)
         where = "the largest node of the Ray cluster"
         return lacking(needs, most, gpus, where) if self._nodes else None
 
     @asynccontextmanager
     async def alone(self, needs: Resources) -> AsyncIterator[StartWorker]:
-        """Workers on a node that nothing else of the run is at; the rest of the cluster goes on."""
+        """Workers on a node that runs nothing else of this run; the other nodes continue."""
         async with self._one_alone:
             node = _Reserved(self, needs.gpus)
             try:
@@ -143,11 +143,11 @@ class RayExecutor:
                 self._ray.kill(actor)
         self._running.clear()
         self._reserved.clear()
-        _take_away(self._probe)
+        _remove_probe(self._probe)
 
     async def _answer(self, ref: Any, node: str | None = None) -> Any:
-        """What comes of a task of Ray's; an exception that it gives as its value is raised. `node`: where it runs, if
-        that is known.
+        """The result of a Ray task; raises an exception that it returns as its value. `node` is where it runs, if that
+        is known.
         """
         lost = self._watch()
         self._running.add(ref)
@@ -162,28 +162,28 @@ class RayExecutor:
         finally:
             if not done.done():
                 done.cancel()
-                self._call_off(ref)
+                self._cancel(ref)
             self._running.discard(ref)
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    def _call_off(self, ref: Any) -> None:
+    def _cancel(self, ref: Any) -> None:
         if self._ray.is_initialized():
-            with suppress(Exception):  # also of an actor's task, which ends with the actor
+            with suppress(Exception):  # for instance a task of an actor, which ends with the actor
                 self._ray.cancel(ref, force=True)
 
     async def _death(self, error: Exception, node: str | None) -> Exception:
-        """What Ray tells of an actor is the same whether its process ended or its node."""
+        """Ray reports the same error for an actor whether its process or its node was lost, so check the node."""
         if node is not None and isinstance(error, self._ray.exceptions.ActorDiedError):
-            self._see(await in_thread(self._ray.nodes))
+            self._update(await in_thread(self._ray.nodes))
             if node not in self._nodes:
                 return WorkerDied(LOST, machine_lost=True)
-        return self._meaning(error)
+        return self._translated(error)
 
-    def _meaning(self, error: Exception) -> Exception:
-        """What Ray's errors are to a run."""
-        told, kinds = str(error), self._ray.exceptions
+    def _translated(self, error: Exception) -> Exception:
+        """Translate Ray's errors into those of an executor."""
+        text, kinds = str(error), self._ray.exceptions
         if isinstance(error, kinds.OutOfMemoryError):
             return WorkerDied(NO_MEMORY, reached=True)
         if isinstance(error, kinds.LocalRayletDiedError):
@@ -196,21 +196,21 @@ class RayExecutor:
         if isinstance(error, ImportError):
             return UserError(
                 f"A node of the Ray cluster cannot import what tasks need ({error.args[0] if error.args else error}), "
-                "so it can do nothing; what is finished is kept. Install the same Gristmill on all nodes "
+                "so it cannot run any. Finished work is kept. Install the same Gristmill on all nodes "
                 "(pip install 'gristmill[ray]'), and run again."
             )
         if isinstance(error, kinds.RayTaskError):
-            return StageFailed(f"on a node of the Ray cluster:\n{told}")
+            return StageFailed(f"on a node of the Ray cluster:\n{text}")
         return UserError(
-            f"Ray cannot run tasks: {' '.join(told.split())[:600]} What is finished is kept. Mend that, and run again."
+            f"Ray cannot run tasks: {' '.join(text.split())[:600]} Finished work is kept. Fix that, and run again."
         )
 
     def _at_most(self, memory: int) -> int:
-        """No more than the largest node has: Ray would wait for ever for one that has it."""
+        """No more memory than the largest node has: Ray would wait forever for a larger one."""
         largest = max(self._nodes.values(), default=0)
         return int(min(memory, largest)) if largest else memory
 
-    def _see(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+    def _update(self, nodes: Sequence[Mapping[str, Any]]) -> None:
         alive = [node for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
         cores = int(sum(node["Resources"]["CPU"] for node in alive))
         self._nodes = {node["NodeID"]: node["Resources"].get("memory", 0) for node in alive}
@@ -220,26 +220,26 @@ class RayExecutor:
         self._turns.hand_out()
 
     def _watch(self) -> asyncio.Future[None]:
-        """Look at the cluster from now on, if nobody does; what fails when it is lost."""
+        """Start to watch the cluster, if that has not happened yet; the future fails when the cluster is lost."""
         if self._lost is None or self._watcher is None:
             self._lost = asyncio.get_running_loop().create_future()
-            self._lost.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits
-            self._watcher = asyncio.create_task(self._look(self._lost))
+            self._lost.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nothing awaits it
+            self._watcher = asyncio.create_task(self._check_nodes(self._lost))
         return self._lost
 
-    async def _look(self, lost: asyncio.Future[None]) -> None:
+    async def _check_nodes(self, lost: asyncio.Future[None]) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_EVERY_S)
             try:
                 async with asyncio.timeout(SILENT_S):
-                    self._see(await in_thread(self._ray.nodes))
+                    self._update(await in_thread(self._ray.nodes))
             except Exception as error:
                 lost.set_exception(_lost_cluster(f"it has not answered for {SILENT_S:.0f} s ({type(error).__name__})"))
                 return
 
 
 class _Reserved:
-    """A node for one task at a time, and the actor that has its memory."""
+    """A node for one task at a time, and the actor that reserves its memory."""
 
     def __init__(self, executor: RayExecutor, gpus: int) -> None:
         self._executor = executor
@@ -257,18 +257,18 @@ class _Reserved:
         try:
             return await self._executor._answer(method.remote(*about), self._node)
         except WorkerDied as death:
-            if death.cause in (LOST, ENDED, NO_MEMORY):  # the actor itself, with all of its workers
+            if death.cause in (LOST, ENDED, NO_MEMORY):  # the actor itself died, with all of its workers
                 self.end()
             raise
 
     async def _take_node(self) -> None:
-        """The largest node. Nothing begins until it is ours, as a stream of small tasks would leave it no room; then
-        others go on elsewhere.
+        """Reserve the largest node. No task starts until it is reserved, because a stream of small tasks would keep it
+        full; after that, other tasks continue elsewhere.
         """
         executor = self._executor
         while not (fit := {node: memory for node, memory in executor._nodes.items() if self._has_gpus(node)}):
             executor._watch()
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_EVERY_S)
         self._node, memory = max(fit.items(), key=lambda item: (item[1], item[0]))
         with executor._turns.held_back():
             self._actor = self._make(memory)
@@ -283,7 +283,7 @@ class _Reserved:
             finally:
                 for wait in (ready, free):
                     wait.cancel()
-            self.end()  # others' tasks are there, and do not end
+            self.end()  # tasks of other users run there and do not end
             self._actor = self._make(0)
 
     def _has_gpus(self, node: str) -> bool:
@@ -293,19 +293,19 @@ class _Reserved:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         executor = self._executor
-        actor = executor._ray.remote(ray_host.Reserved).options(
+        options = executor._ray.remote(ray_host.Reserved).options(
             num_cpus=1,
             num_gpus=self._gpus,
             memory=int(memory),
             max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(self._node, soft=False),
         )
-        made = actor.remote(executor._about)
-        executor._reserved.add(made)
-        return made
+        actor = options.remote(executor._about)
+        executor._reserved.add(actor)
+        return actor
 
     def end(self) -> None:
-        """Also of an actor that is gone: the next worker has a new one, on a node that lives."""
+        """End the actor, also one that is gone: the next worker gets a new one, on a live node."""
         if self._actor is not None:
             self._executor._reserved.discard(self._actor)
             with suppress(Exception):
@@ -314,7 +314,7 @@ class _Reserved:
 
 
 class _ReservedWorker:
-    """One worker on a node that has nothing else to do."""
+    """One worker on a reserved node."""
 
     def __init__(self, node: _Reserved, actor: Any, number: int) -> None:
         self._node = node
@@ -326,30 +326,30 @@ class _ReservedWorker:
         return result
 
     def kill(self) -> None:
-        with suppress(Exception):  # nobody waits for it, and an actor that is gone has no workers
+        with suppress(Exception):  # nothing waits for it, and a dead actor has no workers
             self._actor.kill.remote(self._number)
 
 
 def _work(about: bytes, is_last: bool = False) -> Callable[[Mapping[str, str], bytes, str], Any]:
-    """What Ray runs. It goes to each of its processes once, with all that is inside of it."""
+    """The function that Ray runs. Ray sends it to each of its processes once, with everything it captures."""
 
-    def perform(versions: Any, asked: bytes, step: str = "") -> Any:
+    def perform(versions: Any, packed: bytes, step: str = "") -> Any:
         from gristmill.engine.executors import ray_host
 
-        return ray_host.perform(about, versions, asked, step, is_last)
+        return ray_host.perform(about, versions, packed, step, is_last)
 
     return perform
 
 
 def _versions(task: Task) -> dict[str, str]:
-    """What a node must have in common with this machine to do a task."""
+    """The versions that a node must share with this machine to run a task."""
     work = task.work
     libraries = () if isinstance(work, Hash | Merge) else stage_of(work.module).libraries_of(work.config)
     return {"gristmill": ray_host.sources(), **{library: version_of(library) for library in libraries}}
 
 
 def _leave_probe(store: Store) -> str | None:
-    """A file in a store on a disk, by which a node knows the store; one in an object store is known by its address."""
+    """A file in a local store, by which a node recognizes the store; an object store is recognized by its address."""
     if not store.is_local:
         return None
     probe = store.temporary("nodes")
@@ -360,7 +360,7 @@ def _leave_probe(store: Store) -> str | None:
     return probe
 
 
-def _take_away(probe: str | None) -> None:
+def _remove_probe(probe: str | None) -> None:
     if probe is not None:
         with suppress(OSError):
             os.unlink(probe)
@@ -368,6 +368,6 @@ def _take_away(probe: str | None) -> None:
 
 def _lost_cluster(fact: str) -> UserError:
     return UserError(
-        f"The Ray cluster is lost: {fact}. What is finished is kept. See to its head node (`ray status`), and run the "
-        "same command to go on."
+        f"The Ray cluster is lost: {fact}. Finished work is kept. Check its head node (`ray status`), and run the "
+        "same command to continue."
     )

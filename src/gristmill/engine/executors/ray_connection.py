@@ -1,4 +1,4 @@
-"""Joining a Ray cluster as a driver, or one message that says why that cannot be."""
+"""Joins a Ray cluster as a driver, or explains in one message why that is not possible."""
 
 import os
 import signal
@@ -11,11 +11,11 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 
 CONNECT_S = 10.0
-"""Seconds in which the head of a cluster must take a connection, and answer."""
+"""Seconds in which the head of a cluster must accept a connection, and answer."""
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a client of HTTP/2 begins (RFC 9113, 3.4): gRPC, which Ray speaks, answers with a frame of settings."""
+"""The first bytes of an HTTP/2 client (RFC 9113, 3.4): Ray's gRPC server answers with a settings frame."""
 _HEADER_BYTES, _SETTINGS = 9, 4
-"""Of a frame: the length of its header, whose fourth byte says its kind, and the kind."""
+"""The length of a frame's header, whose fourth byte is the type of the frame, and the type of a settings frame."""
 
 
 def imported() -> Any:
@@ -30,13 +30,13 @@ def imported() -> Any:
 
 
 def connect(ray: Any, address: str | None) -> None:
-    """Join a cluster as a driver; UserError where there is none. Ray's own messages are left in its logs."""
+    """Join a cluster as a driver; raises UserError if that fails. Ray's own messages go to its logs only."""
     address = address or os.environ.get("RAY_ADDRESS") or "auto"
-    # A cluster that was killed leaves its address behind, where `auto` finds it.
+    # A cluster that was killed leaves its address in a file, which `auto` reads.
     known = ray._private.utils.read_ray_address() if address == "auto" else address
     if (silent := _silent(known or "")) is not None:
         raise _no_cluster(address, silent)
-    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # a call after the end would start a cluster of its own
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # otherwise a later call would start a new cluster
     _take_token()
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # raylets' deaths, on standard output
     before = signal.getsignal(signal.SIGTERM)
@@ -50,7 +50,7 @@ def connect(ray: Any, address: str | None) -> None:
 
 
 def _take_token() -> None:
-    """Prove by a token who we are, if this machine has one, as `ray start` asks of others by itself."""
+    """Authenticate with a token if this machine has one, as `ray start` does."""
     with suppress(ImportError):  # an earlier Ray
         from ray._private.authentication import authentication_token_setup
 
@@ -63,29 +63,29 @@ def _take_token() -> None:
 
 
 def _silent(address: str) -> str | None:
-    """Why no Ray answers at HOST:PORT; None where one may, or another kind of address is Ray's to judge.
+    """Why no Ray answers at HOST:PORT; None if one may, or if Ray must judge the address itself.
 
-    Ray itself would try for minutes, also where a server of another kind listens.
+    Ray would retry for minutes, even if another kind of server listens there.
     """
     if "://" in address.removeprefix("ray://"):
-        return "that is an address of another kind; write HOST:PORT of its head, or ray://HOST:PORT"
+        return "this is not the address of a Ray cluster; write HOST:PORT of its head, or ray://HOST:PORT"
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         return None
     try:
         with socket.create_connection((host.strip("[]"), int(port)), CONNECT_S) as connection:
-            if os.environ.get("RAY_USE_TLS") == "1":  # nothing is answered before certificates were shown
+            if os.environ.get("RAY_USE_TLS") == "1":  # the server answers only after the exchange of certificates
                 return None
             connection.sendall(_HELLO)
             frame = b""
             while len(frame) < _HEADER_BYTES and (more := connection.recv(_HEADER_BYTES - len(frame))):
                 frame += more
     except TimeoutError:
-        return f"what listens there said nothing for {CONNECT_S:.0f} s, so it is not Ray, or its machine is overloaded"
+        return f"the server there sent nothing for {CONNECT_S:.0f} s, so it is not Ray, or its machine is overloaded"
     except (OSError, OverflowError) as error:
         return str(error)
     is_settings = len(frame) == _HEADER_BYTES and frame[3] == _SETTINGS
-    return None if is_settings else "what listens there does not speak gRPC, so it is not Ray"
+    return None if is_settings else "the server there does not speak gRPC, so it is not Ray"
 
 
 def _no_cluster(address: str, why: str) -> UserError:
@@ -93,6 +93,6 @@ def _no_cluster(address: str, why: str) -> UserError:
     return UserError(
         f"The Ray cluster {where} cannot be joined: {why.rstrip('.')}. Nothing was run. Start one with `ray start "
         "--head`, make this machine one of its nodes with `ray start --address HOST:6379`, or name another "
-        f"{option('address')}. If it asks for a token (RAY_AUTH_MODE=token), this machine needs the same one: "
+        f"{option('address')}. If the cluster requires a token (RAY_AUTH_MODE=token), this machine needs the same one: "
         "docs/ray.md."
     )

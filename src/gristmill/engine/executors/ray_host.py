@@ -1,11 +1,11 @@
-"""What runs on a node of a Ray cluster: a process of Ray's that hosts a local executor with one worker.
+"""Runs on a node of a Ray cluster: a Ray process that hosts a local executor with one worker.
 
-So a crash in C, a kill, memory and code of the user's own are seen and told as on one machine, and only the loss of the
-host itself is Ray's to tell. The worker stays warm between the tasks of a run; it ends with its host, which ends with
-the driver. Whatever comes of a task goes back as a value.
+So crashes in C, kills, memory and user code are handled and reported as on one machine, and Ray only reports the loss
+of the host itself. The worker stays warm between the tasks of a run; it ends with its host, which ends with the driver.
+Every outcome of a task is returned as a value.
 
-A node must be what the driver is: the same Gristmill, and of the libraries that a task's key names, the same versions.
-Otherwise other bytes would lie under the same key. And it must see the driver's store.
+A node must have the same Gristmill as the driver, and the same versions of the libraries that a task's key names.
+Otherwise the same key could get different bytes. It must also see the driver's store.
 """
 
 import asyncio
@@ -31,27 +31,27 @@ from gristmill.stages.own_code import Code
 from gristmill.store.store import CorruptPart, Store
 
 ONE_BYTE = Resources(memory=1)
-"""What a task needs here: Ray has seen to the rest."""
-SEEN_S = 20.0
-"""Seconds that a network file system may take to show a node a new file."""
+"""What a task needs here: Ray has already reserved the rest."""
+VISIBLE_S = 20.0
+"""Seconds that a network file system may take until a node sees a new file."""
 
 Answer = Result | WorkerDied | CorruptPart | UserError | StageFailed
 
 
 @dataclass(frozen=True)
 class About:
-    """What all tasks of a run have in common."""
+    """What all tasks of a run share."""
 
     store: Store
     probe: str | None
-    """A file of a store on a disk, which every node has to see."""
+    """A file in a local store, which every node must see."""
     modules: Sequence[str]
     code: Code
 
 
 @dataclass(frozen=True)
 class _Packed(Task):
-    """A task as it came, for the worker to open: code of the user's own is imported there and not in the host."""
+    """A pickled task for the worker to unpickle: the worker imports the user's code, and the host does not."""
 
     packed: bytes = b""
 
@@ -60,17 +60,17 @@ class _Packed(Task):
 
 
 def sources() -> str:
-    """A hash of all code of Gristmill: two checkouts of one version may differ."""
+    """A hash of Gristmill's code: two checkouts of one version may differ."""
     return f"of sources {installation()['gristmill']}"
 
 
-def perform(about: bytes, versions: Mapping[str, str], asked: bytes, step: str = "", is_last: bool = False) -> Answer:
-    """Have a task done here. `about` is an About, and `asked` a task, as the driver packed them; `step`: the one that
-    the worker is kept for, if it is. `is_last`: Ray ends this process after the task.
+def perform(about: bytes, versions: Mapping[str, str], packed: bytes, step: str = "", is_last: bool = False) -> Answer:
+    """Run a task here. `about` is a pickled About, and `packed` a pickled task; `step` is the one that the worker is
+    kept for, if any. `is_last`: Ray ends this process after the task.
     """
     try:
         compare(versions)
-        answer = _loop().run_until_complete(_host(about).do(asked, step))
+        answer = _loop().run_until_complete(_host(about).do(packed, step))
         if is_last:
             _host(about).executor.close()
         return answer
@@ -79,7 +79,7 @@ def perform(about: bytes, versions: Mapping[str, str], asked: bytes, step: str =
 
 
 class Reserved:
-    """An actor that has a node to itself: workers that have done nothing yet are started and asked one by one."""
+    """An actor that has a node to itself: it starts new workers and gives them tasks one by one."""
 
     def __init__(self, about: bytes) -> None:
         self._about = about
@@ -88,7 +88,7 @@ class Reserved:
         self._number = 0
 
     async def start(self) -> int | UserError:
-        """A new worker's number."""
+        """Start a new worker and return its number."""
         self._number += 1
         number = self._number
         try:
@@ -98,12 +98,12 @@ class Reserved:
             return error
         return number
 
-    async def ask(self, number: int, versions: Mapping[str, str], asked: bytes) -> Answer:
+    async def ask(self, number: int, versions: Mapping[str, str], packed: bytes) -> Answer:
         try:
             compare(versions)
         except UserError as error:
             return error
-        return await _answer(self._workers[number].ask(_packed(asked)))
+        return await _answer(self._workers[number].ask(_packed(packed)))
 
     async def kill(self, number: int) -> None:
         self._workers.pop(number).kill()
@@ -114,16 +114,16 @@ class Host:
 
     def __init__(self, packed: bytes) -> None:
         about: About = pickle.loads(packed)
-        _see(about)
+        _check_store(about)
         self.about = packed
-        # No memory for several: what another step loaded is released before a task.
+        # With no memory for several steps, what another step loaded is released before a task.
         self.executor = LocalExecutor(about.store, 1, about.modules, about.code, memory=0)
         self._store, self._modules = about.store, about.modules
         self._compiles = fetch_once(about.store, about.modules)
-        """Whether this machine will have kernels that the store has not."""
+        """Whether this machine will compile kernels that the store does not have."""
 
-    async def do(self, asked: bytes, step: str) -> Answer:
-        answer = await _answer(self.executor.run_for(step, ONE_BYTE, _packed(asked)))
+    async def do(self, packed: bytes, step: str) -> Answer:
+        answer = await _answer(self.executor.run_for(step, ONE_BYTE, _packed(packed)))
         if self._compiles and not to_compile(self._modules):
             keep(self._store, self._modules)
             self._compiles = False
@@ -131,7 +131,7 @@ class Host:
 
 
 _HOSTS: dict[str, Any] = {}
-"""The loop and the host of this process."""
+"""The event loop and the host of this process."""
 
 
 def _loop() -> asyncio.AbstractEventLoop:
@@ -142,7 +142,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _host(about: bytes) -> Host:
-    """The host of a run; a driver that begins another one has done with that before."""
+    """The host of a run; a driver that begins another run is done with the one before."""
     host: Host | None = _HOSTS.get("host")
     if host is None or host.about != about:
         if host is not None:
@@ -151,8 +151,8 @@ def _host(about: bytes) -> Host:
     return host
 
 
-def _packed(asked: bytes) -> Task:
-    return _Packed("", "", "", Hash(()), packed=asked)
+def _packed(task: bytes) -> Task:
+    return _Packed("", "", "", Hash(()), packed=task)
 
 
 async def _answer(work: Any) -> Answer:
@@ -164,7 +164,7 @@ async def _answer(work: Any) -> Answer:
 
 
 def compare(versions: Mapping[str, str]) -> None:
-    """Refuse to work for a driver that is not of the same versions."""
+    """Refuse to work for a driver with different versions."""
     different = [
         f"{name} is {mine} there and {theirs} here"
         for name, theirs in versions.items()
@@ -172,8 +172,8 @@ def compare(versions: Mapping[str, str]) -> None:
     ]
     if different:
         raise UserError(
-            f"{_node()} of the Ray cluster has other versions than this machine: {', '.join(different)}. What it made "
-            "would not be the same bytes, so it was given nothing to do; what is finished is kept. Install the same on "
+            f"{_node()} of the Ray cluster has other versions than this machine: {', '.join(different)}. Its results "
+            "would not be the same bytes, so it got no task. Finished work is kept. Install the same versions on "
             "all nodes, and run again."
         )
 
@@ -184,18 +184,18 @@ def _version(name: str) -> str:
         return sources()
     try:
         return version_of(name)
-    except Exception:  # whatever a broken installation raises
+    except Exception:  # a broken installation may raise anything
         return "missing"
 
 
-def _see(about: About) -> None:
-    """Refuse to work on a folder that only has the name of the driver's store."""
-    probe, until = about.probe, time.monotonic() + SEEN_S
+def _check_store(about: About) -> None:
+    """Refuse to work on a folder that only has the same path as the driver's store."""
+    probe, until = about.probe, time.monotonic() + VISIBLE_S
     while probe is not None and not os.path.exists(probe):
         if not os.path.isdir(os.path.dirname(probe)) or time.monotonic() > until:
             raise UserError(
-                f"{_node()} of the Ray cluster does not see the store {about.store.uri}: that is a folder of another "
-                "machine. What is finished is kept. Use a folder that all nodes share, or an object store: "
+                f"{_node()} of the Ray cluster does not see the store {about.store.uri}: it is a folder of another "
+                "machine. Finished work is kept. Use a folder that all nodes share, or an object store: "
                 "store: s3://bucket/prefix"
             )
         time.sleep(0.5)

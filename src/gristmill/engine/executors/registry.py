@@ -1,8 +1,8 @@
-"""Executors by name: ours, and those that installed packages register as entry points of gristmill.executors.
+"""Executors by name: built-in ones, and those that installed packages register as entry points of gristmill.executors.
 
-An entry point names what makes an executor: a class or function that is called with the store and the number of workers
-(or None), and by name with modules (stages of ours that tasks run), code (the user's own), note (tells the user
-something), address, cluster and recipe. Take `**others`, since there may be more one day.
+An entry point names a class or function that makes an executor. It is called with the store and the number of workers
+(or None), and by name with modules (Gristmill's stages that tasks run), code (the user's own), note (shows the user a
+message), address, cluster and recipe. Accept `**others`, since later versions may pass more.
 """
 
 from importlib.metadata import EntryPoint
@@ -19,14 +19,14 @@ BUILT_IN = {
     "inline": "gristmill.engine.executors.executor:InlineExecutor",
     "ray": "gristmill.engine.executors.ray_cluster:RayExecutor",
 }
-"""Processes on this machine; this process itself, in which a debugger can stop; a Ray cluster."""
+"""Processes on this machine; this process, which a debugger can stop; a Ray cluster."""
 PACKAGES = ("slurm",)
-"""Those that are packages of plugins/."""
+"""Executors that are packages in plugins/."""
 
 
 def find(name: str) -> EntryPoint:
-    """Where the executor of a name is. Raises UserError with the names that there are."""
-    if name in BUILT_IN:  # every command comes through here, and to look at what is installed takes time
+    """The entry point of an executor. Raises UserError with the known names."""
+    if name in BUILT_IN:  # every command calls this, and listing installed packages takes time
         return EntryPoint(name, BUILT_IN[name], EXECUTORS)
     others = installed(EXECUTORS)
     if name in others:
@@ -44,5 +44,5 @@ def find(name: str) -> EntryPoint:
 
 
 def load(name: str) -> Any:
-    """What makes the executor of a name: imported only now, since not everyone has Ray."""
+    """The class or function of an executor; imported only now, since not everyone has Ray."""
     return load_installed(find(name), option("executor", name))

@@ -1,15 +1,14 @@
-"""Compiled kernels in the store, so that the thousandth machine takes them instead of compiling them.
+"""Compiled kernels in the store, so that the thousandth machine downloads them instead of compiling them.
 
     kernels/<module>-<hash of its source and imports>-<hash of the target>.kernels
 
-Machine code is code: whoever could put an object here would run what he likes on every machine that takes it. So
-nothing is read or written unless the environment holds a secret (GRISTMILL_KERNELS_KEY) that all machines of a cluster
-are given and the store is not. An object carries an HMAC of its name and content under that secret, and is not even
-opened where it does not agree: damaged, made by somebody else, or brought here under another name. No recipe can switch
-it on.
+An attacker who could write objects here would run code on every machine that loads them. So nothing is read or written
+unless the environment holds a secret (GRISTMILL_KERNELS_KEY) that all machines of a cluster have and the store does
+not. An object carries an HMAC of its name and content under that secret. If the HMAC does not match, because the object
+is damaged, forged or renamed, it is not even opened. No recipe can switch sharing on.
 
-The target is all that machine code depends on beside the source: processor and its features, Python, Numba, LLVM.
-What is not there, or is refused, is compiled, as ever. A function that this machine has is never replaced.
+The target is everything besides the source that machine code depends on: the processor and its features, Python, Numba,
+LLVM. A kernel that is missing or rejected is compiled as usual. A function that this machine has is never replaced.
 """
 
 import fcntl
@@ -44,38 +43,38 @@ config: Any = _config
 
 KEY = "GRISTMILL_KERNELS_KEY"
 LEAST_KEY = 16
-"""Characters of the secret: one that can be guessed is none."""
+"""Least characters of the secret: a secret that can be guessed is useless."""
 FOLDER = "kernels"
 _HEAD = b"gristmill kernels 1\n"
 _INDEX, _CODE = ".nbi", ".nbc"
 _STAMP = (1980, 1, 1, 0, 0, 0)
 
 Functions = dict[str, dict[str, bytes]]
-"""By the function, then by the ending of a file."""
+"""By function, then by the suffix of a file."""
 
 
 def secret() -> bytes | None:
-    """What objects are signed with; None where kernels are not shared."""
+    """The secret that signs objects; None if kernels are not shared."""
     given = os.environ.get(KEY, "")
     if 0 < len(given) < LEAST_KEY:
         raise UserError(
-            f"{KEY} has {counted(len(given), 'character')} and could be guessed; whoever does can run code here. "
-            f"Nothing was run. Give all machines the same random text of {LEAST_KEY} or more, or unset it."
+            f"{KEY} has only {counted(len(given), 'character')} and can be guessed; anyone who does can run code "
+            f"here. Nothing was run. Give all machines the same random text of {LEAST_KEY} or more, or unset it."
         )
     return given.encode("utf-8", "surrogateescape") or None
 
 
 @cache
 def target() -> str:
-    """What machine code depends on beside its source, as a hash."""
+    """A hash of everything besides the source that machine code depends on."""
     machine = cpu_target.target_context.codegen().magic_tuple()
     settings = (config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
-    told = (sys.version, platform.machine(), numba.__version__, llvmlite.__version__, machine, settings)
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    parts = (sys.version, platform.machine(), numba.__version__, llvmlite.__version__, machine, settings)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def fetch(store: Store, stages: Sequence[str]) -> int:
-    """Take what the store has for these modules and this machine has not; how many functions."""
+    """Download kernels of these modules that the store has and this machine lacks; returns how many functions."""
     key = secret()
     if key is None:
         return 0
@@ -85,19 +84,19 @@ def fetch(store: Store, stages: Sequence[str]) -> int:
         packed = store.read_file(f"{FOLDER}/{name}")
         functions = None if packed is None else _opened(name, packed, key)
         if functions:
-            with suppress(OSError):  # no place for compiled code: everybody compiles
+            with suppress(OSError):  # compiled code cannot be stored here: every process compiles
                 taken += _take(cache_folder(module), functions)
     return taken
 
 
 def fetch_once(store: Store, stages: Sequence[str]) -> bool:
-    """The same for many processes of a machine: the first fetches, and the others wait. Whether something is left to
-    compile that other machines could use.
+    """The same for many processes of a machine: the first downloads, and the others wait. Returns whether something is
+    left to compile that other machines could use.
     """
     if secret() is None or not to_compile(stages):
         return False
     root = cache_root()
-    with suppress(OSError):  # no place for compiled code
+    with suppress(OSError):  # compiled code cannot be stored here
         make_private(root, root)
         with _locked(root, "fetch"):
             if to_compile(stages):
@@ -106,7 +105,7 @@ def fetch_once(store: Store, stages: Sequence[str]) -> bool:
 
 
 def keep(store: Store, stages: Sequence[str]) -> int:
-    """Put what this machine has compiled for these modules where the store has less; how many modules."""
+    """Upload kernels of these modules that this machine has and the store lacks; returns how many modules."""
     key = secret()
     if key is None:
         return 0
@@ -125,7 +124,7 @@ def keep(store: Store, stages: Sequence[str]) -> int:
 
 
 def current() -> frozenset[str]:
-    """How the names of objects begin that this version of the kernels could use, on whatever machine."""
+    """The name prefixes of objects that this version of the kernels can use, on any machine."""
     modules = (str(module_of(path)) for path in HERE.rglob("*.py"))
     return frozenset(map(_source, modules))
 
@@ -157,7 +156,7 @@ def _sealed(name: str, functions: Functions, key: bytes) -> bytes:
 
 
 def _opened(name: str, packed: bytes, key: bytes) -> Functions | None:
-    """What an object holds; None where it is not what one of us put under this name."""
+    """The functions in an object; None if it was not written under this name with our secret."""
     at = len(_HEAD) + 32
     content = packed[at:]
     if not hmac.compare_digest(packed[:at], _HEAD + _mac(name, content, key)):
@@ -171,7 +170,7 @@ def _opened(name: str, packed: bytes, key: bytes) -> Functions | None:
 
 
 def _split(file: str) -> tuple[str, str]:
-    """The function that a file is of, and the rest of its name: `.nbi` for the index, `.1.nbc` for a form of it."""
+    """The function of a file, and the rest of its name: `.nbi` for the index, `.1.nbc` for one compiled version."""
     function, ending = file.rsplit(".", 1)
     if ending == "nbi":
         return function, _INDEX
@@ -180,8 +179,8 @@ def _split(file: str) -> tuple[str, str]:
 
 
 def _compiled(folder: Path) -> Functions:
-    """What Python calls of a kernel, as it is on disk; what only other kernels call is in there already. Functions
-    with a damaged file are left out: nobody else is to have them.
+    """The functions on disk that Python calls; they already include the kernels that only other kernels call. Functions
+    with a damaged file are left out, so that they do not spread.
     """
     found: Functions = {}
     for index in folder.glob(f"*{_INDEX}"):
@@ -196,7 +195,7 @@ def _compiled(folder: Path) -> Functions:
 
 
 def _take(folder: Path, functions: Functions) -> int:
-    """Write the functions that this machine does not have, each with its index last."""
+    """Write the functions that this machine lacks, each with its index last."""
     make_private(folder, folder.parent)
     taken = 0
     for function, files in functions.items():
@@ -216,7 +215,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _locked(folder: Path, base: str) -> Iterator[None]:
-    """Keep others from compiling this function meanwhile: index and code belong together."""
+    """Keep other processes from compiling this function meanwhile: index and code belong together."""
     held = os.open(folder / f"{base}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         with suppress(OSError):  # a disk without locks

@@ -1,25 +1,25 @@
-"""The trial of a record that seems to kill its worker: alone, again and again, beside a control that must survive.
+"""The trial of a record that seems to kill its worker: it runs alone, repeatedly, next to a control that must survive.
 
-A worker that dies says little. The kernel's out-of-memory killer, a cluster's scheduler or a person may have killed it,
-and the record that it was at had nothing to do with that. So the record is tried:
+The death of a worker is weak evidence. The kernel's out-of-memory killer, a cluster's scheduler or a person may have
+killed it, and the record that it processed may be innocent. So the record is tried:
 
-- Nothing else of the run is at work: the record has the memory of the machine.
-- Two workers are started that have done nothing yet, in turns this one and that one first. One reads the control, a
-  neighbour of the record that nobody suspects; then the other reads the record; then, after as much time again as the
-  whole trial took until then, the first reads the control once more.
-- If the record's worker lives, the record is acquitted: no further trial.
-- If the control's worker dies, or the record's did before it had begun, or it was killed while memory was short, the
-  trial tells nothing, and what was counted is forgotten: there is a storm, which is waited out.
-- A record is given up after INSIDE_TRIALS deaths in a row that a process brings upon itself (a crash in C), or
-  OUTSIDE_TRIALS in a row by any cause, with longer and longer pauses between them.
+- No other task of the run is running: the record has all memory of the machine.
+- Two new workers are started, in alternating order. One reads the control, a neighbour of the record that is not
+  suspected; then the other reads the record; then, after as much time again as the trial took so far, the first reads
+  the control again.
+- If the record's worker survives, the record is acquitted, and there is no further trial.
+- If the control's worker dies, or the record's worker died before it began, or it was killed while memory was short,
+  the trial proves nothing, and earlier trials are discarded: there is a storm of kills, and we wait for it to pass.
+- A record is given up after INSIDE_TRIALS deaths in a row that a process causes itself (a crash in C), or
+  OUTSIDE_TRIALS in a row of any cause, with longer and longer pauses between them.
 
-What would a storm of random kills have to do to fake that? It never sends SIGSEGV, so it must win OUTSIDE_TRIALS times
-in a row. Let it kill each worker in any stretch as long as the record's with probability p. For a trial to count, the
-record's worker must die and the control's, which lives at least twice as long, must not: p(1-p)². A trial ends with an
-acquittal with 1-p, and is repeated otherwise. So it goes the wrong way with p(1-p)/(1+p(1-p)), which is at most 1/5 (at
-p = 1/2), and all eight with 3 in a million, after the same storm also led the search to the record. A killer of the
-youngest or of the oldest takes the control's worker in every second trial, as the two are started in turns; a killer of
-workers of a certain age takes both.
+Could a storm of random kills produce that result? It never sends SIGSEGV, so it must win OUTSIDE_TRIALS times in a row.
+Say it kills each worker with probability p within the time that the record takes. For a trial to count, the record's
+worker must die and the control's, which lives at least twice as long, must not: p(1-p)². A trial ends with an acquittal
+with probability 1-p, and is repeated otherwise. So a trial goes wrong with probability p(1-p)/(1+p(1-p)), which is at
+most 1/5 (at p = 1/2), and all eight with 3 in a million, after the same storm also misled the search to the record. A
+killer of the youngest or the oldest process hits the control's worker in every second trial, because the order of
+starts alternates; a killer of workers of a certain age hits both.
 """
 
 import asyncio
@@ -36,52 +36,52 @@ from gristmill.engine.work.task import Result, Task
 INSIDE_TRIALS = 3
 OUTSIDE_TRIALS = 8
 FREE_SHARE = 0.25
-"""Share of the memory that must be free for a death that may be for want of memory to count."""
+"""Share of the memory that must be free for a possible out-of-memory kill to count."""
 OWN_SHARE = 0.5
-"""Share of the free memory that a worker must have held for a kill to be its own doing."""
+"""Share of the free memory that a worker must have held for a kill to be its own fault."""
 PAUSE_S = 0.1
-"""Seconds of the first pause. Each is twice as long as the one before."""
+"""Seconds of the first pause; doubles each time."""
 LONGEST_PAUSE_S = 10.0
 MOST_PAUSES = 12
-"""Disturbances of one task after which the run stops: a minute of pauses."""
+"""Disturbances of one task after which the run stops, which is about a minute of pauses."""
 MOST_MACHINES = 100
 """Machines that one task may lose before the run stops."""
 
 
 class Storm(Exception):
-    """Workers die whatever they do."""
+    """Workers die no matter what they do."""
 
 
 class _Disturbed(Exception):
-    """A trial that tells nothing."""
+    """A trial that proves nothing."""
 
 
 @dataclass
 class Patience:
-    """What happened to one task's workers, and how long that is waited out."""
+    """What happened to one task's workers, and how long to wait for it to pass."""
 
     pauses: int = 0
     machines_lost: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     peak_rss_bytes: int = 0
     memory: Memory = field(default_factory=memory_now)
-    """Of the machine that the last worker died on, when it was given the task."""
+    """The memory of the machine that the last worker died on, when it received the task."""
 
-    def saw(self, death: WorkerDied) -> None:
+    def record(self, death: WorkerDied) -> None:
         self.causes[death.cause] += 1
         self.memory = death.memory or self.memory
         self.peak_rss_bytes = max(self.peak_rss_bytes, death.peak_rss_bytes)
 
     async def lost_machine(self) -> None:
-        """A machine that went says nothing of the task, which goes to another. Raises Storm when none stays."""
+        """Pause before the task goes to another machine. Raises Storm if too many machines were lost."""
         self.machines_lost += 1
         if self.machines_lost > MOST_MACHINES:
             raise Storm
-        # Not all tasks of a machine that went come back at once.
+        # The pause is random, so that the tasks of a lost machine do not all come back at once.
         await asyncio.sleep(PAUSE_S * (1 + random.random()))
 
     async def pause(self) -> None:
-        """Let a storm pass. Raises Storm when there were too many."""
+        """Wait for a storm to pass. Raises Storm after too many pauses."""
         self.pauses += 1
         if self.pauses > MOST_PAUSES:
             raise Storm
@@ -93,13 +93,13 @@ class Evidence:
     """Why a record was given up."""
 
     detail: str
-    """For the record's row: the same in every run."""
+    """For the record's row; it is the same in every run."""
     trials: list[dict[str, Any]]
     disturbed: int
-    """Trials that told nothing."""
+    """Trials that proved nothing."""
 
     def of(self, *record: Any) -> dict[str, Any]:
-        """For the task's record: different in every run."""
+        """The evidence for the task's record; it differs from run to run."""
         return {"record": list(record), "trials": self.trials, "disturbed_trials": self.disturbed}
 
 
@@ -108,7 +108,7 @@ async def sleep_before(attempt: int) -> None:
 
 
 async def ask_new(task: Task, start: StartWorker, patience: Patience) -> Result:
-    """Have a task done by a worker that has done nothing before."""
+    """Have a new worker run a task."""
     while True:
         try:
             worker = await start()
@@ -117,18 +117,18 @@ async def ask_new(task: Task, start: StartWorker, patience: Patience) -> Result:
             finally:
                 worker.kill()
         except WorkerDied as death:
-            patience.saw(death)
+            patience.record(death)
             if not death.machine_lost:
                 raise
             await patience.lost_machine()
 
 
 async def try_record(
-    probe: Task, control: Task, beside: str, start: StartWorker, patience: Patience
+    probe: Task, control: Task, described: str, start: StartWorker, patience: Patience
 ) -> Evidence | None:
     """Evidence that the one record that `probe` reads kills its worker; None if it does not.
 
-    `beside` says what the control is. Raises Storm.
+    `described` says what the control is. Raises Storm.
     """
     counted: list[tuple[WorkerDied, dict[str, Any]]] = []
     disturbed = 0
@@ -153,32 +153,32 @@ async def try_record(
             await sleep_before(len(counted))
     times, causes = len(counted), {death.cause for death, _ in counted}
     cause = causes.pop() if len(causes) == 1 else "in more than one way"
-    detail = f"killed its worker {times} of {times} times alone ({cause}); {times} of {times} {beside} survived"
+    detail = f"killed its worker {times} of {times} times alone ({cause}); {times} of {times} {described} survived"
     return Evidence(detail, [facts for _, facts in counted], disturbed)
 
 
 async def _trial(
     probe: Task, control: Task, start: StartWorker, patience: Patience, control_first: bool
 ) -> tuple[WorkerDied, dict[str, Any]] | None:
-    """How the record's worker died while the control's lived; None if it did not."""
+    """How the record's worker died while the control's worker survived; None if it did not die."""
     clock = asyncio.get_running_loop().time
     begun = clock()
     workers = []
     try:
         workers.append(await start())
         workers.append(await start())
-        tried, beside = reversed(workers) if control_first else workers
-        await beside.ask(control)
+        tried, other = reversed(workers) if control_first else workers
+        await other.ask(control)
         try:
             await tried.ask(probe)
             return None
         except WorkerDied as died:
             death = died
-        patience.saw(death)
+        patience.record(death)
         await asyncio.sleep(clock() - begun)
-        await beside.ask(control)
-    except WorkerDied as other:
-        patience.saw(other)
+        await other.ask(control)
+    except WorkerDied as unrelated:
+        patience.record(unrelated)
         raise _Disturbed from None
     finally:
         for worker in workers:
@@ -191,7 +191,7 @@ async def _trial(
 
 
 def is_own_doing(death: WorkerDied) -> bool:
-    """Whether a worker crashed, or ran out of memory that it took itself while there was enough."""
+    """Whether a worker crashed, or ran out of memory that it took itself although there was enough."""
     if death.inside or death.machine_lost or not death.reached:
         return death.inside
     free = death.memory.free_bytes if death.memory else None

@@ -1,4 +1,4 @@
-"""A worker's life: tasks in, answers out, until the process that started it is gone."""
+"""The main loop of a worker: it answers tasks until the process that started it is gone."""
 
 import os
 import queue
@@ -27,26 +27,26 @@ from gristmill.stages.own_code import Code
 from gristmill.store.store import CorruptPart, Store
 
 BEGUN = "begun"
-"""What a worker says first of every task."""
+"""What a worker sends first for every task."""
 RELEASE_S = 5.0
 """Seconds that an idle worker has to release what its stages loaded."""
 UNABLE = 70
-"""Exit code of a worker that can send no answer."""
+"""Exit code of a worker that cannot send an answer."""
 COMPILES = b"compiles"
-"""What it says, as it is, when it comes to a kernel that this machine has not compiled yet."""
+"""The raw bytes that it sends when it reaches a kernel that this machine has not compiled yet."""
 
 
 def serve(pipe: Connection, environment: Mapping[str, str], store: Store, code: Code) -> None:
-    """Answer every task that comes through the pipe. `code` is the user's own, which is not read from files again. The
-    fork server may be of an earlier run of the same process, whose environment was another.
+    """Answer every task that comes through the pipe. `code` is the user's own, which is not read from files again.
+    `environment` is set because the fork server may come from an earlier run of the same process with another one.
     """
     os.environ.clear()
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.excepthook = sys.__excepthook__
-    os.dup2(2, 1)  # what a step prints is for people, and standard output may be for a program
-    guard_streams(anew=True)  # what a step or a library prints about a document
+    os.dup2(2, 1)  # what a step prints is for people, and standard output may go to a program
+    guard_streams(anew=True)  # steps and libraries may print text of documents
     _use_one_core()
     own_code.use(code)
     compiling.tell = partial(pipe.send_bytes, COMPILES)
@@ -55,14 +55,14 @@ def serve(pipe: Connection, environment: Mapping[str, str], store: Store, code: 
     may_release = threading.Event()
     threading.Thread(target=_listen, args=(pipe, inbox, may_release), daemon=True).start()
     while True:
-        asked = inbox.get()
-        if not asked:
+        request = inbox.get()
+        if not request:
             release()
             os._exit(0)
         may_release.clear()
         reply(pipe, BEGUN)
-        answer = _answer(asked, store)
-        if os.getpid() != me:  # a step forked, and this is its child: the worker itself will answer
+        answer = _answer(request, store)
+        if os.getpid() != me:  # a step forked, and this is its child: only the worker itself answers
             os._exit(0)
         if is_loaded():
             may_release.set()
@@ -72,7 +72,7 @@ def serve(pipe: Connection, environment: Mapping[str, str], store: Store, code: 
 
 
 def compile_ahead(pipe: Connection, names: Sequence[str], stages: Sequence[str]) -> None:
-    """Compile kernels until all are, or until the process that started this one is gone. No task depends on it."""
+    """Compile kernels until all are done, or until the process that started this one is gone. No task depends on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.excepthook = sys.__excepthook__
@@ -81,10 +81,10 @@ def compile_ahead(pipe: Connection, names: Sequence[str], stages: Sequence[str])
 
 
 def _listen(pipe: Connection, inbox: "queue.SimpleQueue[bytes]", may_release: threading.Event) -> None:
-    """The pipe is read in a thread so that a closed one (the parent is gone) ends a busy worker too. An idle one that
-    loaded something releases it first (an empty message), if that does not take long.
+    """Read the pipe in a thread, so that a closed pipe (the parent is gone) also ends a busy worker. An idle one that
+    loaded something releases it first (an empty message), within RELEASE_S seconds.
 
-    A worker that cannot hear is of no use, whatever the reason; somebody would wait for its answer for ever.
+    If reading fails for any reason, the worker ends: otherwise the parent would wait for its answer forever.
     """
     try:
         while True:
@@ -96,13 +96,13 @@ def _listen(pipe: Connection, inbox: "queue.SimpleQueue[bytes]", may_release: th
         os._exit(1)
 
 
-def _answer(asked: bytes, store: Store) -> Any:
-    """What came of a task, or of the attempt to understand it."""
+def _answer(request: bytes, store: Store) -> Any:
+    """The result of a task, or the error in running or unpickling it."""
     from gristmill.engine.work.perform import perform
 
     what = "a task that its worker cannot read"
     try:
-        task = unpickled(asked)
+        task = unpickled(request)
         what = f"{task.node}, {task.label}"
         return perform(task, store)
     except (UserError, CorruptPart, OthersCanWrite) as error:
@@ -113,38 +113,38 @@ def _answer(asked: bytes, store: Store) -> Any:
         return StageFailed(f"{what}:\n{traceback.format_exc()}")
 
 
-def unpickled(asked: bytes) -> Task:
-    """A task; its config is of a class that may be in a module of the user's own, which is imported here."""
+def unpickled(request: bytes) -> Task:
+    """A task; its config may be of a class in the user's own code, which is imported here."""
     try:
-        task: Task = ForkingPickler.loads(asked)
+        task: Task = ForkingPickler.loads(request)
     except (Exception, SystemExit) as error:
-        if (told := own_code.trace_in_own_code(error)) is None:
+        if (message := own_code.trace_in_own_code(error)) is None:
             raise
         raise UserError(
-            f"A worker cannot import what could be imported before: {told}\nThe run stopped; what is finished is kept. "
-            "Correct the code and run again."
+            f"A worker cannot import a module that could be imported before: {message}\nThe run stopped; finished work "
+            "is kept. Correct the code and run again."
         ) from None
     return task
 
 
 def reply(pipe: Connection, answer: Any) -> None:
-    """Send an answer; one that cannot be sent is a bug to tell of, not a death to wonder about."""
+    """Send an answer; if it cannot be pickled, send that as a bug instead of dying without explanation."""
     try:
         data = ForkingPickler.dumps(answer)
     except Exception:
         try:
-            told = f"an answer of type {type(answer).__name__} cannot be sent:\n{traceback.format_exc()}"
-            data = ForkingPickler.dumps(StageFailed(told))
-        except Exception:  # a step took away what Python needs to say anything (`sys.modules.clear()`)
+            message = f"an answer of type {type(answer).__name__} cannot be sent:\n{traceback.format_exc()}"
+            data = ForkingPickler.dumps(StageFailed(message))
+        except Exception:  # a step removed what Python needs to send anything (`sys.modules.clear()`)
             os._exit(UNABLE)
     try:
         pipe.send_bytes(data)
-    except OSError:  # nobody is there to answer
+    except OSError:  # the parent is gone
         os._exit(1)
 
 
 def _use_one_core() -> None:
-    """Parallelism is between tasks; a task that starts threads of its own would slow its neighbours."""
+    """Use one core: tasks run in parallel, and a task with its own threads would slow its neighbours."""
     import pyarrow as pa
 
     pa.set_cpu_count(1)

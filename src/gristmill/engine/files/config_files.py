@@ -1,8 +1,8 @@
-"""Files and folders that configs name (block lists, models, indexes): a run works with a copy of what was hashed.
+"""Files and folders that configs name (block lists, models, indexes): a run works on a copy of what was hashed.
 
-Before a run does anything, each is copied into the store as parts. A task's key has the content that was hashed, and
-its worker gives the stage the path of the copy, checked. So whoever edits a list while a run goes on changes the next
-run, and not some tasks of this one under the name of the list that was.
+Before a run does any work, each is copied into the store as parts. A task's key contains the hashed content, and its
+worker gives the stage the path of the checked copy. So if a user edits a list during a run, only the next run uses the
+new list, and no task of this one uses it under the key of the old list.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from gristmill.checked import InputChanged
 from gristmill.engine.files.content import ContentHashes, stamp_of, stamp_of_path
 from gristmill.engine.files.tree import folder_files
 from gristmill.errors import CannotBeMet, UserError
-from gristmill.places import Place, exact, local_path, shown, system_of
+from gristmill.places import FileLocation, exact, local_path, shown, system_of
 from gristmill.recipe.checks.files import placed_in
 from gristmill.stages.contract import StageConfig
 from gristmill.store.store import CorruptPart, Part, Store
@@ -33,21 +33,21 @@ class ConfigFile:
 
     location: str
     content: str
-    """For keys: the sha256 of a file, or `folder:` and that of its files' names and hashes."""
-    files: tuple[tuple[str, Place, Part], ...]
-    """Name below the folder (empty for a single file), where it was found, and its copy in the store."""
+    """For keys: the sha256 of a file, or `folder:` and the sha256 of its files' names and hashes."""
+    files: tuple[tuple[str, FileLocation, Part], ...]
+    """Name below the folder (empty for a single file), its location, and its copy in the store."""
 
 
 def find_config_file(location: str, contents: ContentHashes) -> ConfigFile:
-    """Hash what a config names."""
+    """Hash a file or folder that a config names."""
     try:
         system, root = system_of(location)
         is_local = local_path(location) is not None
         if system.isdir(root):
             names = sorted(folder_files(root, contents.list_folder) if is_local else _names_below(system, root))
-            places = {name: Place(f"{root.rstrip('/')}/{name}", None if is_local else system) for name in names}
+            places = {name: FileLocation(f"{root.rstrip('/')}/{name}", None if is_local else system) for name in names}
         else:
-            places = {"": Place(root, None if is_local else system)}
+            places = {"": FileLocation(root, None if is_local else system)}
         files = tuple((name, place, _part_of(place, name, contents)) for name, place in places.items())
     except OSError as error:
         raise UserError(
@@ -64,24 +64,24 @@ def _names_below(system: object, root: str) -> Iterable[str]:
     return [path[len(root.rstrip("/")) + 1 :] for path in found]
 
 
-def _part_of(place: Place, name: str, contents: ContentHashes) -> Part:
+def _part_of(place: FileLocation, name: str, contents: ContentHashes) -> Part:
     stamp = stamp_of_path(os.stat(place.path)) if place.system is None else stamp_of(place.system.info(place.path))
     content = contents.of(_uri(place), place, stamp)
     return Part(content.sha256, _suffix(name or place.path), content.size)
 
 
-def _uri(place: Place) -> str:
+def _uri(place: FileLocation) -> str:
     return place.path if place.system is None else str(place.system.unstrip_protocol(place.path))
 
 
 def _suffix(name: str) -> str:
-    """The ending that readers look at (`gz`, `ftz`, `json`)."""
+    """The suffix by which readers choose a format (`gz`, `ftz`, `json`)."""
     found = re.fullmatch(r".*\.([a-z0-9]{1,16})", name.lower(), re.DOTALL)
     return found[1] if found else "file"
 
 
 def store_copies(files: Iterable[ConfigFile], store: Store, contents: ContentHashes) -> None:
-    """Copy what the store does not have yet. A file that changed since it was hashed stops the run before it begins."""
+    """Copy files that the store does not have yet. Raises InputChanged if a file changed since it was hashed."""
     for file in files:
         for _, place, part in file.files:
             try:
@@ -93,22 +93,22 @@ def store_copies(files: Iterable[ConfigFile], store: Store, contents: ContentHas
                 raise
 
 
-def _copy(place: Place, part: Part, store: Store) -> None:
+def _copy(place: FileLocation, part: Part, store: Store) -> None:
     with store.scratch() as folder:
         with place.open() as file, open(folder / "copy", "wb") as copy:
             shutil.copyfileobj(file, copy, 1 << 20)
-        made = store.put_file(folder / "copy", part.suffix)
-    if made.hash != part.hash:
+        copied = store.put_file(folder / "copy", part.suffix)
+    if copied.hash != part.hash:
         raise InputChanged(_uri(place))
 
 
 def with_copies(config: StageConfig, copies: Mapping[str, str]) -> StageConfig:
-    """The config with paths of copies in the place of those that the user wrote."""
+    """The config with the paths of the copies instead of those that the user wrote."""
     return placed_in(config, lambda path: copies[path])
 
 
 def in_users_words(error: UserError, copies: Mapping[str, str]) -> UserError:
-    """A stage knows the copy; the user knows what it is a copy of."""
+    """Replace the path of a copy, which the stage knows, by the path that the user wrote."""
     if type(error) not in (UserError, CannotBeMet):
         return error
     message = str(error)
@@ -117,7 +117,7 @@ def in_users_words(error: UserError, copies: Mapping[str, str]) -> UserError:
     return type(error)(message)
 
 
-# Of this process: copies that were checked, folders that were made, and what takes the folders away.
+# In this process: copies that were checked, folders that were made, and the stack that removes the folders.
 _checked: dict[tuple[str, Part], tuple[Path, Stamp]] = {}
 _folders: dict[tuple[str, str], tuple[Path, list[Stamp]]] = {}
 _kept = ExitStack()
@@ -133,11 +133,11 @@ def _local_copy(file: ConfigFile, store: Store) -> Path:
     paths = {name: _checked_path(place, part, store) for name, place, part in file.files}
     if "" in paths:
         return paths[""]
-    stamps = [_stamp(path)[:3] for path in paths.values()]  # a second name changes the last
+    stamps = [_stamp(path)[:3] for path in paths.values()]  # a hard link changes the last field
     folder, made_of = _folders.get((store.uri, file.content), (None, None))
     if folder is None or made_of != stamps:
-        # In a scratch folder that stays: stages keep what they built of a list by its path. Whoever sweeps the store
-        # takes away those of dead processes.
+        # In a scratch folder that stays, because stages cache what they built from a list by its path. A sweep of the
+        # store removes the scratch folders of dead processes.
         folder = _kept.enter_context(store.scratch())
         for name, path in paths.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -149,11 +149,11 @@ def _local_copy(file: ConfigFile, store: Store) -> Path:
 def _link(path: Path, name: Path) -> None:
     try:
         os.link(path, name)
-    except OSError:  # another disk, or one without second names
+    except OSError:  # another disk, or one without hard links
         shutil.copyfile(path, name)
 
 
-def _checked_path(place: Place, part: Part, store: Store) -> Path:
+def _checked_path(place: FileLocation, part: Part, store: Store) -> Path:
     """A part as a file; hashed on first use in this process, and again when its stamp changed."""
     known = _checked.get((store.uri, part))
     if known is not None and known[1] == _stamp(known[0]):
@@ -165,8 +165,8 @@ def _checked_path(place: Place, part: Part, store: Store) -> Path:
             _copy(place, part, store)
         except (InputChanged, OSError):
             raise UserError(
-                f"The store's copy of {shown(_uri(place))} {corrupt.fact}, and the file itself is not what it was when "
-                "the run began. What is finished is kept. Run again."
+                f"The store's copy of {shown(_uri(place))} {corrupt.fact}, and the file itself changed since the run "
+                "began. Finished work is kept. Run again."
             ) from None
         path = store.local_path(part)
     _checked[store.uri, part] = path, _stamp(path)

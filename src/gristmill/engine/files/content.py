@@ -1,8 +1,8 @@
-"""The content of input files, remembered so that an unchanged file is not read again to be hashed.
+"""Remembers the content hashes of input files, so that an unchanged file is not read again to be hashed.
 
 A file counts as unchanged while its size, modification and change times and inode stay the same (the change time
-cannot be set by hand); on an object store, while its ETag does. Where that is not enough, and a file changed under the
-same stamp, its reader notices (checked.py), and what was remembered of it is forgotten.
+cannot be set by hand); on an object store, while its ETag does. If a file changes under the same stamp anyway, its
+reader notices (checked.py), and its hash is forgotten.
 """
 
 import os
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gristmill.checked import Content, content_of
-from gristmill.places import Place, exact
+from gristmill.places import FileLocation, exact
 from gristmill.store.store import Store
 
 _TAGS = (
@@ -20,7 +20,7 @@ _TAGS = (
 
 
 class ContentHashes:
-    """What the store remembers of one recipe's files."""
+    """The content hashes that the store remembers for one recipe's files."""
 
     def __init__(self, store: Store, recipe: str) -> None:
         self._store = store
@@ -29,10 +29,10 @@ class ContentHashes:
         self._known: dict[str, list[Any]] = known if isinstance(known, dict) else {}
         self._changed = False
         self.stamps: dict[str, str] = {}
-        """Of the files and folders on this disk that were looked at; an empty path stands for any file elsewhere."""
+        """Of the files and folders on this disk that were checked; an empty path represents any file elsewhere."""
 
     def get(self, uri: str, stamp: str) -> Content | None:
-        """What a file held under a stamp; nothing is remembered of a file without one."""
+        """The content of a file under a stamp; nothing is remembered for a file without a stamp."""
         known = self._known.get(exact(uri))
         if not stamp or not isinstance(known, list) or known[:1] != [stamp]:
             return None
@@ -51,8 +51,8 @@ class ContentHashes:
             self._store.write_json(self._name, self._known)
             self._changed = False
 
-    def of(self, uri: str, place: Place, stamp: str) -> Content:
-        """What a file holds, hashed here and now if it is not known."""
+    def of(self, uri: str, place: FileLocation, stamp: str) -> Content:
+        """The content of a file, hashed here and now if it is not known."""
         known = self.get(uri, stamp)
         self.stamps.setdefault(uri if place.system is None else "", stamp)
         if known is None:
@@ -62,7 +62,7 @@ class ContentHashes:
         return known
 
     def list_folder(self, path: str) -> list[os.DirEntry[str]]:
-        """The entries of a folder, whose stamp is taken before."""
+        """The entries of a folder; the stamp of the folder is taken before."""
         self.stamps.setdefault(path, stamp_of_path(os.stat(path)))
         with os.scandir(path) as entries:
             return list(entries)
@@ -74,7 +74,7 @@ def stamp_of_path(found: os.stat_result) -> str:
 
 
 def stamp_of(info: Mapping[str, Any]) -> str:
-    """The same for a file that lies elsewhere; empty where its file system tells nothing that would change."""
+    """The same for a file elsewhere; empty if its file system has no attribute that shows changes."""
     for names in _TAGS:
         tag = next((info[name] for name in names if info.get(name)), None)
         if tag is not None:

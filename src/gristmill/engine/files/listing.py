@@ -1,10 +1,10 @@
-"""Which input files a source has, and how they become tasks.
+"""Lists the input files of a source, and groups them into tasks.
 
-A file's name is its path below the fixed part of the pattern that found it (`crawl/` for `crawl/*/*.warc.gz`), so
-document ids survive a move of the data. Every file is read once: a second name of it (a link, a hard link) is passed
-over. Files are cut and grouped by their names and sizes alone: large files that can be entered in the middle into
-stretches, runs of small files into groups. Where a group ends depends on the hash of the next file's name, so that a
-new file changes the group that it falls into and leaves the others alone.
+A file's name is its path below the fixed part of its pattern (`crawl/` for `crawl/*/*.warc.gz`), so document ids
+survive a move of the data. Every file is read once: a second name of it (a link, a hard link) is skipped. Files are cut
+and grouped by their names and sizes alone: large files that can be read from the middle are cut into ranges, and small
+files are grouped. The end of a group depends on the hash of the next file's name, so that a new file only changes the
+group that it falls into.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from gristmill.engine.files.tree import (
     OUTSIDE,
     SECOND,
     SPECIAL,
-    Entry,
+    FileEntry,
     Folders,
     Inode,
     Skipped,
@@ -33,7 +33,7 @@ from gristmill.engine.files.tree import (
     list_tree,
 )
 from gristmill.errors import NoInput, UserError
-from gristmill.places import Place, kind_of, local_path, shown, system_of
+from gristmill.places import FileLocation, kind_of, local_path, shown, system_of
 from gristmill.recipe.checks.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.sections.snapshot import is_regex
@@ -44,18 +44,18 @@ from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compres
 
 COMPRESSED = (*COMPRESSED_SUFFIXES, ".lz4", ".parquet")
 COMPRESSION = 4
-"""What a compressed file is taken to hold per byte; text and markup compress to a third or less, records vary."""
+"""Assumed uncompressed bytes per byte of a compressed file; text and markup compress to a third or less."""
 EXCLUDED = "excluded"
-"""Why a file is not read that `exclude` names."""
+"""The reason for files that `exclude` names."""
 PASSED_OVER = {
     OUTSIDE: "links that lead out",
     BROKEN: "links to nothing",
     SECOND: "second names",
     SPECIAL: "pipes, sockets or devices",
 }
-"""The same of what a listing passes over."""
-MOST_STRETCHES = 64
-"""Of one file. Where none but its start is a sure place to begin, a stretch costs as much as all before it."""
+"""The reason for entries that a listing skips."""
+MOST_RANGES = 64
+"""The most ranges of one file. If records can only be found from the start, a range costs as much as all before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,14 @@ class InputFile:
     """One file of a source."""
 
     uri: str
-    """Where it is, as text; two files of a source never share it."""
+    """Its location as text, unique within a source."""
     name: str
     size: int
     snapshot: str | None
     stamp: str
     """Changes whenever the file may have changed: size, times and inode, or an object store's ETag."""
-    place: Place | None
-    """How it is opened."""
+    place: FileLocation | None
+    """Where to open it."""
 
     @property
     def payload_guess(self) -> int:
@@ -78,19 +78,19 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """What one read task reads."""
+class FileGroup:
+    """The files, or parts of files, that one read task reads."""
 
     snapshot: str | None
     pieces: tuple[Piece, ...]
     label: str
     size: int
-    """Bytes, as they lie there."""
+    """Bytes, as stored."""
 
 
 @dataclass(frozen=True)
 class Unread:
-    """Files that lie among those of a source and are not read, for one reason."""
+    """Files among those of a source that are not read, for one reason."""
 
     files: int
     example: str
@@ -98,25 +98,25 @@ class Unread:
 
 @dataclass(frozen=True)
 class Listing:
-    """What the patterns of a source stand for."""
+    """The files that the patterns of a source match."""
 
     files: list[InputFile]
     """Sorted by name."""
     skipped: Skipped
-    """What was passed over: links, second names, no files at all."""
+    """Entries that were skipped: links, second names, entries that are not files."""
     others: Counter[str]
-    """Suffix -> files that the reader does not take for it, where nobody said so."""
+    """Suffix -> files that the reader skips for it although the recipe does not say so."""
     unread: dict[str, Unread]
-    """Why -> files that are not read; with what was passed over, all that lie there and are not read."""
+    """Reason -> files that are not read, including skipped entries."""
 
 
 @dataclass
-class _Found:
-    """What a pattern stands for."""
+class _Expansion:
+    """The files that a pattern matches."""
 
     root: str
-    files: dict[str, tuple[Place, Any]] = field(default_factory=dict)
-    """URI -> where it is, and what the file system knows of it: an Entry on the disk, else fsspec's info."""
+    files: dict[str, tuple[FileLocation, Any]] = field(default_factory=dict)
+    """URI -> its location, and what the file system knows about it: a FileEntry on the disk, else fsspec's info."""
     skipped: Skipped = field(default_factory=dict)
 
     def name_of(self, uri: str) -> str:
@@ -125,16 +125,16 @@ class _Found:
 
 
 def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Folders) -> Listing:
-    """Every file of a source, and every one that lies there and is not read. A pattern that matches nothing is an error
+    """Every file of a source, and every file among them that is not read. A pattern that matches nothing is an error
     before any work. `folders` are the listings that the sources of a recipe share.
     """
-    where = _place_of("", source, recipe)
+    where = _line_of("", source, recipe)
     excluded: set[str] = set()
     for pattern in source.exclude:
         unwanted = _expand(pattern, source, recipe, folders)
         excluded.update((unwanted.root, *unwanted.files, *chain.from_iterable(unwanted.skipped.values())))
     skipped: dict[str, set[str]] = {}
-    found: dict[str, tuple[str, Place, Any]] = {}
+    found: dict[str, tuple[str, FileLocation, Any]] = {}
     others: dict[str, str] = {}
     unread: dict[str, str] = {}
     for pattern in source.paths:
@@ -153,19 +153,19 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
                     others[uri] = suffix
         if there and not wanted:
             raise UserError(
-                f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, and this reader "
-                f"takes none of them, by their names, so there is nothing to read. {_other_format(source, there)}"
+                f"{_line_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, but this reader "
+                f"skips all of them because of their names, so there is nothing to read. {_other_format(source, there)}"
             )
         if not wanted:
             near = _meant(pattern)
             also = " and `exclude`" if source.exclude else ""
             fix = f"Check the path{also}; relative paths start at the recipe's folder."
             raise NoInput(
-                f"{_place_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
-                + (f"Did you mean {near}?" if near else f"{fix}{_passed_over(expanded.skipped)}"),
+                f"{_line_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
+                + (f"Did you mean {near}?" if near else f"{fix}{_skipped_entries(expanded.skipped)}"),
                 is_slip=near is not None,
             )
-        # The first pattern that finds a file names it.
+        # The first pattern that matches a file determines its name.
         found = {uri: (name, *expanded.files[uri]) for uri, name in wanted.items()} | found
     files: dict[str, InputFile] = {}
     uris = list(_once(found, skipped))
@@ -180,11 +180,11 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
         if files.setdefault(name, file).uri != uri:
             raise UserError(
                 f"{where}: {shown(files[name].uri)} and {shown(uri)} are both called {shown(name)} below their "
-                "patterns, so their documents could not be told apart. Use one pattern from a common parent folder, "
+                "patterns, so their documents could not be distinguished. Use one pattern from a common parent folder, "
                 "or two sources."
             )
     passed_over = {why: sorted(paths) for why, paths in skipped.items() if paths}
-    left = [(why, uri) for uri, why in unread.items() if uri not in found]  # another pattern may want it
+    left = [(why, uri) for uri, why in unread.items() if uri not in found]  # another pattern may match it
     left += [(PASSED_OVER[why], uri) for why, uris in passed_over.items() for uri in uris]
     counts, examples = Counter(why for why, _ in left), dict(sorted(left, reverse=True))
     return Listing(
@@ -209,36 +209,36 @@ def _count_of(names: Mapping[str, str]) -> str:
 
 
 def _other_format(source: Source, names: Mapping[str, str]) -> str:
-    """What to write where a reader takes no file of these names."""
+    """The fix if a reader takes no file with these names."""
     fits = format_by_name(next(iter(names.values())))
     if fits is not None and READERS[fits] != source.module:
-        return f"By their names `format: {fits}` reads them."
+        return f"Their names suggest `format: {fits}`."
     setting = next((name for name in ("suffixes", "skip_dirs") if name in type(source.config).model_fields), None)
-    said = f"Say which it shall take with `{setting}`, or name" if setting else "Name"
-    return f"{said} another `format`."
+    start = f"Set `{setting}` to the files that it should read, or name" if setting else "Name"
+    return f"{start} another `format`."
 
 
 def _meant(pattern: str) -> str | None:
-    """What is called nearly so, where a path without wildcards leads to nothing."""
+    """A file with nearly the same name, if a path without wildcards does not exist."""
     path = local_path(pattern)
     near = nearest_file(path) if path is not None and not os.path.exists(path) else None
     return shown(near) if near else None
 
 
-def _place_of(pattern: str, source: Source, recipe: Recipe) -> str:
-    """Where in the recipe one of a source's paths stands; else the source."""
+def _line_of(pattern: str, source: Source, recipe: Recipe) -> str:
+    """The line of one of a source's paths in the recipe, or else of the source."""
     return f"{recipe.path}:{source.path_lines.get(pattern, source.line)}: sources.{source.name}"
 
 
-def _once(found: dict[str, tuple[str, Place, Any]], skipped: dict[str, set[str]]) -> Iterator[str]:
-    """The URIs without second names of a file: its own name goes before a link, then the first in the alphabet."""
+def _once(found: dict[str, tuple[str, FileLocation, Any]], skipped: dict[str, set[str]]) -> Iterator[str]:
+    """The URIs without second names of a file: its own name is preferred to a link, then the first in the alphabet."""
     taken: dict[Inode, str] = {}
     ranked = sorted(found, key=lambda uri: (_is_linked(found[uri][2]), uri))
     for uri in ranked:
         about = found[uri][2]
-        if isinstance(about, Entry):
+        if isinstance(about, FileEntry):
             inode = about.stat.st_dev, about.stat.st_ino
-            # A file that has one name only is itself, even where a file system gives the same inode to many.
+            # A file with a single name is unique, even if a file system gives many files the same inode.
             if (about.linked or about.stat.st_nlink > 1) and inode in taken:
                 skipped.setdefault(SECOND, set()).add(uri)
                 continue
@@ -247,25 +247,25 @@ def _once(found: dict[str, tuple[str, Place, Any]], skipped: dict[str, set[str]]
 
 
 def _is_linked(about: Any) -> bool:
-    return isinstance(about, Entry) and about.linked
+    return isinstance(about, FileEntry) and about.linked
 
 
-def _passed_over(skipped: Skipped) -> str:
+def _skipped_entries(skipped: Skipped) -> str:
     if not skipped:
         return ""
     count = sum(len(paths) for paths in skipped.values())
     first = min(path for paths in skipped.values() for path in paths)
-    told = f" Links out of it, second names, pipes and devices are not read: {count:,} such, the first {shown(first)}."
-    return told + (" Links are followed with `links: follow` under `read`." if OUTSIDE in skipped else "")
+    fact = f" Links out of it, second names, pipes and devices are skipped: {count:,}, the first is {shown(first)}."
+    return fact + (" Set `links: follow` under `read` to follow links." if OUTSIDE in skipped else "")
 
 
-def _expand(pattern: str, source: Source, recipe: Recipe, folders: Folders) -> _Found:
-    """What a path, folder or glob stands for."""
+def _expand(pattern: str, source: Source, recipe: Recipe, folders: Folders) -> _Expansion:
+    """The files that a path, folder or glob matches."""
     path = local_path(pattern)
     return _elsewhere(pattern, recipe) if path is None else _on_disk(path, source, recipe, folders)
 
 
-def _on_disk(path: str, source: Source, recipe: Recipe, folders: Folders) -> _Found:
+def _on_disk(path: str, source: Source, recipe: Recipe, folders: Folders) -> _Expansion:
     literal = re.sub(r"\[([*?\[])\]", r"\1", path)
     try:
         named = os.stat(literal)
@@ -276,19 +276,19 @@ def _on_disk(path: str, source: Source, recipe: Recipe, folders: Folders) -> _Fo
     if named is not None and not stat.S_ISDIR(named.st_mode):
         if not stat.S_ISREG(named.st_mode):
             raise UserError(
-                f"{_place_of(path, source, recipe)}: {shown(literal)} is {kind_of(named.st_mode)} and "
-                "no file, so it cannot be read. Name a file or a folder."
+                f"{_line_of(path, source, recipe)}: {shown(literal)} is {kind_of(named.st_mode)} and "
+                "not a file, so it cannot be read. Name a file or a folder."
             )
-        return _Found(os.path.dirname(literal), {literal: (Place(literal), Entry(named, linked=False))})
+        return _Expansion(os.path.dirname(literal), {literal: (FileLocation(literal), FileEntry(named, linked=False))})
     root, glob = (literal, ANYTHING) if named is not None else _fixed_part(path)
     if not os.path.isdir(root):
-        return _Found(root)
+        return _Expansion(root)
     tree = list_tree(root, glob, source.links == "follow", folders, _own_store(recipe))
-    return _Found(root, {path: (Place(path), entry) for path, entry in tree.files.items()}, tree.skipped)
+    return _Expansion(root, {path: (FileLocation(path), entry) for path, entry in tree.files.items()}, tree.skipped)
 
 
 def _own_store(recipe: Recipe) -> frozenset[Inode]:
-    """The store may lie in a folder of inputs, and is none."""
+    """The inode of the store, which may be inside a folder of inputs but is not an input."""
     path = local_path(recipe.store)
     try:
         found = os.stat(path or "")
@@ -297,7 +297,7 @@ def _own_store(recipe: Recipe) -> frozenset[Inode]:
     return frozenset([(found.st_dev, found.st_ino)])
 
 
-def _elsewhere(pattern: str, recipe: Recipe) -> _Found:
+def _elsewhere(pattern: str, recipe: Recipe) -> _Expansion:
     system, path = system_of(pattern)
     scheme = f"{pattern.split('://')[0]}://"
     try:
@@ -309,21 +309,21 @@ def _elsewhere(pattern: str, recipe: Recipe) -> _Found:
             root, found = _fixed_part(path)[0], system.glob(path, detail=True)
     except UserError:
         raise
-    except Exception as error:  # a library of a file system fails in its own ways
+    except Exception as error:  # the libraries of file systems raise anything
         raise UserError(
-            f"{shown(pattern)} cannot be listed: {error or type(error).__name__}. Allow reading it, or name others."
+            f"{shown(pattern)} cannot be listed: {error or type(error).__name__}. Give read permission, or name others."
         ) from None
     own = recipe.store.rstrip("/") + "/"
     files = {
-        scheme + name: (Place(name, system), info)
+        scheme + name: (FileLocation(name, system), info)
         for name, info in found.items()
         if info["type"] == "file" and not (scheme + name).startswith(own)
     }
-    return _Found(scheme + root, files)
+    return _Expansion(scheme + root, files)
 
 
 def _fixed_part(path: str) -> tuple[str, tuple[str, ...]]:
-    """The folders of a glob before its first special character, and the segments behind them."""
+    """The folders of a glob before its first special character, and the segments after them."""
     segments = path.split("/")
     parts = []
     for part in segments[:-1]:
@@ -333,15 +333,15 @@ def _fixed_part(path: str) -> tuple[str, tuple[str, ...]]:
     return "/".join(parts) or "/", tuple(segments[len(parts) :])
 
 
-def _describe(uri: str, name: str, snapshot: str | None, place: Place, about: Any) -> InputFile:
-    if not isinstance(about, Entry):
+def _describe(uri: str, name: str, snapshot: str | None, place: FileLocation, about: Any) -> InputFile:
+    if not isinstance(about, FileEntry):
         return InputFile(uri, name, int(about["size"]), snapshot, stamp_of(about), place)
     if not os.access(place.path, os.R_OK):
-        raise UserError(f"{shown(uri)} cannot be read: Permission denied. Allow reading it, or exclude it.")
+        raise UserError(f"{shown(uri)} cannot be read: Permission denied. Give read permission, or exclude it.")
     return InputFile(uri, name, about.stat.st_size, snapshot, stamp_of_path(about.stat), place)
 
 
-def group_files(files: Sequence[InputFile], part_bytes: int, reader: Reader[Any]) -> Iterator[Group]:
+def group_files(files: Sequence[InputFile], part_bytes: int, reader: Reader[Any]) -> Iterator[FileGroup]:
     """Cut and group files for read tasks of about one part each; a group never spans two snapshots."""
     by_snapshot: dict[str | None, list[InputFile]] = {}
     for file in files:
@@ -354,7 +354,7 @@ def group_files(files: Sequence[InputFile], part_bytes: int, reader: Reader[Any]
                 yield _group_of(group)
                 group, filled = [], 0
             if file.payload_guess > part_bytes:
-                yield from _stretches(file, part_bytes, reader)
+                yield from _ranges(file, part_bytes, reader)
             else:
                 group.append(file)
                 filled += file.payload_guess
@@ -372,20 +372,21 @@ def _ends_before(file: InputFile, filled: int, part_bytes: int) -> bool:
     return chance < 2 * max(file.payload_guess, 1) / part_bytes
 
 
-def _group_of(files: Sequence[InputFile]) -> Group:
+def _group_of(files: Sequence[InputFile]) -> FileGroup:
     label = shown(files[0].name) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
     pieces = tuple(Piece(file.uri, file.name, place=file.place) for file in files)
-    return Group(files[0].snapshot, pieces, label, sum(file.size for file in files))
+    return FileGroup(files[0].snapshot, pieces, label, sum(file.size for file in files))
 
 
-def _stretches(file: InputFile, part_bytes: int, reader: Reader[Any]) -> Iterator[Group]:
+def _ranges(file: InputFile, part_bytes: int, reader: Reader[Any]) -> Iterator[FileGroup]:
     if not reader.splittable(file.name):
         yield _group_of([file])
         return
-    step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_STRETCHES))
+    step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_RANGES))
     count = max(1, round(file.size / step))
     for index in range(count):
         start = index * step
         stop = None if index == count - 1 else start + step
         label = shown(file.name) + (f" {index + 1}/{count}" if count > 1 else "")
-        yield Group(file.snapshot, (Piece(file.uri, file.name, start, stop, file.place),), label, file.size // count)
+        piece = Piece(file.uri, file.name, start, stop, file.place)
+        yield FileGroup(file.snapshot, (piece,), label, file.size // count)

@@ -1,31 +1,31 @@
-"""Which files, stretches and records a sample takes.
+"""Decides which files, parts of files and records a sample takes.
 
-A piece (a file, or a stretch of a large one) is the least that can be passed over without being read. So a sample takes
-pieces first: its share of them, but at least LEAST_PIECES where there are so many, those with the smallest hashes of
-their names. Of the records in them it takes what is left to take, by a hash of file and position. So the time shrinks
-with the share, and which records they are depends on names and positions alone.
+A piece (a file, or a range of a large one) is the smallest unit that can be skipped without reading it. So a sample
+chooses pieces first: its share of them, but at least LEAST_PIECES if there are that many, with the smallest hashes of
+their names. Among the records in them it takes the remaining share, by a hash of file and position. So the time
+shrinks with the share, and the choice depends only on names and positions.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gristmill.engine.files.listing import Group, InputFile, group_files
+from gristmill.engine.files.listing import FileGroup, InputFile, group_files
 from gristmill.places import exact
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece, Reader
 
 LEAST_PIECES = 10
-"""Fewer would be a few pages of one site, or one author."""
+"""With fewer pieces, a sample could be a few pages of one site, or one author."""
 
 Named = tuple[str, Record]
-"""The name of a file, and a record of it."""
+"""The name of a file, and one of its records."""
 
 
 class Sampled(NamedTuple):
-    """What of a source is read, and which share of its records is then taken."""
+    """The files of a source to read, and the share of their records to take."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[FileGroup, ...]
     share: float
 
 
@@ -34,7 +34,7 @@ def sampled(files: Sequence[InputFile], part_bytes: int, reader: Reader[Any], sh
     wanted = min(len(pieces), max(LEAST_PIECES, round(share * len(pieces))))
     taken = set(sorted(pieces, key=_chance_of_piece)[:wanted])
     names = {piece.name for piece in taken}
-    # Grouped anew, so that a task has as much to read as any; what a large file is cut into is the same again.
+    # Grouped again, so that each task reads as much as in a full run; large files are cut into the same pieces again.
     groups = group_files([file for file in files if file.name in names], part_bytes, reader)
     kept = tuple(group for group in groups if taken.issuperset(group.pieces))
     return Sampled(kept, min(1.0, share * len(pieces) / wanted))
@@ -45,7 +45,7 @@ def _chance_of_piece(piece: Piece) -> tuple[bytes, str, int]:
 
 
 def take(records: Iterable[Named], share: float) -> Iterator[Named]:
-    """A share of the records of a task, and at least one: that with the smallest hash."""
+    """A share of the records of a task, and at least one: the one with the smallest hash."""
     bound = int(share * 2**64)
     nearest: tuple[bytes, Named] | None = None
     some = False

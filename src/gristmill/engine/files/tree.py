@@ -1,12 +1,12 @@
-"""The files below a folder, or those that a glob matches below it, on this machine's disk.
+"""Lists the files below a folder, or those that a glob matches below it, on this machine's disk.
 
-What a user names may be a link; what lies below it is data, and data must not lead anywhere: a link is followed if it
-stays below the folder, or if the source says that links are to be followed. Every folder is entered once, by device and
-inode, under its own name rather than through a link, so circles end and the work is linear in the number of entries.
-Pipes, sockets and devices are never opened. What is passed over is counted, to be told.
+A path that a user names may be a link. Links below it are data, and data must not lead out: a link is followed if its
+target is below the folder, or if the source sets `links: follow`. Every folder is entered once, by device and inode,
+under its own name rather than through a link, so cycles end and the work is linear in the number of entries. Pipes,
+sockets and devices are never opened. Skipped entries are counted and reported.
 
-Sources may share a folder. `Folders` lists each folder once, and a glob looks only at names with its fixed prefix, so
-the work is linear in sources and files.
+Sources may share a folder. `Folders` lists each folder once, and a glob only visits names with its fixed prefix, so the
+work is linear in sources and files.
 """
 
 import errno
@@ -27,22 +27,22 @@ from gristmill.places import kind_of, shown
 ANYTHING = ("**",)
 """The glob of every file at any depth."""
 OUTSIDE, BROKEN, SECOND, SPECIAL = "outside", "broken", "second", "special"
-"""Why something is passed over: a link that leads out of the folder, to nothing or in a circle; a second name of a file
-or folder; no file at all."""
+"""Why an entry is skipped: a link that leads out of the folder; a link to nothing or in a cycle; a second name of a
+file or folder; not a file."""
 MOST_CONFIG_FILES = 100_000
 
 Skipped = dict[str, list[str]]
-"""Why -> the paths."""
+"""Reason -> the paths."""
 Inode = tuple[int, int]
 ListFolder = Callable[[str], list[os.DirEntry[str]]]
 
 
-class Stopped(Exception):
-    """Nobody waits for a listing any more."""
+class ListingStopped(Exception):
+    """The listing is no longer needed."""
 
 
-class Entry(NamedTuple):
-    """A file that was found."""
+class FileEntry(NamedTuple):
+    """A file in a listing."""
 
     stat: os.stat_result
     linked: bool
@@ -50,10 +50,10 @@ class Entry(NamedTuple):
 
 
 @dataclass
-class Tree:
-    """What a listing found."""
+class FolderTree:
+    """The result of a listing."""
 
-    files: dict[str, Entry] = field(default_factory=dict)
+    files: dict[str, FileEntry] = field(default_factory=dict)
     skipped: Skipped = field(default_factory=dict)
 
     def skip(self, why: str, path: str) -> None:
@@ -61,19 +61,19 @@ class Tree:
 
 
 class Folders:
-    """Listings of folders, each made once, for the time of one plan. Several threads may ask."""
+    """Listings of folders, each made once per plan. Several threads may use them."""
 
     def __init__(self, list_folder: ListFolder) -> None:
         self._list_folder = list_folder
         self.stopped = threading.Event()
-        """Set when nobody waits for listings any more: they end with Stopped."""
+        """Set when listings are no longer needed: they end with ListingStopped."""
         self._listed: dict[str, list[os.DirEntry[str]]] = {}
         self._locks: dict[str, threading.Lock] = {}
 
     def entries(self, folder: str, prefixes: Sequence[str]) -> Iterator[os.DirEntry[str]]:
-        """The entries whose name starts with one of these, sorted by name. No prefix may start with another one."""
+        """The entries whose name has one of these prefixes, sorted by name. No prefix may be a prefix of another."""
         if self.stopped.is_set():
-            raise Stopped
+            raise ListingStopped
         with self._locks.setdefault(folder, threading.Lock()):
             if folder not in self._listed:
                 self._listed[folder] = sorted(self._list_folder(folder), key=_name)
@@ -87,13 +87,13 @@ class Folders:
 
 def list_tree(
     root: str, glob: Sequence[str], follow: bool, folders: Folders, closed: frozenset[Inode] = frozenset()
-) -> Tree:
+) -> FolderTree:
     """Files below `root` whose path matches `glob`, segment by segment; `closed` folders are not entered."""
     return _Walk(root, _Glob(glob), follow, folders, closed).go()
 
 
 class _Glob:
-    """States are the segments that may come next; `**` stands for any number of folders."""
+    """A glob as a state machine: states are the segments that may come next; `**` matches any number of folders."""
 
     def __init__(self, segments: Sequence[str]) -> None:
         self._segments = [None if text == "**" else re.compile(fnmatch.translate(text)) for text in segments]
@@ -108,7 +108,7 @@ class _Glob:
         return frozenset(states)
 
     def prefixes(self, states: frozenset[int]) -> list[str]:
-        """What the names start with that may match, sorted; none starts with another."""
+        """The prefixes of names that may match, sorted; none is a prefix of another."""
         found: list[str] = []
         for prefix in sorted({self._prefixes[state] for state in states}):
             if not found or not prefix.startswith(found[-1]):
@@ -122,7 +122,7 @@ class _Glob:
         return last in states and (segment is None or segment.match(name) is not None)
 
     def below(self, states: frozenset[int], name: str) -> frozenset[int]:
-        """The states inside of a folder of that name; none where nothing below it can match."""
+        """The states inside a folder of that name; empty if nothing below it can match."""
         found = set()
         for state in states:
             segment = self._segments[state]
@@ -143,11 +143,11 @@ class _Walk:
         self._folders = folders
         self._entered: set[tuple[Inode, frozenset[int]]] = set()
         self._links: list[tuple[str, bool, tuple[int, ...]]] = []
-        self._tree = Tree()
+        self._tree = FolderTree()
 
-    def go(self) -> Tree:
+    def go(self) -> FolderTree:
         self._enter(self._root, self._glob.start, linked=False)
-        # All names without a link in them come first, so a new link never takes a file from its own name.
+        # Paths without a link come first, so that a new link never replaces a file's own name.
         while self._links:
             path, wanted, states = heapq.heappop(self._links)
             self._through(path, wanted, frozenset(states))
@@ -166,13 +166,13 @@ class _Walk:
                     continue
                 self._entered.add((inode, states))
                 entries = self._folders.entries(here, self._glob.prefixes(states))
-                found = [(entry, self._meet(entry, states, linked)) for entry in entries]
+                found = [(entry, self._visit(entry, states, linked)) for entry in entries]
             except OSError as error:
                 raise cannot_list(error, here) from None
             stack += [(entry.path, below) for entry, below in reversed(found) if below]
 
-    def _meet(self, entry: os.DirEntry[str], states: frozenset[int], linked: bool) -> frozenset[int]:
-        """Take in a file; the states of a folder that is to be entered."""
+    def _visit(self, entry: os.DirEntry[str], states: frozenset[int], linked: bool) -> frozenset[int]:
+        """Add a file, or return the states for a folder to enter."""
         wanted, below = self._glob.takes(states, entry.name), self._glob.below(states, entry.name)
         if entry.is_symlink():
             if wanted or below:
@@ -180,12 +180,12 @@ class _Walk:
         elif entry.is_dir(follow_symlinks=False):
             return below
         elif wanted:
-            self._take(entry.path, os.lstat(entry.path), linked)  # `entry.stat` would keep it as long as the listing
+            self._take(entry.path, os.lstat(entry.path), linked)  # `entry.stat` would be cached as long as the listing
         return frozenset()
 
     def _take(self, path: str, found: os.stat_result, linked: bool) -> None:
         if stat.S_ISREG(found.st_mode):
-            self._tree.files[path] = Entry(found, linked)
+            self._tree.files[path] = FileEntry(found, linked)
         else:
             self._tree.skip(SPECIAL, path)
 
@@ -221,7 +221,7 @@ def _name(entry: os.DirEntry[str]) -> str:
 
 def folder_files(folder: str, list_folder: ListFolder) -> Iterator[str]:
     """Every file of a folder that a config names, by its path below it. Links are the user's own and are followed, each
-    under its name; a folder is not entered from inside of itself.
+    under its name; a folder is not entered from inside itself.
     """
     count = 0
     stack = [(folder, "", frozenset[Inode]())]
@@ -238,8 +238,8 @@ def folder_files(folder: str, list_folder: ListFolder) -> Iterator[str]:
             count += 1
             if count > MOST_CONFIG_FILES:
                 raise UserError(
-                    f"{shown(folder)} holds more than {MOST_CONFIG_FILES:,} files, perhaps through links that lead "
-                    "round in circles, so it is no folder of lists. Name the files that are meant."
+                    f"{shown(folder)} has more than {MOST_CONFIG_FILES:,} files, perhaps through links in a cycle, so "
+                    "it is not a folder of lists. Name the files that you mean."
                 )
             if entry.is_dir():
                 stack.append((entry.path, f"{name}{entry.name}/", above | {inode}))
@@ -247,8 +247,8 @@ def folder_files(folder: str, list_folder: ListFolder) -> Iterator[str]:
                 yield name + entry.name
             else:
                 raise UserError(
-                    f"{shown(entry.path)} is {_kind(entry.path)} and no file, so it cannot be read. "
-                    "Take it out of the folder."
+                    f"{shown(entry.path)} is {_kind(entry.path)} and not a file, so it cannot be read. "
+                    "Remove it from the folder."
                 )
 
 
@@ -261,6 +261,6 @@ def _kind(path: str) -> str:
 
 def cannot_list(error: OSError, path: str) -> UserError:
     return UserError(
-        f"{shown(str(error.filename or path))} cannot be listed: {error.strerror}. Allow reading it, or exclude it "
-        "by naming other paths."
+        f"{shown(str(error.filename or path))} cannot be listed: {error.strerror}. Give read permission, or exclude "
+        "it by naming other paths."
     )

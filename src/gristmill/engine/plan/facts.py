@@ -1,4 +1,4 @@
-"""What the record of a run says of its stages. Nothing here needs the code of a stage."""
+"""What the record of a run says about its stages. Nothing here needs the code of a stage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What there is to know of a stage of the graph without its code."""
+    """What is known about a stage of the graph without its code."""
 
     id: str
     name: str
     kind: str
     """read, map, exchange, fit, asset or sink."""
     sources: tuple[str, ...]
-    """Whose documents it reads; an asset reads none."""
+    """The sources whose documents it reads; empty for an asset."""
     columns: tuple[str, ...]
-    """Of its layer."""
+    """The columns of its layer."""
     identity: Mapping[str, Any]
-    """What the stage itself puts into a task key: name, VERSION, config, libraries, code of the user's own."""
+    """What the stage itself adds to a task key: name, VERSION, config, libraries, the user's own code."""
 
     @property
     def has_layers(self) -> bool:

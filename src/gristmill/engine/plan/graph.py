@@ -1,7 +1,7 @@
 """The stage graph of a recipe: for every source a chain of layers over its documents.
 
-Each map or exchange step adds one layer of columns to every document part of the sources that it covers. What it reads
-of earlier layers and models, on the route of each source, is bound before any work (`recipe/checks/columns.py`).
+Each map or exchange step adds one layer of columns to every document part of its sources. The earlier layers and models
+that it reads on each source's route are bound before any work (`recipe/checks/columns.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,18 +44,18 @@ class Node(NodeFacts):
     module: str
     config: StageConfig
     views: Mapping[str, View]
-    """Per source; an asset has one, for none."""
+    """Per source; an asset has one view, under the empty name."""
     depth: int
     files: Mapping[str, ConfigFile] = field(default_factory=dict)
-    """Location -> the file or folder that the config names so."""
+    """Location -> the file or folder that the config names."""
     code: Code = field(default_factory=dict)
-    """Of a stage of the user's own: what it runs."""
+    """The code of a user's own stage."""
     where: str = ""
     """The recipe's file and the line of the step."""
 
     @property
     def models(self) -> Mapping[str, str]:
-        """Name -> id of the node that makes it; of a node that has the same for all of its sources."""
+        """Name -> id of the node that makes the model; only for nodes with the same models for all sources."""
         return next(iter(self.views.values())).models
 
     @property
@@ -65,13 +65,13 @@ class Node(NodeFacts):
 
     @property
     def counts(self) -> dict[str, str]:
-        """Of a sink: per source, the node whose metrics say how much there is."""
+        """For a sink: per source, the node whose metrics say how much there is."""
         return {source: view.counts for source, view in self.views.items() if view.counts is not None}
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Every node by id, in an order where inputs come first, and the chain of each source."""
+    """Every node by id, in an order in which inputs come first, and the chain of each source."""
 
     recipe: Recipe
     nodes: Mapping[str, Node]
@@ -82,13 +82,13 @@ class Graph:
         return self.nodes[f"{source}/{INGEST}"]
 
     def declared(self, node: Node) -> Resources | None:
-        """What a stage declares that a task needs, for the largest part that its sources are cut into."""
+        """The resources that a stage declares for a task, for the largest part of its sources."""
         part_bytes = max((self.recipe.sources[source].part_bytes for source in node.sources), default=0)
         return stage_of(node.module).resources_of(node.config, part_bytes)
 
     @property
     def modules(self) -> list[str]:
-        """Those of ours, those that come first first."""
+        """The modules of Gristmill's own stages, in the order of the graph."""
         return list(dict.fromkeys(node.module for node in self.nodes.values() if not is_own(node.module)))
 
     @property
@@ -99,12 +99,12 @@ class Graph:
 
     @property
     def code(self) -> Code:
-        """All that is the user's own."""
+        """All of the user's own code."""
         return {name: source for node in self.nodes.values() for name, source in node.code.items()}
 
 
 def drops(node: Node) -> bool:
-    """Whether a step can take a document out of the corpus."""
+    """Whether a step can remove a document from the corpus."""
     stage = stage_of(node.module)
     return isinstance(stage, LayerStage) and stage.judges and "drop" in stage.schema_of(node.config).names
 
@@ -114,7 +114,7 @@ def reads_from(node: Node) -> set[str]:
     reads = {f"{source}/{INGEST}" for source in node.sources}
     reads.update(layer for view in node.views.values() for layer in view.layers)
     reads.update(node.uses)
-    return reads - {node.id, INGEST}  # the read nodes stand for it, by source
+    return reads - {node.id, INGEST}  # the read node of each source represents INGEST
 
 
 def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> Graph:
@@ -154,20 +154,20 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     routes = {name: (*steps, *last[name]) for name, steps in routes.items()}
     columns: dict[int, tuple[str, ...]] = {}
     views = {name: bind_steps(steps, columns) for name, steps in routes.items()}
-    places: dict[str, dict[str, int]] = {}
+    positions: dict[str, dict[str, int]] = {}
     for name, route in routes.items():
-        for place, step in enumerate(route, 1):
-            places.setdefault(step.id, {}).setdefault(name, place)
+        for position, step in enumerate(route, 1):
+            positions.setdefault(step.id, {}).setdefault(name, position)
     for step in {step.id: step for step in (*recipe.steps, *chain(*last.values()))}.values():
-        if found := places.get(step.id):
-            seen = {name: views[name][step.id] for name in found}
-            node = _node(step, seen, max(found.values()), identity_of)
+        if found := positions.get(step.id):
+            own_views = {name: views[name][step.id] for name in found}
+            node = _node(step, own_views, max(found.values()), identity_of)
             nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}" if step.line else recipe.path)
     return Graph(recipe, nodes, {name: tuple(step.id for step in steps) for name, steps in routes.items()})
 
 
 def bind_steps(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None = None) -> dict[str, View]:
-    """What each step of a route sees, by its id; all that it needs is there, or the recipe would have been refused."""
+    """What each step of a route reads, by its id; a loaded recipe has everything that its steps need."""
     views = {}
     for step, binding in zip(route, bind_route(route, known), strict=True):
         if binding.absent:
@@ -177,7 +177,7 @@ def bind_steps(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None =
 
 
 def _stage_identity(module: str, config: StageConfig, code: Code, contents: ContentHashes) -> Identity:
-    """What a stage is: anything different here, and its tasks run again. Files count by content, not by name."""
+    """What a stage is: if anything here changes, its tasks run again. Files count by content, not by name."""
     files: dict[str, ConfigFile] = {}
 
     def content(location: str, _: Any) -> str:
@@ -206,7 +206,7 @@ def _node(
 ) -> Node:
     kind = stage_of(step.module).kind
     identity, files = identity_of(step.module, step.config, step.code, step.line)
-    if kind == "asset":  # whatever route it stands in
+    if kind == "asset":  # it is the same on every route
         views = {"": next(iter(views.values()))}
     facts = (step.id, step.name, kind, tuple(filter(None, views)), columns_of(step), identity)
     return Node(*facts, step.module, step.config, views, depth, files, step.code)
@@ -215,8 +215,8 @@ def _node(
 def make_asset_node(
     node_id: str, module: str, config: StageConfig, models: Mapping[str, str], contents: ContentHashes
 ) -> Node:
-    """A node of a graph without documents: it makes a file of the files that its config names and of models (name ->
-    id of the node that makes it).
+    """A node of a graph without documents: it makes a file from the files that its config names, and from models (name
+    -> id of the node that makes the model).
     """
     identity, files = _stage_identity(module, config, {}, contents)
     facts = (node_id, node_id.rpartition("/")[2], "asset", (), (), identity)
@@ -224,9 +224,8 @@ def make_asset_node(
 
 
 def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, tuple[Step, ...]]:
-    """The routes up to and including the step `until`; one without it up to what another one does not reach.
-
-    Half of the sources through a step that is meant for all would be another corpus.
+    """The routes up to and including the step `until`; a route without it ends before the first step that another route
+    does not reach: a step for all sources that only gets some of them would give another corpus.
     """
     if until is None:
         return {name: tuple(steps) for name, steps in routes.items()}
@@ -239,7 +238,7 @@ def _cut(routes: Mapping[str, Sequence[Step]], until: str | None) -> dict[str, t
 
 
 def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> Step:
-    """The last step of a route that may be cut short; whether its inputs are to be extracted, the whole one tells."""
+    """The last step of a route that may be cut short; the whole route determines whether its inputs need extraction."""
     layers = [step for step in steps if adds_layer(step) and judges(step)]
     extract = next((step.id for step in whole if extracts(step)), None)
     texts = [step.id for step in layers if "text_bytes" in columns_of(step)]
@@ -252,19 +251,19 @@ def _corpus_step(source: str, steps: Sequence[Step], whole: Sequence[Step]) -> S
 
 
 def _copies_step(recipe: Recipe, routes: Mapping[str, Sequence[Step]]) -> Step | None:
-    """The step that counts the copies that dedup leaves; None without dedup, and where a step compares all texts."""
+    """The step that counts the copies that dedup leaves; None without dedup, and if a step compares all texts."""
     ids = {step.id for steps in routes.values() for step in steps if step.name in _COMPARE_TEXTS}
     ids = ids or {step.id for steps in routes.values() for step in steps if step.name == "url_dedup"}
     has_snapshots = any(recipe.sources[name].snapshot for name in routes)
     last: dict[str, list[str]] = {}
     why, changes = dict[str, None](), dict[str, None]()
     for name, steps in routes.items():
-        for place, step in enumerate(steps):
+        for position, step in enumerate(steps):
             if step.id in ids:
                 scope: Scope = step.config.model_dump()["scope"]
                 by = scope_reads(scope)
                 partial = ("snapshot" in by and has_snapshots) or ("source" in by and len(routes) > 1)
-                changed = [one.id for one in steps[place + 1 :] if "text" in columns_of(one)]
+                changed = [one.id for one in steps[position + 1 :] if "text" in columns_of(one)]
                 if not partial and (step.name == "url_dedup" or not changed):
                     last.setdefault(step.id, []).append(name)
                 elif partial:

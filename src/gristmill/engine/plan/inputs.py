@@ -1,4 +1,4 @@
-"""What a source reads: its files, their content hashes, their groups, and files that readers look at beside them."""
+"""The inputs of a source: its files, their content hashes, their groups, and the companion files of its reader."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.files.listing import Group, InputFile, Unread, group_files, list_files
+from gristmill.engine.files.listing import FileGroup, InputFile, Unread, group_files, list_files
 from gristmill.engine.files.sampling import sampled
 from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folders, Skipped
 from gristmill.engine.work.rows import CRASHED
@@ -33,9 +33,9 @@ from gristmill.stages.reading.markup import markup_warnings
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
 MIN_UNREAD_SHARE = 0.1
-"""Of the records of a source that could not be read: a plan and a run warn from here on."""
+"""A plan and a run warn if at least this share of the records of a source could not be read."""
 MOST_SUFFIXES = 5
-"""That a warning names, the most frequent first."""
+"""The most suffixes that a warning names, the most frequent first."""
 
 _LOST_FILES = frozenset(
     (
@@ -43,21 +43,21 @@ _LOST_FILES = frozenset(
         *("unreadable_bytes", "unpacks_too_large"),
     )
 )
-"""Reasons that a reader gives for a file, or for all of it from some place on."""
-_PASSED_OVER: dict[str, tuple[str, str, str]] = {
+"""Reasons that a reader gives for a whole file, or for the rest of one."""
+_SKIPPED: dict[str, tuple[str, str, str]] = {
     OUTSIDE: (
         "link leads",
         "links lead",
-        "out of the source's folder, followed only with `links: follow` under `read`",
+        "out of the source's folder; set `links: follow` under `read` to follow them",
     ),
-    BROKEN: ("link leads", "links lead", "to nothing, or in a circle"),
-    SECOND: ("second name", "second names", "(links, hard links) of files or folders passed over; each is read once"),
-    SPECIAL: ("pipe, socket or device", "pipes, sockets or devices", "passed over: no files"),
+    BROKEN: ("link leads", "links lead", "to nothing, or in a cycle"),
+    SECOND: ("second name", "second names", "(links, hard links) of files or folders skipped; each is read once"),
+    SPECIAL: ("pipe, socket or device", "pipes, sockets or devices", "skipped, because they are not files"),
 }
 
 
 RECORD_BYTES = 1 << 16
-"""Of a page with its markup: what a limit on records is taken to be, in bytes."""
+"""Assumed bytes per record, for a limit on records: those of a page with its markup."""
 
 
 @dataclass(frozen=True)
@@ -68,34 +68,34 @@ class SourceInputs:
     files: Mapping[str, InputFile]
     """By URI."""
     content: dict[str, Content]
-    """By URI, of the files that were asked for."""
-    groups: Sequence[Group]
+    """By URI, of the files that were hashed."""
+    groups: Sequence[FileGroup]
     companions: Mapping[str, tuple[Piece, ...]]
-    """File name -> the files that its reader also looks at."""
+    """File name -> the other files that its reader needs."""
     skipped: Skipped
-    """What lies among the files and is not read."""
+    """Entries among the files that are skipped."""
     others: Mapping[str, int]
-    """Suffix -> files that lie among them and that the reader does not take for it."""
+    """Suffix -> files among them that the reader skips because of it."""
     unread: Mapping[str, Unread]
-    """Why -> all files that lie there and are not read, those above among them."""
+    """Reason -> all files that are not read, including those above."""
     config: StageConfig
     share: float | None = None
-    """Of the records in the groups, those that a sample takes."""
+    """The share of the records in the groups that a sample takes."""
     expects_markup: bool = False
     """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
 
-    def pieces(self, group: Group) -> tuple[Piece, ...]:
-        """What a group's reader opens: nothing but what was hashed."""
+    def pieces(self, group: FileGroup) -> tuple[Piece, ...]:
+        """What a group's reader opens: only content that was hashed."""
         return tuple(self._checked(piece) for piece in group.pieces)
 
-    def companion_pieces(self, group: Group) -> dict[str, tuple[Piece, ...]]:
+    def companion_pieces(self, group: FileGroup) -> dict[str, tuple[Piece, ...]]:
         return {
             piece.name: tuple(self._checked(other) for other in self.companions[piece.name])
             for piece in group.pieces
             if piece.name in self.companions
         }
 
-    def companion_hashes(self, group: Group) -> list[list[str]]:
+    def companion_hashes(self, group: FileGroup) -> list[list[str]]:
         return [
             [exact(name), exact(other.name), self.content[other.uri].sha256]
             for name, others in sorted(self.companion_pieces(group).items())
@@ -106,98 +106,98 @@ class SourceInputs:
         return replace(piece, content=self.content[piece.uri])
 
     def record(self) -> dict[str, str]:
-        """What a run's record says of those that it read: name and sha256."""
+        """The files that were read, for a run's record: name and sha256."""
         return {exact(file.name): self.content[uri].sha256 for uri, file in self.files.items() if uri in self.content}
 
     def unread_record(self) -> dict[str, list[Any]]:
-        """What a run's record says of those that it did not: why -> how many, and an example."""
+        """The files that were not read, for a run's record: reason -> how many, and an example."""
         return {why: [some.files, some.example] for why, some in self.unread.items()}
 
     def taken_bytes(self, limit: int | None) -> int:
-        """Of what is read, as it lies there; of a sample or a limit on records, of what it takes."""
+        """Bytes to read, as stored; for a sample or a limit on records, the bytes of what it takes."""
         size = sum(group.size for group in self.groups)
         return int(min(size * (self.share or 1), size if limit is None else limit * RECORD_BYTES))
 
-    def needed(self, groups: Sequence[Group]) -> list[InputFile]:
-        """The files that groups read or look at, in order."""
+    def needed(self, groups: Sequence[FileGroup]) -> list[InputFile]:
+        """The files that groups need, including companions, in order."""
         pieces = [piece for group in groups for piece in group.pieces]
-        beside = [other for piece in pieces for other in self.companions.get(piece.name, ())]
-        wanted = {piece.uri for piece in (*pieces, *beside)}
+        companions = [other for piece in pieces for other in self.companions.get(piece.name, ())]
+        wanted = {piece.uri for piece in (*pieces, *companions)}
         return [file for uri, file in self.files.items() if uri in wanted]
 
     def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
-        """What was passed over or could not be read, keys that name several records, and markup read as text."""
-        told = [
+        """Warnings about what was skipped or could not be read, repeated keys, and markup that is read as text."""
+        messages = [
             f"{counted(len(paths), one, many)} {what} (the first: {shown(paths[0])})"
             for why, paths in sorted(self.skipped.items())
-            for one, many, what in (_PASSED_OVER[why],)
+            for one, many, what in (_SKIPPED[why],)
         ]
         if self.others:
-            told.append(_other_suffixes(self.others, len(self.files), "suffixes" in type(self.config).model_fields))
+            messages.append(_other_suffixes(self.others, len(self.files), "suffixes" in type(self.config).model_fields))
         lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
         if lost:
             reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
-            told.append(
-                f"files, or the rest of them, could not be read ({reasons}), and how many documents they held is not "
-                f"known. {hint('unread', reason=min(lost))} shows which; replace them, or "
+            messages.append(
+                f"files, or the rest of them, could not be read ({reasons}); it is unknown how many documents they "
+                f"had. {hint('unread', reason=min(lost))} shows which; replace them, or "
                 "leave them out with `exclude`"
             )
         bad, rows = unread(metrics.get("dropped", {})), metrics.get("rows", 0)
         if sum(bad.values()) >= MIN_UNREAD_SHARE * rows > 0:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in bad.items())
-            told.append(
+            messages.append(
                 f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). "
-                f"{hint('unread', reason=next(iter(bad)))} shows them; is the format or the encoding another?"
+                f"{hint('unread', reason=next(iter(bad)))} shows them; check the format and the encoding"
             )
         if mended := metrics.get("mended"):
-            told.append(
-                f"{counted(mended, 'record')} had a fault that was mended in reading; {REPAIRED} in meta says which "
+            messages.append(
+                f"{counted(mended, 'record')} had a fault that the reader repaired; {REPAIRED} in meta says which "
                 f"({hint('repaired')} shows it)"
             )
-        told += field_warnings(self.config, metrics.get("fields", {}), metrics.get("rows", 0), "its")
+        messages += field_warnings(self.config, metrics.get("fields", {}), metrics.get("rows", 0), "its")
         if not self.expects_markup:
             fix = "no step removes it. Add the step `- extract`."
-            told += markup_warnings(metrics, "text that was checked", "texts that were checked", fix)
+            messages += markup_warnings(metrics, "text that was checked", "texts that were checked", fix)
         if repeated := metrics.get("repeated_keys"):
             such = f" (such as {metrics['repeated_key']})" if "repeated_key" in metrics else ""
-            told.append(
-                f"{counted(repeated, 'record has', 'records have')} a key that an earlier record of the same file has"
-                f"{such}, so a locator may stand for several of them (their ids differ). Let `fields.key` name a field "
-                "that is unique, or leave it out"
+            messages.append(
+                f"{counted(repeated, 'record has', 'records have')} the same key as an earlier record of the same file"
+                f"{such}, so a locator may match several of them (their ids differ). Let `fields.key` name a unique "
+                "field, or omit it"
             )
-        return told
+        return messages
 
 
 def field_warnings(config: Any, counts: Mapping[str, Any], rows: int, which: str) -> list[str]:
-    """Fields that the recipe names and no record has. None where an earlier version, which counted none, read rows."""
+    """Warnings about fields that the recipe names and no record has; none if an earlier version read them."""
     if not counts.get("mapped") or counts["rows"] != rows:
         return []
     there = json.loads(counts.get("names", "[]"))
     return [
         f"fields.{column} names `{shown(path)}`, which none of {which} {counted(counts['mapped'], 'record')} has. "
-        + (f"Did you mean `{shown(near)}`?" if (near := nearest(path, there)) else "Correct it, or leave it out")
+        + (f"Did you mean `{shown(near)}`?" if (near := nearest(path, there)) else "Correct it, or omit it")
         for column, path in config.fields.paths().items()
         if column in config.fields.model_fields_set and not counts[column]
     ]
 
 
-def _other_suffixes(others: Mapping[str, int], read: int, asks_suffixes: bool) -> str:
+def _other_suffixes(others: Mapping[str, int], read: int, has_suffixes: bool) -> str:
     ranked = sorted(others, key=lambda suffix: (-others[suffix], suffix))
-    told = [f"{shown(suffix) or 'without any'} {others[suffix]:,}" for suffix in ranked[:MOST_SUFFIXES]]
+    counts = [f"{shown(suffix) or 'without any'} {others[suffix]:,}" for suffix in ranked[:MOST_SUFFIXES]]
     more = [f"{len(ranked) - MOST_SUFFIXES:,} more"] if len(ranked) > MOST_SUFFIXES else []
     count = sum(others.values())
     fits = next(filter(None, map(format_by_name, ranked)), None)
-    fix = f"Read them in a source of their own{f' (`format: {fits}`)' if fits else ''}"
-    if asks_suffixes:
-        fix = f'{f"{fix}, name" if fits else "Name"} all that shall be read with `suffixes` ("": those without any)'
+    fix = f"Read them in their own source{f' (`format: {fits}`)' if fits else ''}"
+    if has_suffixes:
+        fix = f'{f"{fix}, list" if fits else "List"} all suffixes to read in `suffixes` ("": files without one)'
     return (
-        f"not read for their suffixes: {count:,} of {counted(count + read, 'file')} ({', '.join(told + more)}). "
-        f"{fix}, or leave them out with `exclude`"
+        f"not read because of their suffixes: {count:,} of {counted(count + read, 'file')} "
+        f"({', '.join(counts + more)}). {fix}, or leave them out with `exclude`"
     )
 
 
 def read_twice(inputs: Mapping[str, SourceInputs]) -> list[str]:
-    """Files that more than one source reads, under whatever names: each of their documents is there twice."""
+    """Warnings about files that several sources read, under any names: their documents are in the corpus twice."""
     readers: dict[str, dict[str, InputFile]] = {}
     for source, found in sorted(inputs.items()):
         for uri, file in found.files.items():
@@ -209,20 +209,20 @@ def read_twice(inputs: Mapping[str, SourceInputs]) -> list[str]:
             shared.setdefault(tuple(by_source), []).append(next(iter(by_source.values())))
     return [
         f"{counted(len(files), 'file is', 'files are')} read by each of the sources {', '.join(sources)} (the first: "
-        f"{shown(files[0].name)}), so their documents are there {len(sources)} times. Let one source read them: change "
-        "its paths, or `exclude`"
+        f"{shown(files[0].name)}), so the corpus has their documents {len(sources)} times. Let one source read them: "
+        "change its paths, or `exclude`"
         for sources, files in shared.items()
     ]
 
 
-def stands_for_a_file(reason: str) -> bool:
-    """Whether a row with this reason stands for a file, or the rest of one, and not for a record."""
+def is_about_a_file(reason: str) -> bool:
+    """Whether a row with this reason represents a file, or the rest of one, and not a record."""
     return reason == "empty_file" or _loses_a_file(reason)
 
 
 def unread(dropped: Mapping[str, int]) -> dict[str, int]:
-    """Of what a reader dropped: records that it could not read, by reason, the most frequent first. Whole files, and
-    records that kill workers, are told apart.
+    """Records that a reader could not read, by reason, the most frequent first. Whole files, and records that kill
+    workers, are reported separately.
     """
     found = {
         reason: rows
@@ -233,19 +233,19 @@ def unread(dropped: Mapping[str, int]) -> dict[str, int]:
 
 
 def _loses_a_file(reason: str) -> bool:
-    """Whether with such a row more is lost than a record."""
+    """Whether a row with this reason means that more than one record is lost."""
     return reason in _LOST_FILES or reason.startswith(("truncated_", "corrupt_"))
 
 
-def work_of(source: Source, inputs: SourceInputs, group: Group, limit: int | None) -> tuple[Read, dict[str, Any]]:
-    """The work of reading a group, and what of it enters the task's key."""
+def work_of(source: Source, inputs: SourceInputs, group: FileGroup, limit: int | None) -> tuple[Read, dict[str, Any]]:
+    """The work of reading a group, and the part of it that enters the task's key."""
     about: dict[str, Any] = {
         "source": source.name,
         "snapshot": group.snapshot,
         "license": source.license,
         "part_bytes": source.part_bytes,
     }
-    # Only where they are set: what is read without them keeps its key.
+    # Only if they are set, so that work without them keeps its key.
     about |= {name: value for name, value in (("limit", limit), ("share", inputs.share)) if value is not None}
     pieces = [[exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop] for piece in group.pieces]
     work = Read(
@@ -267,9 +267,9 @@ async def find_inputs(
     note: Note,
     listed: Callable[[SourceInputs], Awaitable[None]],
 ) -> SourceInputs:
-    """List a source's files, hash those that are new or changed, and group them into read tasks. Where the source has a
-    limit, nobody knows yet how many will be read: `hash_files` before each group. `listed` is awaited before anything
-    is hashed, which may take hours.
+    """List a source's files, hash those that are new or changed, and group them into read tasks. If the source has a
+    limit, it is not known yet how many will be read, so `hash_files` is called before each group. `listed` is awaited
+    before hashing, which may take hours.
     """
     source = recipe.sources[name]
     reader = stage_of(source.module, Reader)
@@ -281,8 +281,8 @@ async def find_inputs(
         raise
     files = found.files
     pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
-    beside = reader.companions(list(pieces)) if reader.companions else {}
-    companions = {name: tuple(pieces[other] for other in others) for name, others in beside.items()}
+    needed = reader.companions(list(pieces)) if reader.companions else {}
+    companions = {name: tuple(pieces[other] for other in others) for name, others in needed.items()}
     groups, share = tuple(group_files(files, source.part_bytes, reader)), None
     if recipe.sample is not None:
         groups, share = sampled(files, source.part_bytes, reader, recipe.sample)
@@ -306,8 +306,8 @@ async def find_inputs(
     return inputs
 
 
-def use_known_content(inputs: SourceInputs, groups: Sequence[Group], contents: ContentHashes) -> list[InputFile]:
-    """Take over the content of files that have not changed since they were hashed. The other files of the groups."""
+def use_known_content(inputs: SourceInputs, groups: Sequence[FileGroup], contents: ContentHashes) -> list[InputFile]:
+    """Use the known content of files that did not change since they were hashed; returns the other files."""
     files = inputs.needed(groups)
     inputs.content.update(
         {file.uri: known for file in files if (known := contents.get(file.uri, file.stamp)) is not None}
@@ -316,9 +316,9 @@ def use_known_content(inputs: SourceInputs, groups: Sequence[Group], contents: C
 
 
 async def hash_files(
-    inputs: SourceInputs, groups: Sequence[Group], contents: ContentHashes, executor: Executor, note: Note
+    inputs: SourceInputs, groups: Sequence[FileGroup], contents: ContentHashes, executor: Executor, note: Note
 ) -> None:
-    """Learn what the files of some groups hold."""
+    """Hash the files of some groups, unless their content is known."""
     content = inputs.content
     new = use_known_content(inputs, groups, contents)
 

@@ -1,1 +1,1 @@
-"""What a run leaves: its record, the folder of shards that a trainer is given, and what may go again."""
+"""What a run leaves: its record, the folder of shards for a trainer; and the collection of garbage."""

@@ -1,14 +1,14 @@
-"""The folder that a trainer is given: a manifest, the tokenizer, and shards under names that people and tools expect.
+"""The folder for a trainer: a manifest, the tokenizer, and shards under names that people and tools expect.
 
     shards/<recipe>/<hash of the manifest>/manifest.json
                                            tokenizer.json
                                            crawl/B/shard_00003.bin   .index   .lineage.parquet   and the sidecars
     shards/<recipe>/latest -> the newest
 
-On a local disk every file is a second name of a part: it takes no room, and is read-only and sealed like the part; on a
-disk without hard links it is a copy. A store elsewhere cannot do that; its manifest says where in parts/ the files lie.
-A folder never changes once its manifest is written, which happens last, so a trainer can hold on to it while the recipe
-goes on.
+On a local disk every file is a hard link to a part: it takes no disk space, and is read-only and sealed like the part;
+on a disk without hard links it is a copy. Stores elsewhere have no links; their manifest says which parts the files
+are. A folder never changes once its manifest is written, which happens last, so a trainer can use it while the recipe
+changes.
 """
 
 import errno
@@ -32,11 +32,11 @@ from gristmill.store.store import Part, Store
 FOLDER = "shards"
 LATEST = "latest"
 _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-"""How a disk says that a file cannot have a second name."""
+"""The errors of a disk that cannot make a hard link."""
 
 
 def publish(run: CorpusView) -> str | None:
-    """Publish the manifest of a run that has one; its location, which a loader opens."""
+    """Publish the manifest of a run that has one; returns its location, which a loader opens."""
     planned = contents(run)
     if planned is None:
         return None
@@ -49,9 +49,9 @@ def publish(run: CorpusView) -> str | None:
 
 
 def contents(run: CorpusView) -> tuple[str, bytes, dict[str, Part]] | None:
-    """The folder of a run's shards, its manifest.json, and the part that every other file in it is a name of."""
+    """The folder of a run's shards, its manifest.json, and the part for every other file in it."""
     manifest, tokenizer = read_model(run, MIX), _part(run, TOKENIZER)
-    catalogue = None if manifest is None else read_model(run, SHARDS)  # large, and of no use without a manifest
+    catalogue = None if manifest is None else read_model(run, SHARDS)  # large, and useless without a manifest
     if manifest is None or catalogue is None or tokenizer is None:
         return None
     store, folder = run.store, folder_of(run.name, manifest["hash"])
@@ -64,7 +64,7 @@ def contents(run: CorpusView) -> tuple[str, bytes, dict[str, Part]] | None:
 
 
 def point_latest(run: CorpusView, note: Callable[[str], None]) -> None:
-    """Let the link `latest` point to the shards of the newest run, at once; a note where that cannot be."""
+    """Atomically point the link `latest` to the shards of the newest run; adds a note if that is not possible."""
     manifest = read_model(run, MIX) if run.store.is_local else None
     target = "" if manifest is None else manifest["hash"][:12]
     link = f"{run.store.root}/{FOLDER}/{run.name}/{LATEST}"
@@ -79,12 +79,12 @@ def point_latest(run: CorpusView, note: Callable[[str], None]) -> None:
             os.unlink(temporary)
         note(
             f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
-            f"{os.path.join(os.path.dirname(link), target)}. Move away what stands in its place, and run again"
+            f"{os.path.join(os.path.dirname(link), target)}. Move away the file in its place, and run again"
         )
 
 
 def point_latest_back(store: Store, recipe: str, note: Callable[[str], None]) -> None:
-    """After a version was dropped, `latest` points to the newest that is left; where none is left, the link goes."""
+    """After a version was dropped, point `latest` to the newest one left; if none is left, remove the link."""
     if not store.is_local:
         return
     newest = newest_run(store, recipe)
@@ -93,17 +93,17 @@ def point_latest_back(store: Store, recipe: str, note: Callable[[str], None]) ->
             point_latest(see_record(store, f"{store.uri}@{recipe}", newest), note)
             return
     except UserError:
-        pass  # gc let go what that run made
+        pass  # gc removed the output of that run
     with suppress(FileNotFoundError):
         os.unlink(f"{store.root}/{FOLDER}/{recipe}/{LATEST}")
 
 
 def find_manifest(view: CorpusView) -> str:
-    """Where the manifest of a corpus lies, as it stands in the store."""
+    """The location of the manifest of a corpus in the store."""
     manifest = read_model(view, MIX)
     folder = None if manifest is None else folder_of(view.name, manifest["hash"])
     if folder is None or view.store.read_file(f"{folder}/manifest.json") is None:
-        now = "" if view.record else ", or not for the recipe as it stands now"
+        now = "" if view.record else ", or not for the recipe as it is now"
         known = any(node.name == MIX for node in view.nodes.values())
         raise UserError(
             f"{view.label} has no shards in {view.store.uri}{now}. {view.to_finish}"
@@ -117,7 +117,7 @@ def folder_of(recipe: str, manifest_hash: str) -> str:
 
 
 def read_model(view: CorpusView, step: str) -> dict[str, Any] | None:
-    """The JSON that a step of the recipe made; None where it has not run."""
+    """The JSON that a step of the recipe made; None if it has not run."""
     part = _part(view, step)
     return None if part is None else dict(json.loads(bytes(memoryview(view.store.get_part(part)))))
 
@@ -130,7 +130,7 @@ def _part(view: CorpusView, step: str) -> Part | None:
 
 
 def _named(catalogue: dict[str, Any]) -> Iterator[tuple[Part, tuple[str, ...]]]:
-    """Every file of every shard, and the names that it gets."""
+    """Every file of every shard, and the names that it gets in the folder."""
     for output in catalogue["outputs"]:
         entry = output["entry"]
         stem = f"{entry['group']}/shard_{entry['shard']:05}"
@@ -139,7 +139,7 @@ def _named(catalogue: dict[str, Any]) -> Iterator[tuple[Part, tuple[str, ...]]]:
 
 
 def give_name(store: Store, part: Part, name: str) -> None:
-    """Give a part of a local store a second name below it: without a copy, but with one where the disk has no links."""
+    """Give a part of a local store a second name: a hard link, or a copy if the disk has no links."""
     path, target = store.part_path(part), f"{store.root}/{name}"
     try:
         if os.path.exists(target) and os.path.samefile(target, path):
@@ -169,7 +169,7 @@ def _is_copy(path: str, part: Part) -> bool:
 
 
 def _wanted(manifest: dict[str, Any]) -> Iterator[str]:
-    """What a loader must find."""
+    """The files that a loader needs."""
     yield manifest["tokenizer"]["file"]
     for group in manifest["groups"]:
         for shard in group["shards"]:

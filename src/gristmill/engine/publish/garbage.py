@@ -1,11 +1,11 @@
-"""Garbage collection: what no recipe and no version needs any more.
+"""Garbage collection: finds and removes what no recipe and no version needs.
 
-Needed is what these name: every version that has a name or a pin; of every recipe that the store has seen the newest
-whole run and the last partial one (`until`), but for versions that were dropped (`catalog.py`); the given recipe as
-it is now; and every folder of shards that was published. No clock decides which run is the newest (`run_record.py`).
-A trainer may be reading such a folder on another machine, so it goes only when it is named. Everything else among
-parts, tasks and datasets may go, and so may kernels that were compiled from other sources than these. Where a record
-that could name something cannot be read, nothing goes at all.
+These are needed: every version with a name or a pin; for every recipe that was run in the store, the newest whole run
+and the last partial one (`until`), except dropped versions (`catalog.py`); the given recipe as it is now; and every
+published folder of shards. The newest run does not depend on any clock (`run_record.py`). A trainer on another machine
+may be reading a published folder, so it is only removed if it is named. All other parts, tasks and datasets are
+garbage, and so are kernels that were compiled from other sources. If a record that could name something cannot be read,
+nothing is removed.
 """
 
 import json
@@ -36,7 +36,7 @@ from gristmill.store.store import CorruptPart, Store
 
 RECORDS = ("tasks", "stages", "datasets")
 _SHARDS = re.compile(rf"{FOLDER}/([^/]+/[0-9a-f]{{12}})/(manifest\.json|tokenizer\.json|.+/shard_[0-9]{{5}}\.[^/]+)")
-"""The files of a folder of shards: which folder, and their names in it."""
+"""The files of a folder of shards: the folder, and their names in it."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Garbage:
     kept_files: int
     kept_bytes: int
     published: tuple[str, ...]
-    """Folders of shards that are kept only because they were published."""
+    """Folders of shards that are only kept because they are published."""
     needed_by: tuple[str, ...]
-    """Versions and recipes."""
+    """The versions and recipes that need the kept files."""
     foreign: tuple[str, ...]
-    """Files that no run wrote, by their names: they stay."""
+    """Files that no run wrote, judged by their names; they stay."""
     lets_go: tuple[str, ...]
-    """Versions that lose something by it, as RECIPE HASH, the newest first."""
+    """Versions that lose files, as RECIPE HASH, the newest first."""
 
     @property
     def file_bytes(self) -> int:
@@ -63,10 +63,10 @@ class Garbage:
 
 @contextmanager
 def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[None]:
-    """Be the only one that uses the store; a run that starts meanwhile waits.
+    """Make sure that no other process uses the store; a run that starts meanwhile waits.
 
-    A lease is a file. Where the disk is too full for it, files that `find` returns go first, one by one, if no lease of
-    another process is there; no run can start meanwhile, as it would need a lease too.
+    A lease is a file. If the disk is too full for it, files that `find` returns are removed first, one by one, if there
+    is no lease of another process; no run can start meanwhile, because it would need a lease, too.
     """
     with ExitStack() as stack:
         stack.enter_context(_readable())
@@ -85,7 +85,7 @@ def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[N
         if users:
             raise UserError(
                 f"The store {store.uri} is in use by {listed(users, 5)}. Nothing was removed. "
-                "Collect when that is over. What a machine that is gone for good left in locks/ is ignored after "
+                "Collect when that is over. Leases in locks/ from a machine that is gone for good are ignored after "
                 "two minutes."
             )
         yield
@@ -94,15 +94,15 @@ def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[N
 def find_garbage(
     store: Store, view: CorpusView | None = None, named: Sequence[str] = (), without: tuple[str, str] | None = None
 ) -> Garbage:
-    """What may go. `seen` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that nobody reads;
-    `without`: as though that version (recipe, hash) had been dropped.
+    """Find what may be removed. `view` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that are
+    no longer read; `without` counts that version (recipe, hash) as dropped.
     """
     with _readable():
         return _find(store, view, named, without)
 
 
 def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: tuple[str, str] | None) -> Garbage:
-    records = {f"tasks/{key}.json" for made in (view.states.values() if view else ()) for key in made.tasks}
+    records = {f"tasks/{key}.json" for state in (view.states.values() if view else ()) for key in state.tasks}
     records |= {f"stages/{key}.json" for key in view.stages.keys.values()} if isinstance(view, Run) else set()
     parts: set[str] = set()
     needed_by: dict[str, None] = {}
@@ -113,7 +113,7 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
             with _whole(store, f"The record of {holder}"):
                 _add_named("versions", record, records, parts)
             continue
-        with suppress(KeyError, TypeError, AttributeError):  # of another shape: it is let go, whatever it was
+        with suppress(KeyError, TypeError, AttributeError):  # a record of another shape keeps nothing
             older[f"{record['recipe']} {record['version']}"] = datasets_of(record)
     manifests: set[str] = set()
     unread = set(records)
@@ -152,7 +152,7 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
                 garbage[path] = size
     named_files = [file for folder in sorted(going) for file in store.list_files(f"{FOLDER}/{folder}")]
     for path, size in (*named_files, *_unfinished(store)):
-        # Second names of parts take no room of their own; the parts are counted above if they go.
+        # Hard links to parts take no extra disk space; the parts are counted above if they are removed.
         garbage[path] = 0 if store.has_names(path) else size
     going_datasets = {_subject(path) for path in garbage if path.startswith("datasets/")}
     return Garbage(
@@ -162,46 +162,46 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
         tuple(sorted(published - going)),
         tuple(needed_by),
         tuple(sorted(foreign)),
-        tuple(version for version, made in older.items() if not made.isdisjoint(going_datasets)),
+        tuple(version for version, datasets in older.items() if not datasets.isdisjoint(going_datasets)),
     )
 
 
 def collect(store: Store, garbage: Garbage) -> None:
-    """Take the files away."""
+    """Remove the files."""
     for path in _in_order(garbage):
         store.remove(path)
-    for path, _ in list(store.list_files("claims")):  # nobody else uses the store: their runs were killed
+    for path, _ in list(store.list_files("claims")):  # no other process uses the store: their runs were killed
         store.unmark(path)
     store.sweep_temporaries()
 
 
 def _in_order(garbage: Garbage) -> list[str]:
-    """Records before the parts that they name, so that nothing ever names a missing part."""
+    """Records before the parts that they name, so that no record ever names a missing part."""
     order = (FOLDER, "stages", "datasets", "tasks", "parts", KERNELS)
     return sorted(garbage.files, key=lambda path: (order.index(path.split("/")[0]), path))
 
 
 def _subject(path: str) -> str:
-    """What the name of a file says that it is of; of compiled kernels, those for any machine."""
+    """What a file belongs to, by its name; for compiled kernels, those of any machine."""
     stem = path.rsplit("/", 1)[1].split(".")[0]
     return stem.rpartition("-")[0] if path.startswith(f"{KERNELS}/") else stem
 
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """What a record would say that cannot be read, nobody knows; so nothing may be taken away."""
+    """Turn a damaged record into a UserError: it is unknown what it keeps, so nothing may be removed."""
     try:
         yield
     except DamagedRecord as damaged:
         raise UserError(
-            f"{damaged.fact}, so what it keeps alive is not known. Nothing was removed. Restore that file from a copy; "
-            "if nothing of it is needed any more, delete it; then collect again."
+            f"{damaged.fact}, so it is unknown what it keeps. Nothing was removed. Restore that file from a copy, or "
+            "delete it if you do not need what it names; then collect again."
         ) from None
 
 
 @contextmanager
 def _whole(store: Store, record: str) -> Iterator[None]:
-    """Reading a record: one that lacks something, or has another shape, is damaged."""
+    """Read a record: if it lacks something, or has another shape, it is damaged."""
     try:
         yield
     except DamagedRecord:
@@ -211,7 +211,7 @@ def _whole(store: Store, record: str) -> Iterator[None]:
 
 
 def _add_named(kind: str, body: Any, records: set[str], parts: set[str]) -> None:
-    """Add what a record names."""
+    """Add the records and parts that a record names."""
     for one in named_in(kind, body):
         if isinstance(one, str):
             records.add(one)
@@ -226,7 +226,7 @@ def published_in(store: Store) -> set[str]:
 
 
 def _unfinished(store: Store) -> Iterator[tuple[str, int]]:
-    """Files of folders without a manifest, which is written last: a run that was killed left them."""
+    """Files of folders without a manifest, which is written last: they are left from a run that was killed."""
     whole = published_in(store)
     for path, size in store.list_files(FOLDER):
         if (match := _SHARDS.fullmatch(path)) and match[1] not in whole:
@@ -242,15 +242,15 @@ def _find_named(name: str, published: set[str], store: Store) -> str:
             f"{option('published', name)}: a version, or the last run of a recipe, needs that folder. Nothing was "
             "removed. Name another, or drop the version first."
         )
-    known = listed(sorted(published), 10) or "none that could go"
+    known = listed(sorted(published), 10) or "none that can be removed"
     raise UserError(
-        f"{option('published', name)}: {store.uri} has no such folder. Nothing was removed. Folders: {known}. If a gc "
-        f"that was stopped had removed it, gc without {option('published')} removes what is left of it."
+        f"{option('published', name)}: {store.uri} has no such folder. Nothing was removed. Folders: {known}. If an "
+        f"interrupted gc removed part of it, gc without {option('published')} removes the rest."
     )
 
 
 def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
-    """The folder of shards that a mixture names, where its manifest is there."""
+    """The folder of shards that a mixture names, if its manifest exists."""
     part = part_from_json(task["parts"][0])
     try:
         yield json.loads(bytes(memoryview(store.get_part(part))))["hash"][:12]
@@ -259,7 +259,7 @@ def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
 
 
 def _records(store: Store, without: tuple[str, str] | None) -> Iterator[tuple[str | None, Any]]:
-    """Of finished runs, with what it is where it keeps something alive, else None; the newest first."""
+    """Records of finished runs, the newest first, each with a label if it keeps something, else None."""
     damaged: list[str] = []
     for record, is_last in last_of_kind(store, None, damaged, without):
         yield f"the last run of {record['recipe']}" if is_last else None, record

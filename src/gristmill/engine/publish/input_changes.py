@@ -1,4 +1,4 @@
-"""Which input files are gone, changed or new since the last whole run of a recipe, and how many documents each had."""
+"""Reports which input files are gone, changed or new since the last whole run, and how many documents each had."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,20 +11,20 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.store import Store
 
 MOST_NAMED = 10
-"""Files of a kind that have a line each; of more, the total follows."""
+"""Files per kind that get their own line; a total follows if there are more."""
 
 
 def input_changes(run: Run, before: Mapping[str, Any] | None) -> Iterator[str]:
-    """A line for each, against the record of the last whole run. A run that only looks counts no documents now."""
+    """A line for each change since the record of the last whole run. A dry run does not count current documents."""
     kinds: dict[str, list[tuple[str, int | None, int | None]]] = {"gone": [], "changed": [], "new": []}
     for source, inputs in run.inputs.items():
-        told = [(one or {}).get("nodes", {}).get(f"{source}/{INGEST}", {}) for one in (before, run.ended)]
-        then, now = told[0].get("files"), inputs.record()
+        nodes = [(one or {}).get("nodes", {}).get(f"{source}/{INGEST}", {}) for one in (before, run.ended)]
+        then, now = nodes[0].get("files"), inputs.record()
         if then is not None and then != now:
             listed = {exact(file.name) for file in inputs.files.values()}  # a sample or a limit reads some of them
             kind_of = {name: "gone" for name in then if name not in listed}
             kind_of |= {name: "changed" if name in then else "new" for name in now if then.get(name) != now[name]}
-            old, new = (_documents(run.store, node, kind_of) if node else {} for node in told)
+            old, new = (_documents(run.store, node, kind_of) if node else {} for node in nodes)
             for name, kind in kind_of.items():
                 kinds[kind].append((f"{shown_exact(name)} of {source}", old.get(name), new.get(name)))
     for kind, some in kinds.items():
@@ -35,14 +35,14 @@ def input_changes(run: Run, before: Mapping[str, Any] | None) -> Iterator[str]:
         yield from (f"input {kind} since the last whole run: {line}" for line in lines)
 
 
-def _documents(store: Store, told: Mapping[str, Any], names: Collection[str]) -> dict[str, int | None]:
-    """Of each file, by the records of the tasks that read it; None or nothing where these do not tell."""
+def _documents(store: Store, node: Mapping[str, Any], names: Collection[str]) -> dict[str, int | None]:
+    """Documents by file, from the records of the tasks that read it; None, or no entry, if they do not say."""
     found: dict[str, int | None] = {}
-    for task in store.each(store.read_json, (f"tasks/{key}.json" for key in task_names(store, told))):
+    for task in store.each(store.read_json, (f"tasks/{key}.json" for key in task_names(store, node))):
         if task is None:
             return {}
         pieces = {piece[0] for piece in task["inputs"]["pieces"]}
-        # An earlier version of Gristmill did not count them; of a task that read one file they are known all the same.
+        # Earlier versions of Gristmill did not count them, but for a task that read a single file they are known.
         rows = task.get("files", {name: task["metrics"]["rows"] for name in pieces if len(pieces) == 1} or None)
         for name in pieces.intersection(names):
             so_far = found.get(name, 0)
@@ -51,6 +51,6 @@ def _documents(store: Store, told: Mapping[str, Any], names: Collection[str]) ->
 
 
 def _counts(then: Sequence[int | None], now: Sequence[int | None]) -> str:
-    """Documents, where they are known of all files."""
+    """The number of documents, if it is known for all files."""
     known = {when: sum(filter(None, rows)) for when, rows in (("then", then), ("now", now)) if None not in rows}
     return "".join(f", {counted(rows, 'document')} {when}" for when, rows in known.items())

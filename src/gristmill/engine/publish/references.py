@@ -1,4 +1,4 @@
-"""What a record of the store names: other records, and parts. `verify` looks for them, and `gc` keeps them."""
+"""The records and parts that a record of the store names: `verify` checks them, and `gc` keeps them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -14,9 +14,9 @@ class NamedPart(NamedTuple):
 
     part: Part
     task: str
-    """Key of the task that made it; NO_TASK for a file of the user's."""
+    """Key of the task that made it; NO_TASK for a user's file."""
     made_by: str
-    """The same in words."""
+    """The same as text."""
 
 
 def named_in(kind: str, body: Mapping[str, Any]) -> Iterator[str | NamedPart]:

@@ -1,12 +1,12 @@
-"""The record of a run: written at its end, and enough to look at what it made.
+"""The record of a run: written at its end, and sufficient to inspect its output.
 
-It names every step with its columns and datasets, so whoever looks needs neither the recipe nor the inputs nor the code
-of the steps. A run is named by its version (a tag), by its recipe's name (the newest whole run), or by the
-hash that `run` shows.
+It names every step with its columns and datasets, so inspecting a run needs neither the recipe nor the inputs nor the
+code of the steps. A run is named by its version (a tag), by its recipe's name (the newest whole run), or by the hash
+that `run` prints.
 
 Runs are ordered by the names of their records, `runs/<recipe>/run-<number>-<writer>.json`, and never by a clock. The
 number is one more than the highest in the store when the record is written. Records of earlier versions of Gristmill
-are named by a time, and come before all numbered ones. `last_of_kind` alone decides which run is the newest.
+are named by a time, and come before all numbered ones. Only `last_of_kind` decides which run is the newest.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.counted import counted
 from gristmill.engine.plan.facts import NodeFacts
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.schedule.node_state import NodeState
 from gristmill.engine.schedule.tables import Slots
 from gristmill.errors import Gone, UserError
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from gristmill.engine.schedule.run import Run
 
 _MODEL = "model"
-"""Stands for the source among the datasets of a step that has files and no layers."""
+"""The name that replaces the source among the datasets of a step with files and no layers."""
 _IN_ALL = {"recipe", "status", "version", "ended", "nodes"}
 """Keys that the record of every run has."""
 _NUMBERED = re.compile(r".*/run-(\d{12})-[0-9a-f]+\.json")
 
 
 def next_name(store: Store, writer: str) -> str:
-    """The name of the next run's record; the id of its writer keeps two apart that got the same number at once."""
+    """The name of the next run's record; the writer's id distinguishes two that get the same number at once."""
     numbered = (_NUMBERED.fullmatch(path) for path, _ in store.list_files("runs"))
     return f"run-{max((int(found[1]) for found in numbered if found), default=0) + 1:012}-{writer}"
 
@@ -58,7 +58,7 @@ def make_record(
     until: str | None,
     before: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """`before`: the newest whole run of the recipe before this one."""
+    """The record of a run; `before` is the newest whole run of the recipe before it."""
     recipe = run.graph.recipe
     return {
         "recipe": recipe.name,
@@ -82,7 +82,7 @@ def make_record(
 
 
 def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None:
-    """The version before this one; a run that made the same once more has the parent that it had."""
+    """The version before this one; a run that made the same version again keeps that version's parent."""
     if version is None or before is None:
         return None
     parent = before.get("parent") if before["version"] == version else before["version"]
@@ -90,37 +90,37 @@ def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None
 
 
 def _documents(run: "Run") -> int:
-    """That are kept."""
+    """The number of documents that are kept."""
     funnels = [run.states[node.id].metrics.get("funnel") for node in run.nodes.values() if node.name == CORPUS]
     return sum(funnel["kept"]["rows"] for funnel in funnels if funnel)
 
 
 def _tokens(run: "Run") -> int | None:
-    """That lie in the shards, each once; None without any."""
+    """The number of tokens in the shards, each counted once; None without shards."""
     groups = [run.states[node.id].metrics.get("groups", {}) for node in run.nodes.values() if node.name == GROUPS]
     counts = [group["tokens"] for one in groups for by_source in one.values() for group in by_source.values()]
     return sum(counts) if groups else None
 
 
 def _record_node(run: "Run", node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
-    node, made = run.graph.nodes[node_id], run.states[node_id]
+    node, state = run.graph.nodes[node_id], run.states[node_id]
     record = {
         "name": node.name,
         "kind": node.kind,
         "sources": node.sources,
         "columns": node.columns,
         "identity": node.identity,
-        "executed": (executed := len(made.executed)),
-        "cached": len(made.tasks) - executed,
-        "metrics": made.metrics,
-        "cost": made.cost,
-        "pace": made.pace,
+        "executed": (executed := len(state.executed)),
+        "cached": len(state.tasks) - executed,
+        "metrics": state.metrics,
+        "cost": state.cost,
+        "pace": state.pace,
         "datasets": datasets.get(node_id, {}),
         "stage": run.stages.keys.get(node_id),
-        "stored_bytes": made.stored_bytes,
+        "stored_bytes": state.stored_bytes,
     }
     if record["stage"] is None:
-        record["tasks"] = dict(made.tasks.items())
+        record["tasks"] = dict(state.tasks.items())
     if node.kind == "read" and node.sources[0] in run.inputs:
         limit = run.graph.recipe.sources[node.sources[0]].limit
         record["input_bytes"] = run.inputs[node.sources[0]].taken_bytes(limit)
@@ -132,13 +132,13 @@ def _record_node(run: "Run", node_id: str, datasets: Mapping[str, Any]) -> dict[
     return record
 
 
-def task_names(store: Store, told: Mapping[str, Any]) -> dict[str, str]:
-    """Key -> label of the tasks of a step, of which a run's record tells. They stand in the record of the stage, and of
-    one that has none (it was stopped, or gave documents up) in the run's; where that was deleted, nothing is known.
+def task_names(store: Store, node: Mapping[str, Any]) -> dict[str, str]:
+    """Key -> label of the tasks of a step in a run's record. They are in the record of the stage, or in the run's if
+    the stage has none (it was stopped, or gave documents up); if that was deleted, nothing is known.
     """
-    if "tasks" not in told:
-        told = store.read_json(f"stages/{told['stage']}.json") or {"tasks": {}}
-    return dict(told["tasks"])
+    if "tasks" not in node:
+        node = store.read_json(f"stages/{node['stage']}.json") or {"tasks": {}}
+    return dict(node["tasks"])
 
 
 def datasets_of(record: Mapping[str, Any]) -> set[str]:
@@ -152,15 +152,15 @@ def version_of(datasets: Mapping[str, Mapping[str, str]]) -> str | None:
 
 
 def see(store: Store, name: str) -> CorpusView:
-    """What the run of this name made."""
+    """The output of the run with this name."""
     damaged: list[str] = []
     view = see_record(store, f"{store.uri}@{name}", _find(store, name, damaged))
     view.passed_over = damaged
     return view
 
 
-def see_record(store: Store, told: str, record: Mapping[str, Any]) -> CorpusView:
-    """What a run made, by its record; `told` is how the user names it."""
+def see_record(store: Store, label: str, record: Mapping[str, Any]) -> CorpusView:
+    """The output of a run, by its record; `label` is how the user names it."""
     try:
         nodes = {
             node_id: NodeFacts(
@@ -170,25 +170,25 @@ def see_record(store: Store, told: str, record: Mapping[str, Any]) -> CorpusView
         }
         chains = {source: tuple(ids) for source, ids in record["chains"].items()}
         slots = Slots()
-        made = {node_id: NodeState(slots, task_names(store, one)) for node_id, one in record["nodes"].items()}
+        states = {node_id: NodeState(slots, task_names(store, one)) for node_id, one in record["nodes"].items()}
         for node_id, one in record["nodes"].items():
-            made[node_id].metrics, made[node_id].cost = one["metrics"], one["cost"]
-            made[node_id].known_pace = one.get("pace", {})
-        view = CorpusView(record["recipe"], told, store, nodes, chains, made, record)
+            states[node_id].metrics, states[node_id].cost = one["metrics"], one["cost"]
+            states[node_id].known_pace = one.get("pace", {})
+        view = CorpusView(record["recipe"], label, store, nodes, chains, states, record)
         for node_id, one in record["nodes"].items():
             for source, dataset in one["datasets"].items():
                 _add_layers(view, nodes[node_id], "" if source == _MODEL else source, dataset)
     except (KeyError, TypeError, AttributeError) as error:
         fact = error.fact if isinstance(error, DamagedRecord) else f"the record of that run {DAMAGED}"
         raise UserError(
-            f"{told}: {fact}, so there is nothing to look at. Run its recipe again (what is in the store is not done "
-            "again), or look with that version."
+            f"{label}: {fact}, so there is nothing to show. Run its recipe again (work in the store is not repeated), "
+            "or use the version of Gristmill that wrote it."
         ) from None
     return view
 
 
 def version_names(store: Store) -> dict[str, tuple[str, ...]]:
-    """Hash of a version -> the names that tags gave it."""
+    """Hash of a version -> the names from its tags."""
     found: dict[str, tuple[str, ...]] = {}
     for path, _ in store.list_files("versions"):
         if (record := store.read_json(path)) is not None and isinstance(record.get("version"), str):
@@ -201,29 +201,29 @@ def _add_layers(view: CorpusView, node: NodeFacts, source: str, dataset: str) ->
     manifest = view.store.read_json(f"datasets/{dataset}.json")
     if manifest is None and view.store.read_file(f"datasets/{dataset}.json") is None:
         raise Gone(
-            f"{view.label}: what this run made is not in {view.store.uri} any more: gc let it go, or not all of the "
-            "store was copied. Name another version (gristmill versions lists them), or run its recipe again."
+            f"{view.label}: the output of this run is no longer in {view.store.uri}: gc removed it, or only part of "
+            "the store was copied. Name another version (gristmill versions lists them), or run its recipe again."
         )
     if manifest is None:
         raise UserError(
             f"{view.label}: the record of {node.id}, datasets/{dataset}.json, is damaged in "
-            f"{view.store.uri}, so it cannot be looked at. Copy the whole store again, or run the recipe again, which "
-            "writes it anew."
+            f"{view.store.uri}, so it cannot be read. Copy the whole store again, or run the recipe again, which "
+            "rewrites the record."
         )
     for number, entry in enumerate(manifest["parts"]):
         part = part_from_json(entry)
         view.states[node.id].layers[source, (number, 0)] = (part, entry["task"])
         if node.name == INGEST:
-            document = Document(source, part, "", (number, 0), f"{source} part {number}", entry["task"])
+            document = DocumentPart(source, part, "", (number, 0), f"{source} part {number}", entry["task"])
             view.documents.setdefault(source, []).append(document)
 
 
 def describe(view: CorpusView) -> str:
-    """One line on which run is looked at."""
+    """One line that says which run this is."""
     assert view.record is not None
     record = view.record
-    end = f", as far as {record['until']}" if record["until"] else ""
-    passed = "".join(f"; passed over, though it may be newer: {fact}" for fact in view.passed_over)
+    end = f", up to {record['until']}" if record["until"] else ""
+    passed = "".join(f"; skipped, though it may be newer: {fact}" for fact in view.passed_over)
     return f"{view.label}: recipe {view.name}, version {record['version']}, run of {end_of(record)}{end}{passed}"
 
 
@@ -239,18 +239,18 @@ def outcome(record: Mapping[str, Any]) -> str:
 
 
 def last_finished(view: CorpusView, command: str = "") -> str:
-    """How to look at the last finished run of a recipe that has not run to its end as it is now, by that command."""
+    """How to view the last finished run of a recipe whose current state has not run to its end, with that command."""
     last = None if view.record is not None else newest_run(view.store, view.name)
     if last is None:
         return ""
-    end = f", as far as {last['until']} ({option('until')})" if last.get("until") else ""
+    end = f", up to {last['until']} ({option('until')})" if last.get("until") else ""
     name = f"{view.store.uri}@{view.name}"
-    look = hint("open", command=command, name=name) if command else name
-    return f"; its last finished run, of {end_of(last)}{end}: {look}"
+    command_line = hint("open", command=command, name=name) if command else name
+    return f"; its last finished run, of {end_of(last)}{end}: {command_line}"
 
 
 def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> dict[str, Any] | None:
-    """What STORE@RECIPE means: the newest whole run; of a recipe that has none, the last partial one."""
+    """What STORE@RECIPE means: the newest whole run; the last partial run if there is no whole one."""
     partial = None
     for run, is_last in last_of_kind(store, recipe, damaged):
         if is_last and not is_partial(run):
@@ -262,26 +262,26 @@ def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> d
 def last_of_kind(
     store: Store, recipe: str | None = None, damaged: list[str] | None = None, without: tuple[str, str] | None = None
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Finished runs, the newest first, and whether each is the last of its recipe that was not dropped: of whole runs
-    (that is the newest), or of partial ones. `without`: as though that version (recipe, hash) had been dropped.
+    """Finished runs, the newest first, and whether each is the last of its recipe that was not dropped, among whole
+    runs (which is the newest) or among partial ones. `without` counts that version (recipe, hash) as dropped.
     """
-    dropped, view = {*dropped_versions(store), without}, set()
+    dropped, found = {*dropped_versions(store), without}, set()
     for run in finished_runs(store, recipe, damaged):
         kind = (run["recipe"], is_partial(run))
-        is_last = kind not in view and (run["recipe"], run["version"]) not in dropped
-        view.update([kind] if is_last else [])
+        is_last = kind not in found and (run["recipe"], run["version"]) not in dropped
+        found.update([kind] if is_last else [])
         yield run, is_last
 
 
 def dropped_versions(store: Store) -> set[tuple[str, str]]:
-    """Recipe and hash of the versions that nobody wants any more, by the names of their marks alone."""
+    """Recipe and hash of the dropped versions, by the names of their marks."""
     marks = (path.removesuffix(".json").split("/") for path, _ in store.list_files("dropped"))
     return {(mark[1], mark[2]) for mark in marks if len(mark) == 3}
 
 
 def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
-    """The record of a version; else that of the newest run of a recipe; else by hash (a whole run first).
-    `damaged` is told what is wrong with records on the way to it.
+    """The record of a version; else of the newest run of a recipe; else by hash (a whole run first). Adds the faults of
+    records on the way to `damaged`.
     """
     version = read_run(store, f"versions/{name}.json")
     if version is not None:
@@ -292,21 +292,21 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
         more = f" (and {others} damaged)" if damaged[1:] else ""
         raise UserError(
             f"{store.uri}@{name}: {damaged[0]}{more}, and no other finished run of {name} is recorded, so there is "
-            "nothing to look at. Restore that file from a copy, or run the recipe again: what is finished is not done "
-            "again, and the run is recorded anew."
+            "nothing to show. Restore that file from a copy, or run the recipe again: finished work is not repeated, "
+            "and the run is recorded again."
         )
     if found is None:
         same = (run for run in finished_runs(store, None, damaged) if run["version"] == name)
         found = min(same, key=is_partial, default=None)
     if found is None and next(run_records(store, name), None) is not None:
         raise UserError(
-            f"{store.uri}@{name}: no run of {name} has come to its end, so there is nothing to look at. Run its recipe "
-            "again: it goes on where it stopped."
+            f"{store.uri}@{name}: no run of {name} has finished, so there is nothing to show. Run its recipe "
+            "again: it continues where it stopped."
         )
     if found is None and store.is_local and not os.path.isdir(store.root):
         raise UserError(f"{store.uri}@{name}: the folder {store.root} does not exist. Correct the path.")
     if found is None:
-        unread = f" {damaged[0]}: it may be that one." if damaged else ""
+        unread = f" {damaged[0]}: it may be that run." if damaged else ""
         raise UserError(
             f"{store.uri}@{name}: {store.uri} has no finished run of that name.{unread} {names_in(store, name)}"
         )
@@ -314,7 +314,7 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
 
 
 def read_run(store: Store, path: str) -> dict[str, Any] | None:
-    """The record of a run or a version, or None when there is none; DamagedRecord where it lacks what all have."""
+    """The record of a run or a version; None if there is none. Raises DamagedRecord if it lacks a required key."""
     record = store.read_record(path)
     lacking = _IN_ALL - set(record) if isinstance(record, dict) else _IN_ALL
     if record is not None and lacking:
@@ -323,7 +323,7 @@ def read_run(store: Store, path: str) -> dict[str, Any] | None:
 
 
 def run_records(store: Store, recipe: str | None = None, damaged: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Of a recipe, or of all; the newest first. Damaged ones are left out, and `damaged` gets what is wrong."""
+    """Records of one recipe or of all, the newest first; damaged ones are skipped, their faults go to `damaged`."""
     paths = (path for path, _ in store.list_files("runs" if recipe is None else f"runs/{recipe}"))
     for path in sorted(paths, key=lambda path: (path.rpartition("/")[2], path), reverse=True):
         try:
@@ -337,17 +337,17 @@ def run_records(store: Store, recipe: str | None = None, damaged: list[str] | No
 def finished_runs(
     store: Store, recipe: str | None = None, damaged: list[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Those that came to their end."""
+    """The runs that finished."""
     return (record for record in run_records(store, recipe, damaged) if record["status"] == "finished")
 
 
 def names_in(store: Store, wanted: str = "") -> str:
-    """What a user could have meant."""
+    """The known names, and the one that the user probably meant."""
     versions = [path.removeprefix("versions/").removesuffix(".json") for path, _ in store.list_files("versions")]
     recipes = sorted({path.split("/")[1] for path, _ in store.list_files("runs")})
     if not versions and not recipes:
         if not store.is_shared:
-            return "A store in memory is empty for every command but the one that fills it: give a folder."
+            return "A store in memory is empty for every command except the one that fills it: give a folder."
         return "No run is recorded there: check the path, or give the store that the recipe names."
     near = nearest(wanted, [*versions, *recipes])
     hint = f"Did you mean {near}? " if near else ""

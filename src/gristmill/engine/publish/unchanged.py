@@ -1,8 +1,8 @@
-"""Whether a recipe, its files and the code are still what its last run had, by the stamps of files and folders.
+"""Checks whether a recipe, its files and the code are unchanged since its last run, by file stamps.
 
 If so, a command that reads records answers from that run's record, without loading the recipe. A recipe with variables
 (`$`), with files that are not on this disk, with the user's own steps or with more than MOST_PATHS files is always
-followed in full.
+evaluated in full.
 """
 
 import os
@@ -23,24 +23,24 @@ MOST_PATHS = 10_000
 
 
 def note_stamps(run: "Run", contents: ContentHashes, path: str) -> None:
-    """Remember, beside the record at `path`, what the run's files and folders were when it looked at them."""
+    """Store, next to the record at `path`, the stamps of the run's files and folders when it checked them."""
     stamps = dict(contents.stamps)
     for file in (file for inputs in run.inputs.values() for file in inputs.files.values()):
         stamps[file.uri if file.place and file.place.system is None else ""] = file.stamp
     is_known = "" not in stamps and not run.graph.code and "$" not in run.graph.recipe.text
     if is_known and len(stamps) <= MOST_PATHS and run.store.is_local:
-        told = {"record": path, "code": _code(), "stamps": {exact(path): stamp for path, stamp in stamps.items()}}
-        run.store.write_json(f"inputs/{run.graph.recipe.name}/last.json", told)
+        entry = {"record": path, "code": _code(), "stamps": {exact(path): stamp for path, stamp in stamps.items()}}
+        run.store.write_json(f"inputs/{run.graph.recipe.name}/last.json", entry)
 
 
 def unchanged_run(store: Store, name: str, file: str, text: str) -> dict[str, Any] | None:
-    """The record of the newest run of a recipe, if the run had this text and whatever it depends on is the same."""
-    told = store.read_json(f"inputs/{name}/last.json") or {}
+    """The record of the newest run of a recipe, if its text and everything that it depends on are unchanged."""
+    last = store.read_json(f"inputs/{name}/last.json") or {}
     paths = (path for path, _ in store.list_files(f"runs/{name}"))
     newest = max(paths, key=lambda path: path.rpartition("/")[2], default=None)
-    if newest is None or told.get("record") != newest or told["code"] != _code():
+    if newest is None or last.get("record") != newest or last["code"] != _code():
         return None
-    if any(_stamp(from_exact(path)) != stamp for path, stamp in told["stamps"].items()):
+    if any(_stamp(from_exact(path)) != stamp for path, stamp in last["stamps"].items()):
         return None
     try:
         record = read_run(store, newest)
@@ -58,7 +58,7 @@ def _stamp(path: str) -> str | None:
 
 
 def _code() -> str:
-    """Changes with any file of Gristmill and any package that is installed."""
+    """A hash that changes with any file of Gristmill and any installed package."""
     libraries = [path for path in sys.path if path.endswith("-packages")]
     ours = [os.path.join(folder, name) for folder, _, names in os.walk(gristmill.__path__[0]) for name in names]
     stamps = {path: _stamp(path) for path in sorted([*libraries, *ours]) if not path.endswith(".pyc")}

@@ -1,4 +1,4 @@
-"""What a store has of a corpus, for whoever only looks: as a recipe finds it now, or as the record of a run has it."""
+"""A read-only view of a corpus in a store: as the current recipe finds it, or as the record of a run has it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gristmill.store.store import Part, Store
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Document:
+class DocumentPart:
     """A document part of a source; the layers of later steps belong to it."""
 
     source: str
@@ -36,7 +36,7 @@ class CorpusView:
         record: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
-        """The recipe's."""
+        """The name of the recipe."""
         self.label = label
         """How the user names it: the recipe's file, or STORE@NAME."""
         self.store = store
@@ -45,23 +45,23 @@ class CorpusView:
         self.chains = chains
         """Per source, in the order of the recipe: the ids of its steps after the reader."""
         self.states = states
-        self.documents: dict[str, list[Document]] = {}
-        """Per source: its document parts in order; of a recipe that has not run to its end, those that exist."""
+        self.documents: dict[str, list[DocumentPart]] = {}
+        """Per source: its document parts in order; only those that exist if the recipe has not run to its end."""
         self.inputs: dict[str, Any] = {}
-        """Per source: its input files, where the recipe is looked at as it is now."""
+        """Per source: its input files, if this is the current recipe."""
         self.record = record
-        """Of the run that is looked at; None where it is the recipe as it is now."""
+        """The record of the run; None for the current recipe."""
         self.domains: Mapping[str, str | None] = {} if record is None else record.get("domains", {})
-        """Of sources, as the recipe has them; runs that were recorded before there was such an entry have none."""
+        """Domains of sources, as in the recipe; empty for runs from before they were recorded."""
         self.passed_over: Sequence[str] = ()
-        """What is wrong with records that may be of a newer run."""
+        """The faults of damaged records that may be of a newer run."""
 
     @property
     def to_finish(self) -> str:
-        """The end of a message about something that is not there."""
+        """The end of a message about missing output."""
         if not self.store.is_shared:
             return (
-                f"The store {self.store.uri} is in the memory of the process that fills it, and empty for every other. "
+                f"The store {self.store.uri} is in the memory of the process that fills it, and empty for all others. "
                 f"Name a folder (store: in the recipe, or {option('store')}), and run: {hint('run', recipe=self.label)}"
             )
         if self.record is None:
@@ -69,7 +69,7 @@ class CorpusView:
         return "Another run may have it: name that one, or run the recipe to its end."
 
     def stored_bytes(self, node_id: str) -> int | None:
-        """Of all files that the tasks of a step have in the store; None if the record of the run does not say."""
+        """Bytes of all files of a step's tasks in the store; None if the record of the run does not say."""
         if self.record is None:
             return self.states[node_id].stored_bytes
         found: int | None = self.record["nodes"][node_id].get("stored_bytes")

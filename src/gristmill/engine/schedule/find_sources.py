@@ -1,4 +1,4 @@
-"""Finding the files of all sources, and what a run has read of them before.
+"""Finds the files of all sources, and what earlier runs have read of them.
 
 With previews, the beginning of every source that was never read is checked (`preview.py`), and the faults of all
 sources are raised together, before anything is hashed.
@@ -12,7 +12,7 @@ from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.tree import Folders
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, find_inputs, use_known_content, work_of
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.preview import Previews
 from gristmill.engine.schedule.stage_record import StageRecords
 from gristmill.engine.schedule.task_cache import Listener, Tasks, key_of
@@ -42,13 +42,13 @@ class SourceFinder:
         self._store = store
         self._listener = listener
         self._previews = previews
-        self._found: dict[str, list[Document] | None] = {}
-        """By source: what was read of all of it, where that was looked up."""
+        self._found: dict[str, list[DocumentPart] | None] = {}
+        """By source: the parts of the whole source, if they were looked up."""
         self._unlisted = len(graph.recipe.sources)
         self._all_listed = asyncio.Event()
 
     async def find(self, source: str, folders: Folders) -> SourceInputs:
-        """The files of a source, hashed."""
+        """The files of a source, with their hashes."""
         recipe = self._graph.recipe
 
         async def listed(inputs: SourceInputs) -> None:
@@ -71,11 +71,11 @@ class SourceFinder:
             await self._all_previewed(self._previews)
             raise
 
-    async def find_reading(self, node: Node, inputs: SourceInputs) -> list[Document] | None:
-        """The document parts of a source, if all of it was read before."""
+    async def find_reading(self, node: Node, inputs: SourceInputs) -> list[DocumentPart] | None:
+        """The document parts of a source, if the whole source was read before."""
         if inputs.source in self._found:
             return self._found[inputs.source]
-        return await self._tasks.ask_store(self._stages.find, node, self._stages.key_of_reading(node, inputs))
+        return await self._tasks.call_store(self._stages.find, node, self._stages.key_of_reading(node, inputs))
 
     async def _all_previewed(self, previews: Previews) -> None:
         self._unlisted -= 1
@@ -85,7 +85,7 @@ class SourceFinder:
         await self._all_listed.wait()
 
     async def _was_read(self, inputs: SourceInputs) -> bool:
-        """Whether the store has what a run read of a source, or of its first files, unchanged."""
+        """Whether the store has what a run read from a source, or from its first files, unchanged."""
         node, source = self._graph.read_node(inputs.source), self._graph.recipe.sources[inputs.source]
         if source.limit is None and not use_known_content(inputs, inputs.groups, self._contents):
             self._found[source.name] = await self.find_reading(node, inputs)
@@ -95,4 +95,4 @@ class SourceFinder:
             return False
         _, reads = work_of(source, inputs, inputs.groups[0], source.limit)
         key = key_of(node, reads)
-        return await self._tasks.ask_store(self._store.read_json, f"tasks/{key}.json") is not None
+        return await self._tasks.call_store(self._store.read_json, f"tasks/{key}.json") is not None

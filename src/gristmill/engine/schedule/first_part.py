@@ -1,16 +1,16 @@
-"""A source whose first part loses everything at reading stops the run: a recipe that asks for a field that no record
-has, or for another format than the files are of, is a mistake and no data.
+"""Stops the run if the first part of a source loses everything at reading: a recipe that names a field that no record
+has, or the wrong format, is a mistake, and not a property of the data.
 
-It is a mistake when no record of the first part is left and nearly all of them are dropped for one reason. What else a
-file holds by its nature (the requests in an archive of responses) does not count. Only the first part decides, so
-neither workers nor their order do, and it decides the same when it was read by an earlier run.
+It is a mistake if no record of the first part is left and nearly all of them are dropped for one reason. Other records
+that files contain by design (the requests in an archive of responses) do not count. Only the first part decides, so the
+result does not depend on workers or their order, and it is the same if an earlier run read the part.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.engine.plan.inputs import stands_for_a_file
+from gristmill.engine.plan.inputs import is_about_a_file
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Result
 from gristmill.errors import UserError
@@ -25,22 +25,22 @@ from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
 
 ONE_REASON = 0.9
-"""The share of the lost records that one reason has: among many bad records there is a broken line."""
+"""The share of the lost records that one reason must have: among many bad records there may be a broken line."""
 DESCRIBING = frozenset(("warcinfo_record", "filedesc_record"))
-"""Records at the beginning of a file that say nothing of what follows; with small parts they are all of the first."""
+"""Records at the start of a file that do not represent what follows; with small parts they are all of the first."""
 _USUAL = ("text", "content", "raw_content", "body", "page_content", "document", "article", "markdown", "html")
-"""What the text of a record is called."""
+"""Usual names for the text of a record."""
 
 
 def refuse_lost(
     source: Source, reader: Reader[Any], first: Piece, result: Result, store: Store, recipe: Recipe
 ) -> None:
-    """Raises UserError if the first part of a source, whose first file that is, is lost as a whole."""
-    seen: Mapping[str, Any] = result.metrics.get("seen", result.metrics)
-    reasons = reasons_for_all(seen["rows"], seen["dropped"], reader)
+    """Raise UserError if the first part of a source, with the first file `first`, is lost as a whole."""
+    counts: Mapping[str, Any] = result.metrics.get("seen", result.metrics)
+    reasons = reasons_for_all(counts["rows"], counts["dropped"], reader)
     if reasons:
         example = _first_row(result, store, reasons[0])
-        raise UserError(lost_source(source, recipe, seen["rows"], reasons, example, first.name, format_of(first)))
+        raise UserError(lost_source(source, recipe, counts["rows"], reasons, example, first.name, format_of(first)))
 
 
 def lost_source(
@@ -52,26 +52,26 @@ def lost_source(
     name: str,
     looks_like: str | None,
 ) -> str:
-    """The message for a source of which all is lost; `example` has locator and detail of a record of the file `name`,
-    and `looks_like` is the format of that file by its first bytes.
+    """The message for a source that is lost as a whole; `example` has locator and detail of a record in the file
+    `name`, and `looks_like` is the format that the first bytes of that file suggest.
     """
     locator, detail = example
     return (
-        f"{recipe.path}:{source.line}: sources.{source.name}: nothing of its first part can be used. The "
+        f"{recipe.path}:{source.line}: sources.{source.name}: no record of its first part can be used. The "
         f"reader (format: {source.format}) {_found(rows, reasons)}, so the run stops. "
         f"The first, {locator}: {detail.rstrip('.')}. {_fix(source, name, looks_like, reasons[0], detail)}"
     )
 
 
 def _found(rows: int, reasons: Sequence[str]) -> str:
-    told = " or ".join(reasons)
-    if all(stands_for_a_file(reason) for reason in reasons):
-        return f"found no record there: {told}"
-    return f"found {counted(rows, 'record')} there and dropped every one as {told}"
+    listing = " or ".join(reasons)
+    if all(is_about_a_file(reason) for reason in reasons):
+        return f"found no record there: {listing}"
+    return f"found {counted(rows, 'record')} there and dropped all of them: {listing}"
 
 
 def reasons_for_all(rows: int, dropped: Mapping[str, int], reader: Reader[Any]) -> list[str]:
-    """The one reason for which all is lost, or those of records that are never documents; else none."""
+    """The one reason for which everything is lost, or the reasons of records that are never documents; else none."""
     used = (*reader.used, CRASHED)
     if not rows or sum(dropped.values()) < rows or any(reason in used for reason in dropped):
         return []
@@ -96,53 +96,53 @@ def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail:
         return "Unpack it and name the files."
     if "`iconv " in detail:
         return "Convert the files, and read those."
-    if reason == "invalid_utf8":  # before the format: what is no UTF-8 looks like none, or like another
+    if reason == "invalid_utf8":  # before the format, because such files look like no format, or like another one
         return (
-            "Convert the files to UTF-8, with `iconv -f latin1 -t utf8 OLD > NEW` where they are Latin-1 (`file OLD` "
-            "guesses the encoding), and read those."
+            "Convert the files to UTF-8, with `iconv -f latin1 -t utf8 OLD > NEW` if they are Latin-1 (`file OLD` "
+            "guesses the encoding), and read the converted files."
         )
-    fields, there = getattr(source.config, "fields", None), names_there(detail)
+    fields, there = dict(source.config).get("fields"), names_there(detail)
     if name.lower().endswith(".ipynb") or {"cells", "nbformat"}.issubset(there):
         return (
-            f"{shown(name)} is a Jupyter notebook, and no reader takes the text out of one. Convert the notebooks "
+            f"{shown(name)} is a Jupyter notebook, and no reader extracts text from notebooks. Convert them "
             "(`jupyter nbconvert --to markdown FILE`), and read the results with `format: text`; for their code, "
             "convert with `--to script` and read with `format: code`."
         )
     if looks_like is not None and READERS[looks_like] != source.module:
-        return f"By its first bytes {shown(name)} is for `format: {looks_like}`."
+        return f"The first bytes of {shown(name)} suggest `format: {looks_like}`."
     named = format_by_name(name)
     if looks_like is None and named is not None and READERS[named] != source.module:
-        return f"By its name {shown(name)} is for `format: {named}`."
+        return f"The name of {shown(name)} suggests `format: {named}`."
     if isinstance(fields, Fields) and there:
-        asked = [path for path in (fields.text, fields.html) if path is not None]
-        near = _meant(asked, there)
-        if stepped := _without_number(asked, there):
+        wanted = [path for path in (fields.text, fields.html) if path is not None]
+        near = _meant(wanted, there)
+        if stepped := _without_number(wanted, there):
             return stepped
-        return "Let `fields` under `read` name what they have" + (
+        return "Name an existing field in `fields` under `read`" + (
             f"; did you mean `fields: {{text: {near}}}`?" if near else "."
         )
     return "Correct `format` and the settings of `read`, or leave the files out with `exclude`, and run again."
 
 
-def _without_number(asked: Iterable[str], there: list[str]) -> str | None:
-    """What to write for `messages.content`, where `messages` is there and no object: most often it is a list."""
-    for path in asked:
+def _without_number(wanted: Iterable[str], there: list[str]) -> str | None:
+    """The fix for `messages.content` if `messages` exists and is not an object: most often it is a list."""
+    for path in wanted:
         name, dot, below = path.partition(".")
         if dot and name in there:
             return (
-                f"{shown(name)} is a list or a plain value, which has no {shown(below)}. A number steps into a list, 0 "
-                f"being its first entry: `fields: {{text: {shown(name)}.0.{shown(below)}}}`."
+                f"{shown(name)} is a list or a plain value, which has no {shown(below)}. Use a number to index a list, "
+                f"starting at 0: `fields: {{text: {shown(name)}.0.{shown(below)}}}`."
             )
     return None
 
 
-def _meant(asked: Sequence[str], there: list[str]) -> str | None:
-    """A field below the one that was asked for, or that is called nearly so, or as texts are called, at any depth."""
-    if below := [name for name in there if any(name.startswith(f"{path}.") for path in asked)]:
+def _meant(wanted: Sequence[str], there: list[str]) -> str | None:
+    """A field below the wanted one, or with nearly the same name, or with a usual name for text, at any depth."""
+    if below := [name for name in there if any(name.startswith(f"{path}.") for path in wanted)]:
         return _usual(below) or below[0]
-    near = next((found for path in asked if (found := nearest(path, there))), None)
+    near = next((found for path in wanted if (found := nearest(path, there))), None)
     return near or _usual(there)
 
 
 def _usual(names: Sequence[str]) -> str | None:
-    return next((name for wanted in _USUAL for name in names if name.rpartition(".")[2].lower() == wanted), None)
+    return next((name for usual in _USUAL for name in names if name.rpartition(".")[2].lower() == usual), None)

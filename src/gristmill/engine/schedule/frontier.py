@@ -1,12 +1,12 @@
-"""Which task comes next: a state table over document parts, and a window of parts that are worked on.
+"""Decides which task comes next: a state table over document parts, and a window of parts in progress.
 
 Every stage of a source's chain is one item, or two in an exchange (what a part sends, and the layer that comes back).
-Bits say which items of a part are settled. An item is ready when those that it reads are settled and the barriers
-before it are passed: a model, or an exchange, that needs all parts. A part in the window goes on until nothing of it is
-ready; then it is a number again, until a barrier opens. Parts that are further on go first, new ones come last; of
-those that are as far, large ones go before small ones, so that none is left at the end that all others wait for.
+Bits say which items of a part are settled. An item is ready when the items that it reads are settled and the barriers
+before it are open: a model, or an exchange, that needs all parts. A part in the window continues until none of its
+items is ready; then it is only a number, until a barrier opens. Parts that are further along go first, new ones last;
+among parts that are equally far, large ones go first, so that no large one delays the end.
 
-A dry run settles items without making them: what is absent makes what reads it absent, and shuts barriers.
+A dry run settles items without making them: an absent item makes the items that read it absent, and closes barriers.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from functools import partial
 from typing import Any
 
 from gristmill.engine.plan.graph import Graph, Node
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.recipe.checks.columns import INGEST
 
 READING = 1
-"""The priority of reading more; that of parts is 0 and below."""
+"""The priority of reading more; parts have 0 and below."""
 
 
 @dataclass(frozen=True)
-class Item:
+class WorkItem:
     """What a stage does with one document part."""
 
     node: Node
     emits: bool
-    """Send records to an exchange; otherwise make the layer."""
+    """Whether it sends records to an exchange; otherwise it makes the layer."""
     bit: int
     needs: int
     """Bits of the items that it reads."""
@@ -41,59 +41,59 @@ class Item:
 
 @dataclass
 class _Gate:
-    """A place that all parts of some sources pass: each when its items of `masks` are settled."""
+    """A point that all parts of some sources pass: each part when its items of `masks` are settled."""
 
     masks: Mapping[str, int]
     unread: set[str]
-    """Sources of which more parts may come."""
+    """Sources that may still get more parts."""
     parts: int = 0
     passed: int = 0
     is_whole: bool = True
-    """Nothing absent, no part unknown."""
+    """Whether nothing is absent and no part is unknown."""
     over: asyncio.Future[bool] | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         if not self.unread and self.passed == self.parts and self.over is not None and not self.over.done():
             self.over.set_result(self.is_whole)
 
 
 @dataclass
 class _Chain:
-    """The items of a source, and how far its parts are."""
+    """The items of a source, and the progress of its parts."""
 
-    items: Sequence[Item]
+    items: Sequence[WorkItem]
     gates: list[_Gate] = field(default_factory=list)
-    settled: dict[Document, int] = field(default_factory=dict)
-    absent: dict[Document, int] = field(default_factory=dict)
+    settled: dict[DocumentPart, int] = field(default_factory=dict)
+    absent: dict[DocumentPart, int] = field(default_factory=dict)
     done: int = 0
     """Items that are settled for all parts before they begin."""
-    open: list[Item] = field(default_factory=list)
-    """Items whose barriers are passed."""
+    open: list[WorkItem] = field(default_factory=list)
+    """Items whose barriers are open."""
 
 
-Job = Document | Callable[[], Awaitable[None]]
+Job = DocumentPart | Callable[[], Awaitable[None]]
 
 
 class Frontier:
-    """The parts that are worked on, at most `window()` at once, and those that are to come."""
+    """The parts in progress, at most `window()` at once, and those to come."""
 
     def __init__(
         self,
-        chains: Mapping[str, Sequence[Item]],
-        perform: Callable[[Document, Item], Coroutine[Any, Any, bool]],
-        waits: Callable[[Item], None],
+        chains: Mapping[str, Sequence[WorkItem]],
+        perform: Callable[[DocumentPart, WorkItem], Coroutine[Any, Any, bool]],
+        waits: Callable[[WorkItem], None],
         window: Callable[[], int],
     ) -> None:
         self._chains = {source: _Chain(items) for source, items in chains.items()}
-        self._behind: dict[str, list[_Chain]] = {}
+        self._waiting: dict[str, list[_Chain]] = {}
         """Barrier -> the chains with an item that waits for it."""
         for chain in self._chains.values():
             for barrier in dict.fromkeys(barrier for item in chain.items for barrier in item.barriers):
-                self._behind.setdefault(barrier, []).append(chain)
+                self._waiting.setdefault(barrier, []).append(chain)
         self._perform = perform
-        """Does an item of a part; whether it is there now."""
+        """Performs an item of a part; returns whether its result exists now."""
         self._waits = waits
-        """Hears of items that cannot be done as something before them is absent."""
+        """Called with items that cannot be done because something before them is absent."""
         self._window = window
         self._gates: dict[str, _Gate] = {}
         self._passed: dict[str, bool] = {}
@@ -102,7 +102,7 @@ class Frontier:
         self._queue: list[tuple[int, int, Iterator[Job]]] = []
         self._serial = itertools.count()
         self._active = 0
-        self._busy: set[Document] = set()
+        self._busy: set[DocumentPart] = set()
         self._group: asyncio.TaskGroup
 
     def start(self, group: asyncio.TaskGroup) -> None:
@@ -118,18 +118,18 @@ class Frontier:
             self._chains[source].gates.append(gate)
 
     async def passed(self, name: str) -> bool:
-        """Wait until all parts are through a gate; whether all of them have what it asks for."""
+        """Wait until all parts have passed a gate; returns whether all of them have the items of its masks."""
         gate = self._gates[name]
         assert gate.over is not None
-        gate.look()
+        gate.check()
         return await gate.over
 
     def skip(self, source: str, bits: int) -> None:
-        """These items are there for all parts of a source; before the first of them begins."""
+        """Mark items as existing for all parts of a source; call this before its first part begins."""
         self._chains[source].done |= bits
 
-    def begin(self, source: str, documents: Sequence[Document]) -> None:
-        """New parts of a source."""
+    def begin(self, source: str, documents: Sequence[DocumentPart]) -> None:
+        """Add new parts of a source."""
         chain = self._chains[source]
         for document in documents:
             chain.settled[document] = chain.done
@@ -139,17 +139,17 @@ class Frontier:
         self.submit(0, _large_first(documents))
 
     def complete(self, source: str, is_known: bool) -> None:
-        """No more parts of a source will come; whether those that came are all that there are."""
+        """No more parts of a source will come; `is_known` says whether all parts of the source came."""
         for gate in self._chains[source].gates:
             gate.unread.discard(source)
             gate.is_whole &= is_known
-            gate.look()
+            gate.check()
 
     def open(self, barrier: str, depth: int, is_open: bool) -> None:
-        """A model or the answers of an exchange are there, or will not be."""
+        """A model or the answers of an exchange exist now, or never will."""
         self._passed[barrier] = is_open
         self._openings.setdefault(barrier, asyncio.Event()).set()
-        for chain in self._behind.get(barrier, ()):
+        for chain in self._waiting.get(barrier, ()):
             known = self._passed.keys()
             chain.open = [item for item in chain.items if item.barriers <= known]
             self.submit(-depth, _large_first(chain.settled))
@@ -168,32 +168,32 @@ class Frontier:
             job = next(self._queue[0][2], None)
             if job is None:
                 heapq.heappop(self._queue)
-            elif not isinstance(job, Document):
+            elif not isinstance(job, DocumentPart):
                 self._active += 1
                 self._group.create_task(self._carry_out(job))
-            elif job not in self._busy:  # one that is on its way sees for itself what has opened
+            elif job not in self._busy:  # a part in progress notices the open barrier itself
                 self._busy.add(job)
                 self._active += 1
-                self._group.create_task(self._carry_out(partial(self._go_on, job)))
+                self._group.create_task(self._carry_out(partial(self._continue, job)))
 
     async def _carry_out(self, job: Callable[[], Awaitable[None]]) -> None:
         await job()
         self._active -= 1
         self._pump()
 
-    async def _go_on(self, document: Document) -> None:
+    async def _continue(self, document: DocumentPart) -> None:
         while ready := self._ready(document):
             if len(ready) == 1:
-                made = [await self._perform(document, ready[0])]
+                results = [await self._perform(document, ready[0])]
             else:
                 tasks = [self._group.create_task(self._perform(document, item)) for item in ready]
-                made = [await task for task in tasks]
-            absent = [item for item, is_made in zip(ready, made, strict=True) if not is_made]
+                results = [await task for task in tasks]
+            absent = [item for item, exists in zip(ready, results, strict=True) if not exists]
             self._settle(document, ready, absent)
         self._busy.discard(document)
 
-    def _ready(self, document: Document) -> list[Item]:
-        """The items of a part that can be done now; those that cannot be done at all are settled on the way."""
+    def _ready(self, document: DocumentPart) -> list[WorkItem]:
+        """The items of a part that can be done now; settles those that can never be done."""
         chain = self._chains[document.source]
         while True:
             settled, absent = chain.settled[document], chain.absent.get(document, 0)
@@ -205,7 +205,7 @@ class Frontier:
                 self._waits(item)
             self._settle(document, lost, lost)
 
-    def _settle(self, document: Document, items: Sequence[Item], absent: Sequence[Item]) -> None:
+    def _settle(self, document: DocumentPart, items: Sequence[WorkItem], absent: Sequence[WorkItem]) -> None:
         chain = self._chains[document.source]
         before = chain.settled[document]
         after = before | sum(item.bit for item in items)
@@ -218,16 +218,16 @@ class Frontier:
                 gate.passed += 1
                 if chain.absent and chain.absent.get(document, 0) & mask:
                     gate.is_whole = False
-                gate.look()
+                gate.check()
 
 
-def _large_first(documents: Iterable[Document]) -> list[Document]:
+def _large_first(documents: Iterable[DocumentPart]) -> list[DocumentPart]:
     return sorted(documents, key=lambda document: -document.part.file_bytes)
 
 
-def items_of(graph: Graph, source: str) -> list[Item]:
-    """What the stages of a chain do with each document part."""
-    items: list[Item] = []
+def items_of(graph: Graph, source: str) -> list[WorkItem]:
+    """The items of the stages of a chain, for each document part."""
+    items: list[WorkItem] = []
     layer_bits: dict[str, int] = {}
     for node_id in graph.chains[source]:
         node = graph.nodes[node_id]
@@ -236,10 +236,10 @@ def items_of(graph: Graph, source: str) -> list[Item]:
         needs = sum(layer_bits[layer] for layer in node.views[source].layers if layer != INGEST)
         models = frozenset(node.views[source].models.values())
         if node.kind == "exchange":
-            emit = Item(node, True, 1 << len(items), needs, models)
+            emit = WorkItem(node, True, 1 << len(items), needs, models)
             items.append(emit)
             needs, models = emit.bit, frozenset({node_id})
-        item = Item(node, False, 1 << len(items), needs, models)
+        item = WorkItem(node, False, 1 << len(items), needs, models)
         layer_bits[node_id] = item.bit
         items.append(item)
     return items

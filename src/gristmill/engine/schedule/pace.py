@@ -1,7 +1,7 @@
-"""How long the tasks of a step take: of each kind of its tasks (map; emit, reduce, collect) what was seen of them.
+"""How long the tasks of a step take, measured for each kind of task (map; emit, reduce, collect).
 
-It says which tasks to expect to be long, before they run, and afterwards which were: where the slowest of a kind took
-many times what the one in the middle did, the step is skewed, and its report names that task.
+It predicts which tasks will be long before they run, and reports afterwards which were: if the slowest task of a kind
+took many times the median, the step is skewed, and its report names that task.
 """
 
 from array import array
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from gristmill.engine.work.task import Result
 
 BYTES_PER_S = 20e6
-"""Of a kind of task that no run has timed: then the order of tasks is that of their bytes."""
+"""Assumed for a kind of task that no run has timed; tasks are then ordered by their bytes."""
 SKEWED = 4.0
-"""Times what the one in the middle takes: from there on a task is named as skewed,"""
+"""A task is skewed if it takes at least this many times the median,"""
 SKEWED_S, SKEWED_TASKS = 2.0, 8
-"""if it takes so many seconds, and there are so many of its kind: shorter ones hold up nobody."""
+"""at least this many seconds, and there are this many tasks of its kind: shorter ones delay nothing."""
 
-Told = Mapping[str, Any]
+PaceRecord = Mapping[str, Any]
 """tasks, wall_s, bytes, median_s, and the slowest: label, wall_s, bytes, hot_key."""
 
 
 class Pace:
-    """What was seen of the tasks of one kind."""
+    """Measurements of the tasks of one kind."""
 
     def __init__(self) -> None:
         self._seconds = array("f")
@@ -41,8 +41,8 @@ class Pace:
             if result.hot_key is not None:
                 self._slowest["hot_key"] = list(result.hot_key)
 
-    def told(self) -> dict[str, Any]:
-        """For the records of a stage and of a run."""
+    def as_record(self) -> dict[str, Any]:
+        """The summary for the records of a stage and of a run."""
         return {
             "tasks": len(self._seconds),
             "wall_s": round(sum(self._seconds), 6),
@@ -52,18 +52,18 @@ class Pace:
         }
 
 
-def expected_s(before: Mapping[str, Told], verb: str, size: int) -> float:
-    """Seconds that a task of a kind takes for so many bytes, by what an earlier run tells of its step."""
+def expected_s(before: Mapping[str, PaceRecord], verb: str, size: int) -> float:
+    """Seconds that a task of a kind takes for a number of bytes, judged by an earlier run of its step."""
     known = before.get(verb, {})
     rate = known["wall_s"] / known["bytes"] if known.get("bytes") else 1 / BYTES_PER_S
     return float(size * rate)
 
 
-def skewed(pace: Mapping[str, Told]) -> list[dict[str, Any]]:
-    """The kinds of a step's tasks whose slowest took many times what the one in the middle did."""
+def skewed(pace: Mapping[str, PaceRecord]) -> list[dict[str, Any]]:
+    """The kinds of a step's tasks whose slowest task took many times the median."""
     found = []
-    for verb, told in pace.items():
-        slowest, middle = told["slowest"], told["median_s"]
-        if told["tasks"] >= SKEWED_TASKS and slowest["wall_s"] >= max(SKEWED_S, SKEWED * middle):
-            found.append({"verb": verb, "tasks": told["tasks"], "median_s": middle, **slowest})
+    for verb, record in pace.items():
+        slowest, middle = record["slowest"], record["median_s"]
+        if record["tasks"] >= SKEWED_TASKS and slowest["wall_s"] >= max(SKEWED_S, SKEWED * middle):
+            found.append({"verb": verb, "tasks": record["tasks"], "median_s": middle, **slowest})
     return found

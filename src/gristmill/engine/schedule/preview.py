@@ -1,8 +1,8 @@
-"""The beginning of each source, read before any work, so that all mistakes of a recipe are reported at once.
+"""Reads the beginning of each source before any work, so that all mistakes of a recipe are reported at once.
 
 A source is refused if its first part would be refused after it was read (`first_part.py`) and the beginning leaves
 little doubt: the reader refuses the files as such, or drops MIN_RECORDS records for one reason, or has read them all.
-Anything less is a warning of the plan.
+Anything less is a warning in the plan.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor, WorkerDied
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.plan.inputs import MIN_UNREAD_SHARE, SourceInputs, field_warnings, stands_for_a_file, unread
+from gristmill.engine.plan.inputs import MIN_UNREAD_SHARE, SourceInputs, field_warnings, is_about_a_file, unread
 from gristmill.engine.schedule.first_part import lost_source, reasons_for_all
 from gristmill.engine.work.preview import FilePreview
 from gristmill.engine.work.task import Preview, Task, add_counts
@@ -26,38 +26,38 @@ from gristmill.stages.declarations import stage_of
 from gristmill.stages.reading.markup import markup_warnings
 
 MOST_FILES = 8
-"""Of the first part of a source, and again of all later ones; evenly spread."""
+"""The most files of the first part of a source, and again of all later ones; evenly spread."""
 MIN_RECORDS = 20
-"""Fewer are no proof that a field is missing everywhere."""
+"""Fewer records do not prove that a field is missing everywhere."""
 _OF_RECORDS = ("jsonl", "parquet", "warc", "wet")
-"""Formats of many records: a file that begins so is not one text or page."""
+"""Formats of many records: a file that begins like one of them is not a single text or page."""
 
 Item = TypeVar("Item")
 
 
 @dataclass
 class Previews:
-    """What is known of all sources before any work."""
+    """What is known about all sources before any work."""
 
     sources: int = 0
-    """Those of which something was read."""
+    """How many sources were previewed."""
     read_bytes: int = 0
     faults: dict[str, UserError] = field(default_factory=dict)
     """By source."""
     warnings: list[str] = field(default_factory=list)
     formats: list[str] = field(default_factory=list)
-    """Warnings of files in another format, which no count of a run shows; a run repeats them."""
+    """Warnings about files in another format, which no metric of a run shows, so a run repeats them."""
 
     async def add(self, recipe: Recipe, node: Node, inputs: SourceInputs, executor: Executor) -> None:
         """Read the beginning of a source. A file that kills its reader is left for the run, which isolates the record.
 
-        Raises UserError where a file cannot be opened.
+        Raises UserError if a file cannot be opened.
         """
         source, groups = recipe.sources[inputs.source], inputs.groups
         later = [group.pieces[0] for group in groups[1:] if group.pieces[0].start == 0]
         pieces = (*_spread(groups[0].pieces), *_spread(later))
-        beside = {one.name: inputs.companions[one.name] for one in pieces if one.name in inputs.companions}
-        work = Preview(source.module, source.config, pieces, beside, source.name, None, None, source.part_bytes)
+        companions = {one.name: inputs.companions[one.name] for one in pieces if one.name in inputs.companions}
+        work = Preview(source.module, source.config, pieces, companions, source.name, None, None, source.part_bytes)
         try:
             result = await executor.run(Task("", node.id, "the beginning of its files", work, (-1,), files=node.files))
         except WorkerDied:
@@ -68,18 +68,18 @@ class Previews:
         if (fault := _fault(recipe, source, inputs, found)) is not None:
             self.faults[source.name] = UserError(fault)
         else:
-            self.warnings += [f"{source.name}/{INGEST}: {told}" for told in _warnings(source, inputs, found)]
-            self.formats += [f"{source.name}/{INGEST}: {told}" for told in _other_formats(source, found)]
+            self.warnings += [f"{source.name}/{INGEST}: {message}" for message in _warnings(source, inputs, found)]
+            self.formats += [f"{source.name}/{INGEST}: {message}" for message in _other_formats(source, found)]
 
     def refuse(self, recipe: Recipe) -> None:
-        """Raises one UserError for all faults, in the order of the recipe."""
+        """Raise one UserError for all faults, in the order of the recipe."""
         faults = [self.faults[name] for name in recipe.sources if name in self.faults]
         if len(faults) == 1:
             raise faults[0]
         if faults:
-            told = f"{len(faults):,} of {counted(len(recipe.sources), 'source')} cannot be read, so nothing was run."
+            summary = f"{len(faults):,} of {counted(len(recipe.sources), 'source')} cannot be read, so nothing was run."
             kind = NoInput if all(isinstance(fault, NoInput) for fault in faults) else UserError
-            raise kind("\n- ".join((told, *map(str, faults))))
+            raise kind("\n- ".join((summary, *map(str, faults))))
 
 
 def _spread(items: Sequence[Item]) -> list[Item]:
@@ -88,7 +88,7 @@ def _spread(items: Sequence[Item]) -> list[Item]:
 
 
 def _fault(recipe: Recipe, source: Source, inputs: SourceInputs, found: Sequence[FilePreview]) -> str | None:
-    """Why a run cannot use a source."""
+    """Why a run cannot use a source; None if it can."""
     names = {piece.name for piece in inputs.groups[0].pieces}
     first = [one for one in found if one.name in names]
     rows, dropped = _summed(first)
@@ -101,7 +101,7 @@ def _fault(recipe: Recipe, source: Source, inputs: SourceInputs, found: Sequence
 
 
 def _is_sure(reason: str, rows: int) -> bool:
-    return reason not in NO_FAULT and (stands_for_a_file(reason) or rows >= MIN_RECORDS)
+    return reason not in NO_FAULT and (is_about_a_file(reason) or rows >= MIN_RECORDS)
 
 
 def _summed(found: Sequence[FilePreview]) -> tuple[int, dict[str, int]]:
@@ -114,10 +114,10 @@ def _summed(found: Sequence[FilePreview]) -> tuple[int, dict[str, int]]:
 def _warnings(source: Source, inputs: SourceInputs, found: Sequence[FilePreview]) -> Iterator[str]:
     rows, dropped = _summed(found)
     for reason, count in dropped.items():
-        if stands_for_a_file(reason) or (count >= MIN_UNREAD_SHARE * rows and reason in unread(dropped)):
+        if is_about_a_file(reason) or (count >= MIN_UNREAD_SHARE * rows and reason in unread(dropped)):
             locator, detail = next(one.examples[reason] for one in found if reason in one.examples)
-            told = f"{count:,} of the first {counted(rows, 'record')} cannot be used: {reason}"
-            yield f"{told}. The first, {locator}: {detail.rstrip('.')}"
+            fact = f"{count:,} of the first {counted(rows, 'record')} cannot be used: {reason}"
+            yield f"{fact}. The first, {locator}: {detail.rstrip('.')}"
     markup: dict[str, int] = {}
     fields: dict[str, Any] = {}
     for one in found:
@@ -130,5 +130,5 @@ def _warnings(source: Source, inputs: SourceInputs, found: Sequence[FilePreview]
 def _other_formats(source: Source, found: Sequence[FilePreview]) -> Iterator[str]:
     others = [one for one in found if one.format in _OF_RECORDS and source.format in ("text", "html")]
     if others:
-        first = f"{shown(others[0].name)} begins as files of `format: {others[0].format}` do"
-        yield f"{first}, and `format: {source.format}` takes it for one document. Read such files in another source"
+        first = f"{shown(others[0].name)} looks like `format: {others[0].format}`"
+        yield f"{first}, but `format: {source.format}` reads it as one document. Read such files in another source"

@@ -1,9 +1,9 @@
-"""Carrying out a graph: every task as soon as what it reads exists, and none that was done before.
+"""Runs a graph: every task as soon as its inputs exist, and no task that was done before.
 
-Whole stages are looked up first (`stage_record.py`). What is left goes part by part through the chain of its source, as
-the frontier lets it (`frontier.py`); an exchange, a fit and a sink wait until all parts have come to them, an asset for
-nothing but its models. A dry run follows the same paths and stops at the first task that is not in the store; what it
-stopped at is the plan.
+Whole stages are looked up first (`stage_record.py`). The others go part by part through the chain of their source, as
+the frontier schedules them (`frontier.py`); an exchange, a fit and a sink wait until all parts have reached them, an
+asset only for its models. A dry run follows the same paths and stops at the first task that is not in the store; the
+tasks at which it stops are the plan.
 """
 
 import asyncio
@@ -14,22 +14,22 @@ from typing import Any
 from gristmill.checked import InputChanged
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.files.listing import Group
+from gristmill.engine.files.listing import FileGroup
 from gristmill.engine.files.tree import Folders
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, hash_files, work_of
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.find_sources import SourceFinder
 from gristmill.engine.schedule.first_part import refuse_lost
-from gristmill.engine.schedule.frontier import READING, Frontier, Item, items_of
+from gristmill.engine.schedule.frontier import READING, Frontier, WorkItem, items_of
 from gristmill.engine.schedule.preview import Previews
 from gristmill.engine.schedule.run_context import RunContext
-from gristmill.engine.schedule.run_exchange import Exchange
+from gristmill.engine.schedule.run_exchange import ExchangeRun
 from gristmill.engine.schedule.run_model import fit_model, make_asset
 from gristmill.engine.schedule.run_sink import write_files
 from gristmill.engine.schedule.stage_record import StageRecords, label
 from gristmill.engine.schedule.task_cache import MODEL, Earlier, Listener, Tasks
-from gristmill.engine.work.task import Map, Result, Task
+from gristmill.engine.work.task import MapWork, Result, Task
 from gristmill.errors import UserError, first_cause
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.stages.contract import Asset, Reader
@@ -55,7 +55,7 @@ class Run(RunContext):
         earlier: Earlier | None = None,
         previews: bool = False,
     ) -> None:
-        """`keep` chooses tasks that are kept in `tasks.kept`; all of them are looked at then, and not whole stages.
+        """`keep` chooses tasks to keep in `tasks.kept`; then all tasks are visited one by one, and not whole stages.
         With `previews`, the beginning of every source that was never read is checked before anything else.
         """
         tasks = Tasks(
@@ -66,26 +66,26 @@ class Run(RunContext):
         self.domains = {name: source.domain for name, source in recipe.sources.items()}
         self.inputs: dict[str, SourceInputs] = {}
         self.ended: dict[str, Any] = {}
-        """The record of the run, when it has come to its end."""
+        """The record of the run, once it has ended."""
         self.cost: dict[str, int] = {}
-        """Requests of the coordinator itself to an object store; those of tasks are in theirs."""
+        """Requests of the coordinator itself to an object store; those of tasks are in the tasks' cost."""
         self.shards: str | None = None
-        """Where its shards are published, of a recipe that has them."""
+        """Where its shards are published, if the recipe has any."""
         self.stages = StageRecords(graph, store, self.tasks, self.documents)
         self._contents = contents
         self._by_task = keep is not None
         self.previews = Previews() if previews else None
         self._sources = SourceFinder(graph, self.tasks, self.stages, contents, executor, store, listener, self.previews)
         self._whole: set[str] = set()
-        """Stages that are in the store as a whole."""
+        """Stages that the store has as a whole."""
         self._unread = {node.id: len(node.sources) for node in graph.nodes.values()}
-        """Sources of each node that are still to be read."""
-        self._exchanges = {node.id: Exchange(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
+        """How many sources of each node are still to be read."""
+        self._exchanges = {node.id: ExchangeRun(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
         self._frontier = self._make_frontier()
 
     def _make_frontier(self) -> Frontier:
         chains = {source: items_of(self.graph, source) for source in self.chains}
-        frontier = Frontier(chains, self._perform, self._count_waiting, self._room)
+        frontier = Frontier(chains, self._perform, self._count_waiting, self._window)
         self._bits = {(source, item.node.id, item.emits): item.bit for source in chains for item in chains[source]}
         bits = self._bits
         for node in self.graph.nodes.values():
@@ -104,7 +104,7 @@ class Run(RunContext):
         return frontier
 
     async def go(self) -> None:
-        """Do everything, or find out what there is to do."""
+        """Run everything, or find out what there is to run."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 self._frontier.start(self._group)
@@ -115,7 +115,7 @@ class Run(RunContext):
             self._save_contents()
 
     def _save_contents(self) -> None:
-        """Who only looks may have a store that cannot be written: then new files are hashed again next time."""
+        """A dry run may have a read-only store: then new files are hashed again next time."""
         try:
             self._contents.save()
         except UserError:
@@ -123,7 +123,7 @@ class Run(RunContext):
                 raise
 
     async def _all(self) -> None:
-        """Assets begin first, then sources that have to be read; what else there is, when it is known which stages are
+        """Assets begin first, then sources that must be read; everything else begins once it is known which stages are
         whole.
         """
         begun = await self._begin_assets()
@@ -145,7 +145,7 @@ class Run(RunContext):
             self._complete(source, True)
 
     async def _begin_assets(self) -> set[str]:
-        """Those that are made of files alone: they are whole, or their tasks begin before any source is looked at."""
+        """Begin assets that only need files: they are whole, or their tasks begin before any source is read."""
         begun: set[str] = set()
         for node in self.graph.nodes.values():
             if node.kind != "asset" or not node.uses <= begun | self._whole:
@@ -163,25 +163,25 @@ class Run(RunContext):
         return {*reads, *layers, *node.uses, *node.counts.values()} <= self._whole
 
     async def _is_found(self, node: Node) -> bool:
-        found = await self.tasks.ask_store(self.stages.find, node, self.stages.key_of(node))
+        found = await self.tasks.call_store(self.stages.find, node, self.stages.key_of(node))
         if found is None:
             return False
         self._take(node)
         return True
 
     def _take(self, node: Node) -> None:
-        """A stage is whole, and none of its tasks is looked at."""
+        """Use a whole stage without visiting its tasks."""
         self._whole.add(node.id)
         self.tasks.begun = True
-        made = self.states[node.id]
-        self.listener.found(node, len(made.tasks), made.cost)
+        state = self.states[node.id]
+        self.listener.found(node, len(state.tasks), state.cost)
 
     def _skip(self, node: Node) -> None:
         for source in node.sources if node.has_layers else ():
             self._frontier.skip(source, sum(self._bits.get((source, node.id, emits), 0) for emits in (False, True)))
 
     async def _stage(self, node: Node) -> None:
-        """From the first task of a stage to its record."""
+        """Run a stage from its first task to its record."""
         if node.kind == "exchange":
             whole = await self._frontier.passed(_before(node)) and await self._exchanges[node.id].answer()
             self._frontier.open(node.id, node.depth, whole)
@@ -200,12 +200,12 @@ class Run(RunContext):
     async def _write(self, node: Node, inputs: SourceInputs | None = None) -> None:
         limited = any(self.graph.recipe.sources[source].limit is not None for source in node.sources)
         if not self.tasks.dry and not limited:
-            await self.tasks.ask_store(self.stages.write, node, inputs)
+            await self.tasks.call_store(self.stages.write, node, inputs)
 
     # Documents
 
     async def _source(self, source: str, folders: Folders) -> bool:
-        """Find a source's files; true where all of its document parts are there, otherwise their reading begins."""
+        """Find a source's files; returns True if all of its document parts exist, otherwise begins to read them."""
         node = self.graph.read_node(source)
         recipe = self.graph.recipe
         inputs = self.inputs[source] = await self._sources.find(source, folders)
@@ -235,8 +235,8 @@ class Run(RunContext):
             await self._read_all(node, inputs, not left["unknown"])
 
     async def _read_some(self, node: Node, inputs: SourceInputs, limit: int) -> None:
-        """Group after group, and no file more, until there are as many records as the limit says."""
-        documents: list[Document] | None = []
+        """Read group after group, and no more files than needed, until the limit of records is reached."""
+        documents: list[DocumentPart] | None = []
         for number, group in enumerate(inputs.groups):
             await hash_files(inputs, [group], self._contents, self._executor, self.listener.note)
             self.listener.expect(node, 1)
@@ -247,7 +247,7 @@ class Run(RunContext):
         await self._read_all(node, inputs, documents is not None)
 
     async def _read_all(self, node: Node, inputs: SourceInputs, is_known: bool) -> None:
-        """No further part of a source will come."""
+        """Finish a source: no more of its parts will come."""
         source = inputs.source
         self.documents.setdefault(source, []).sort(key=lambda document: document.order)
         if is_known:
@@ -256,14 +256,14 @@ class Run(RunContext):
 
     async def _read(
         self, node: Node, inputs: SourceInputs, number: int, limit: int | None = None
-    ) -> list[Document] | None:
+    ) -> list[DocumentPart] | None:
         source = self.graph.recipe.sources[inputs.source]
         group = inputs.groups[number]
         work, reads = work_of(source, inputs, group, limit)
         try:
             task, result = await self.tasks.obtain(node, work, reads, group.label, (0, number))
         except InputChanged as changed:
-            # Its stamp did not tell; the next run hashes it anew.
+            # It changed under the same stamp; the next run hashes it again.
             self._contents.forget(changed.uri)
             raise
         if number == 0 and result is not None and not self.tasks.dry:
@@ -274,7 +274,7 @@ class Run(RunContext):
                 self.states[node_id].waiting += source.name in self.graph.nodes[node_id].views
             return None
         documents = [
-            Document(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
+            DocumentPart(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
             for index, (part, mark) in enumerate(zip(result.parts, result.rows_hashes, strict=True))
         ]
         for document in documents:
@@ -283,7 +283,7 @@ class Run(RunContext):
         self._begin(source.name, documents)
         return documents
 
-    def _begin(self, source: str, documents: Sequence[Document]) -> None:
+    def _begin(self, source: str, documents: Sequence[DocumentPart]) -> None:
         for node_id in self.chains[source]:
             node = self.graph.nodes[node_id]
             if node.has_layers and node_id not in self._whole:
@@ -299,20 +299,20 @@ class Run(RunContext):
 
     # Layers
 
-    async def _perform(self, document: Document, item: Item) -> bool:
+    async def _perform(self, document: DocumentPart, item: WorkItem) -> bool:
         if item.emits:
             return await self._exchanges[item.node.id].emit(document)
         if item.node.kind == "exchange":
             return await self._exchanges[item.node.id].collect(document)
         return await self._map(document, item.node)
 
-    def _count_waiting(self, item: Item) -> None:
+    def _count_waiting(self, item: WorkItem) -> None:
         self.states[item.node.id].waiting += 1
 
-    async def _map(self, document: Document, node: Node) -> bool:
+    async def _map(self, document: DocumentPart, node: Node) -> bool:
         view = node.views[document.source]
         layers = self.view(document, node)
-        work = Map(node.module, node.config, layers, view.columns, view.gates, self.models(node, document.source))
+        work = MapWork(node.module, node.config, layers, view.columns, view.gates, self.models(node, document.source))
         task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
         return self.keep(document, node, task, result)
 
@@ -331,7 +331,7 @@ class Run(RunContext):
         return found is not None
 
     def _foresee(self, node: Node) -> None:
-        """A model that is a file of the user's, as it is, is known before it is made: what follows can be looked up."""
+        """A model that is a copy of a user's file is known before it is made, so later stages can be looked up."""
         stage = stage_of(node.module)
         if isinstance(stage, Asset) and stage.copies is not None:
             ((_, _, part),) = node.files[dict(node.config)[stage.copies]].files
@@ -341,13 +341,13 @@ class Run(RunContext):
 _MAKERS = {"fit": fit_model, "asset": make_asset, "sink": write_files}
 
 
-def _first_then_large(groups: Sequence[Group]) -> list[int]:
-    """The numbers of groups in the order in which they are read: the first, which decides whether the source can be
-    read at all (`first_part.py`), then the largest.
+def _first_then_large(groups: Sequence[FileGroup]) -> list[int]:
+    """The numbers of groups in reading order: the first, which decides whether the source can be read at all
+    (`first_part.py`), then the largest.
     """
     return sorted(range(len(groups)), key=lambda number: (number > 0, -groups[number].size, number))
 
 
 def _before(node: Node) -> str:
-    """The gate in front of a stage that needs all parts."""
+    """The gate before a stage that needs all parts."""
     return f"before {node.id}"

@@ -1,4 +1,4 @@
-"""What every part of a run works with: tasks, documents, layers, models, and work that is done side by side."""
+"""What every part of a run uses: tasks, documents, layers, models, and concurrent work."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.plan.graph import Graph, Node
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.schedule.task_cache import Listener, Tasks
-from gristmill.engine.work.task import Map, Result, Task, layer_hashes
+from gristmill.engine.work.task import MapWork, Result, Task, layer_hashes
 from gristmill.hints import named
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.store import Part, Store
@@ -16,13 +16,13 @@ from gristmill.store.store import Part, Store
 Answer = TypeVar("Answer")
 
 WINDOW = 32
-"""Document parts that are worked on at once, at least: while some are computed, others are looked up."""
+"""The least number of document parts in progress: while some are computed, others are looked up."""
 PER_SLOT = 4
-"""The same for each task that the executor runs at once."""
+"""Document parts in progress for each task that the executor runs at once."""
 
 
 class RunContext(CorpusView):
-    """A corpus that is being made."""
+    """A corpus that a run is making."""
 
     def __init__(self, graph: Graph, store: Store, executor: Executor, tasks: Tasks, listener: Listener) -> None:
         recipe = graph.recipe
@@ -33,33 +33,33 @@ class RunContext(CorpusView):
         self._executor = executor
         self._group: asyncio.TaskGroup
 
-    def _room(self) -> int:
-        """How much is begun at once; a cluster may grow meanwhile."""
+    def _window(self) -> int:
+        """How many parts may be in progress; a cluster may grow meanwhile."""
         return max(WINDOW, PER_SLOT * self._executor.slots)
 
-    def all_documents(self, node: Node) -> list[Document]:
-        """Of all sources of a stage; when they are read."""
+    def all_documents(self, node: Node) -> list[DocumentPart]:
+        """The document parts of all sources of a stage, once they are read."""
         return [document for source in node.sources for document in self.documents[source]]
 
-    def view(self, document: Document, node: Node) -> tuple[Part, ...]:
+    def view(self, document: DocumentPart, node: Node) -> tuple[Part, ...]:
         at = (document.source, document.order)
         layers = node.views[document.source].layers
         return tuple(document.part if layer == INGEST else self.states[layer].layers[at][0] for layer in layers)
 
     def models(self, node: Node, source: str | None = None) -> dict[str, Part]:
-        """Those of a step that has the same for all of its sources; of a map step, those for one of them."""
+        """The models of a step: the same for all of its sources or, for a map step, those for one of them."""
         uses = node.models if source is None else node.views[source].models
         found = {name: self.states[node_id].model or self.states[node_id].foreseen for name, node_id in uses.items()}
         return {name: part for name, part in found.items() if part is not None}
 
-    def keep(self, document: Document, node: Node, task: Task, result: Result | None) -> bool:
+    def keep(self, document: DocumentPart, node: Node, task: Task, result: Result | None) -> bool:
         if result is not None:
             self.states[node.id].layers[document.source, document.order] = (result.parts[0], task.key)
         return result is not None
 
     @staticmethod
-    def map_inputs(work: Map) -> dict[str, Any]:
-        """What of the work enters the key of its task."""
+    def map_inputs(work: MapWork) -> dict[str, Any]:
+        """The part of the work that enters the key of its task."""
         return {
             "layers": layer_hashes(work.layers, work.columns),
             "columns": work.columns,
@@ -69,24 +69,24 @@ class RunContext(CorpusView):
 
     @property
     def slots(self) -> int:
-        """Tasks that run at once."""
+        """How many tasks run at once."""
         return self._executor.slots
 
     async def each(self, works: Iterable[Coroutine[Any, Any, Answer]], at_once: int | None = None) -> list[Answer]:
-        """What all of them answer, in order; no more of them have begun than `at_once` says, or the window has room
-        for.
+        """The results of all coroutines, in order; at most `at_once` of them, or as many as the window allows, run at
+        the same time.
         """
-        begun = at_once or self._room()
-        room = asyncio.Semaphore(begun)
+        begun = at_once or self._window()
+        free = asyncio.Semaphore(begun)
         answers: dict[int, Answer] = {}
 
         async def one(number: int, work: Coroutine[Any, Any, Answer]) -> None:
             answers[number] = await work
-            room.release()
+            free.release()
 
         for number, work in enumerate(works):
-            await room.acquire()
+            await free.acquire()
             self._group.create_task(one(number, work))
         for _ in range(begun):
-            await room.acquire()
+            await free.acquire()
         return [answers[number] for number in sorted(answers)]

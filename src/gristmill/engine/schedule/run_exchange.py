@@ -1,4 +1,4 @@
-"""The order of work in an exchange: what every part sends, rounds of reducers, and the answers for every part."""
+"""Schedules an exchange: what every part sends, the rounds of reducers, and the answers for every part."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination, by_range, packed, weigh
 from gristmill.engine.work.borders import check_destinations, check_totals
@@ -21,21 +21,21 @@ BITS = 64
 _BY_KEY = Route("key", COARSE)
 
 
-class Exchange:
-    """One exchange of a run: what was sent, until it is answered; the answers, until the last part has its own."""
+class ExchangeRun:
+    """One exchange of a run: holds what was sent until it is reduced, and the answers until every part has its own."""
 
     def __init__(self, run: RunContext, node: Node) -> None:
         self._run = run
         self._node = node
-        self._places = {source: place for place, source in enumerate(node.sources)}
+        self._positions = {source: position for position, source in enumerate(node.sources)}
         self._sent = Sent()
         self._tally: dict[str, Any] = {}
-        self._poisoned: dict[Document, list[list[Any]]] = {}
-        """Records that kill whoever would send them."""
+        self._poisoned: dict[DocumentPart, list[list[Any]]] = {}
+        """Records that kill the worker that would send them."""
         self._answers: list[tuple[int, SegmentTable]] = []
-        """Of the parts of one span after the other: the last part of each, and its table."""
+        """For each span of parts, in order: its last part, and its table."""
 
-    async def emit(self, document: Document) -> bool:
+    async def emit(self, document: DocumentPart) -> bool:
         run, node = self._run, self._node
         view = node.views[document.source]
         layers, models = run.view(document, node), run.models(node)
@@ -48,12 +48,12 @@ class Exchange:
         add_counts(self._tally, result.tally)
         if result.poisoned:
             self._poisoned[document] = result.poisoned
-        place = (self._places[document.source], *document.order)
-        self._sent.add(place, result.segment_files)
+        order = (self._positions[document.source], *document.order)
+        self._sent.add(order, result.segment_files)
         return True
 
     async def answer(self) -> bool:
-        """Carry out all rounds, when every part has sent what it has; False where a dry run cannot."""
+        """Run all rounds, once every part has sent its records; False if a dry run cannot."""
         run, node = self._run, self._node
         documents = run.all_documents(node)
         _refuse_equal_numbers(documents)
@@ -83,35 +83,34 @@ class Exchange:
     async def _round(
         self, function: str, number: int, files: Sequence[SegmentFile], totals: Any, parts: int | None
     ) -> tuple[list[SegmentFile], Route] | None:
-        """What the reducers of a round send, and how; `parts` in the last round, whose answers go to so many."""
+        """What the reducers of a round send, and how; `parts` is set in the last round: how many parts get answers."""
         run, node = self._run, self._node
         spans = await weigh(run, files)
         route = _BY_KEY if parts is None else Route.to_each("part", spans.reducers, parts, BITS)
-        made = Sent()
+        output = Sent()
 
         async def reduce(table: SegmentTable, shift: int) -> bool | None:
-            stretches = packed(table, spans.target)
-            stretches.sort(key=lambda stretch: -table.to(*stretch).memory)  # what takes long begins first
-            run.listener.expect(node, len(stretches))
+            ranges = packed(table, spans.target)
+            ranges.sort(key=lambda keys: -table.to(*keys).memory)  # the largest first
+            run.listener.expect(node, len(ranges))
             reduces = (
-                self._reduce(function, number, stretch, shift, table.to(*stretch), route, totals, made)
-                for stretch in stretches
+                self._reduce(function, number, keys, shift, table.to(*keys), route, totals, output) for keys in ranges
             )
             return all(await run.each(reduces, at_once=run.slots + FEW_MORE)) or None
 
         whole = await by_range(run, node, f"round {number + 1}", spans, _BY_KEY, reduce)
-        return (made.files(), route) if whole else None
+        return (output.files(), route) if whole else None
 
     async def _reduce(
         self,
         function: str,
         number: int,
-        stretch: tuple[int, int],
+        keys: tuple[int, int],
         shift: int,
         segments: SegmentList,
         route: Route,
         totals: Any,
-        made: Sent,
+        output: Sent,
     ) -> bool:
         node = self._node
         work = Reduce(node.module, node.config, function, segments, route.column, route.coarse, totals)
@@ -122,14 +121,14 @@ class Exchange:
             "route": [route.column, route.coarse],
             "totals": totals,
         }
-        first, last = stretch[0] << shift, ((stretch[1] + 1) << shift) - 1
+        first, last = keys[0] << shift, ((keys[1] + 1) << shift) - 1
         label = f"round {number + 1} keys {first >> 48:04x}-{last >> 48:04x}"
-        _, result = await self._run.tasks.obtain(node, work, inputs, label, (number, stretch[0]))
+        _, result = await self._run.tasks.obtain(node, work, inputs, label, (number, keys[0]))
         if result is not None:
-            made.add((first,), result.segment_files)
+            output.add((first,), result.segment_files)
         return result is not None
 
-    async def collect(self, document: Document) -> bool:
+    async def collect(self, document: DocumentPart) -> bool:
         node = self._node
         segments = self._of_part(part_id(document.rows_hash))
         given_up = self._poisoned.get(document, [])
@@ -151,24 +150,24 @@ class Exchange:
         at = bisect_left(self._answers, number, key=itemgetter(0))
         return self._answers[at][1].to(number) if at < len(self._answers) else SegmentTable([], []).to(number)
 
-    def _count(self, document: Document, result: Result, name: str) -> None:
-        """An exchange sees many sources at once; what each of them lost is counted apart."""
+    def _count(self, document: DocumentPart, result: Result, name: str) -> None:
+        """An exchange processes many sources at once; what each of them lost is counted separately."""
         counts = {"sources": {document.source: {name: result.metrics[name]}}}
         add_counts(self._run.states[self._node.id].metrics, counts)
 
     def forget(self) -> None:
-        """All parts have their answers."""
+        """Free the answers, once all parts have them."""
         self._answers.clear()
 
 
-def _refuse_equal_numbers(documents: Sequence[Document]) -> None:
-    """Records name their part by 64 bits; answers to two parts of the same number would be mixed up."""
-    known: dict[int, Document] = {}
+def _refuse_equal_numbers(documents: Sequence[DocumentPart]) -> None:
+    """Records name their part by 64 bits; answers for two parts with the same number would be mixed up."""
+    known: dict[int, DocumentPart] = {}
     for document in documents:
         other = known.setdefault(part_id(document.rows_hash), document)
         if other is not document:
             raise UserError(
                 f"{other.label} and {document.label} have the same number ({part_id(document.rows_hash):x}) by "
-                "chance, and an exchange would mix up their documents. What is finished is kept. Change part_bytes of "
+                "chance, so an exchange would mix up their documents. Finished work is kept. Change part_bytes of "
                 "a source by a byte and run again."
             )

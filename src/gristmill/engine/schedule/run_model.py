@@ -1,16 +1,16 @@
-"""Stages of one task that makes a file: a fit of all documents, an asset of files."""
+"""Stages with one task that makes a file: a fit from all documents, an asset from files."""
 
 from typing import Any
 
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.run_context import RunContext
-from gristmill.engine.work.task import Fit, Make, Result, Task, layer_hashes
+from gristmill.engine.work.task import FitWork, Make, Result, Task, layer_hashes
 
 
 async def fit_model(run: RunContext, node: Node) -> tuple[Task, Result] | None:
-    """The model of all documents, which have come to it; None where a dry run stops before it."""
+    """Fit a model once all documents have arrived; None if a dry run stops before it."""
     documents, models = run.all_documents(node), run.models(node)
-    work = Fit(
+    work = FitWork(
         node.module,
         node.config,
         tuple(run.view(document, node) for document in documents),
@@ -28,13 +28,15 @@ async def fit_model(run: RunContext, node: Node) -> tuple[Task, Result] | None:
 
 
 async def make_asset(run: RunContext, node: Node) -> tuple[Task, Result] | None:
-    """The file that is made of others. Those that the config names are in the node's own part of the key."""
+    """Make a file from other files. Those that the config names are in the node's own part of the key."""
     models = run.models(node)
     inputs = {"models": {name: part.hash for name, part in models.items()}}
     return await _obtain(run, node, Make(node.module, node.config, models), inputs)
 
 
-async def _obtain(run: RunContext, node: Node, work: Fit | Make, inputs: dict[str, Any]) -> tuple[Task, Result] | None:
+async def _obtain(
+    run: RunContext, node: Node, work: FitWork | Make, inputs: dict[str, Any]
+) -> tuple[Task, Result] | None:
     run.listener.expect(node, 1)
     run.listener.settled(node)
     task, result = await run.tasks.obtain(node, work, inputs, "model", (0,))

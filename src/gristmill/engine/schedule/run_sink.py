@@ -1,10 +1,10 @@
-"""The order of work in a sink: count, send every part's records, build every set of files, name them all."""
+"""Schedules a sink: count, send every part's records, build every set of files, write the catalogue."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
@@ -14,12 +14,12 @@ from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import SegmentList, SegmentTable
 from gristmill.store.store import Part
 
-Entry = Mapping[str, Any]
-Built = tuple[Entry, Result]
+SinkEntry = Mapping[str, Any]
+Built = tuple[SinkEntry, Result]
 
 
 async def write_files(run: RunContext, node: Node) -> tuple[Task, Result] | None:
-    """The catalogue of the files that a sink writes; None where a dry run stops before it."""
+    """The catalogue of the files that a sink writes; None if a dry run stops before it."""
     models = run.models(node)
     counts: dict[str, Any] = {}
     for node_id in dict.fromkeys(node.counts.values()):
@@ -27,10 +27,10 @@ async def write_files(run: RunContext, node: Node) -> tuple[Task, Result] | None
     stage = stage_of(node.module, Sink)
     layout = check_layout(stage.layout(counts, node.config), node.module)
     run.listener.expect(node, len(run.all_documents(node)) + 1)
-    made = [await _of_source(run, node, source, layout.get(source, ()), models) for source in node.sources]
+    by_source = [await _of_source(run, node, source, layout.get(source, ()), models) for source in node.sources]
     run.listener.settled(node)
-    built = [one for of_source in made for one in of_source or ()]
-    if None in made:
+    built = [one for of_source in by_source for one in of_source or ()]
+    if None in by_source:
         run.states[node.id].waiting += 1
         return None
     outputs = tuple((entry, tuple(result.parts), result.metrics) for entry, result in built)
@@ -47,7 +47,7 @@ async def write_files(run: RunContext, node: Node) -> tuple[Task, Result] | None
 
 
 async def _of_source(
-    run: RunContext, node: Node, source: str, entries: Sequence[Entry], models: Mapping[str, Part]
+    run: RunContext, node: Node, source: str, entries: Sequence[SinkEntry], models: Mapping[str, Part]
 ) -> list[Built] | None:
     """The sets of files of one source."""
     documents = run.documents[source]
@@ -71,8 +71,8 @@ async def _of_source(
     return None if found is None else [one for built in found for one in built]
 
 
-async def _scatter(run: RunContext, document: Document, node: Node, layout: Layout, route: Route, sent: Sent) -> bool:
-    layers, view = run.view(document, node), node.views[document.source]
+async def _scatter(run: RunContext, part: DocumentPart, node: Node, layout: Layout, route: Route, sent: Sent) -> bool:
+    layers, view = run.view(part, node), node.views[part.source]
     work = Scatter(node.module, node.config, layers, view.columns, view.gates, layout, route.coarse, route.merges)
     inputs = {
         "verb": "emit",
@@ -82,14 +82,14 @@ async def _scatter(run: RunContext, document: Document, node: Node, layout: Layo
         "layout": layout.hash,
         "route": [route.coarse, route.merges],
     }
-    _, result = await run.tasks.obtain(node, work, inputs, f"{document.label} emit", (0, *document.order))
+    _, result = await run.tasks.obtain(node, work, inputs, f"{part.label} emit", (0, *part.order))
     if result is not None:
-        sent.add(document.order, result.segment_files)
+        sent.add(part.order, result.segment_files)
     return result is not None
 
 
 async def _build(
-    run: RunContext, node: Node, entry: Entry, segments: SegmentList, models: Mapping[str, Part]
+    run: RunContext, node: Node, entry: SinkEntry, segments: SegmentList, models: Mapping[str, Part]
 ) -> Result | None:
     work = Build(node.module, node.config, entry, segments, models)
     inputs = {

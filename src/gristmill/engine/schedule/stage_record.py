@@ -1,12 +1,11 @@
-"""Records of whole stages: one file that stands for all tasks of a stage over all parts, so that a run which finds it
-need not look at a single one of them.
+"""Records of whole stages: one file represents all tasks of a stage over all parts, so that a run that finds it does
+not need to look up the tasks.
 
     stages/<key>.json    node, datasets, tasks, files, metrics, cost, pace
 
-The key holds what the stage itself is, and for every source the hashes of all parts that it reads, in order: the same
-that the keys of its tasks hold, at once. A record says nothing that the tasks' own records do not say. It is written
-when the last task of a stage is done, and may be thrown away at any time. A stage that gave documents up has none, as
-they may be tried again.
+The key covers the stage itself, and for every source the hashes of all parts that it reads, in order: together, the
+same as the keys of its tasks. A record adds nothing to the tasks' own records. It is written when the last task of a
+stage is done, and may be deleted at any time. A stage that gave documents up has none, because they may be tried again.
 """
 
 import hashlib
@@ -17,8 +16,8 @@ import orjson
 
 from gristmill.engine.plan.graph import Graph, Node
 from gristmill.engine.plan.inputs import SourceInputs, work_of
-from gristmill.engine.schedule.corpus_view import Document
-from gristmill.engine.schedule.tables import Files, TaskNames
+from gristmill.engine.schedule.corpus_view import DocumentPart
+from gristmill.engine.schedule.tables import PartFiles, TaskNames
 from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import digest, gated_only, layer_hash, part_from_json, part_to_json
@@ -28,25 +27,27 @@ from gristmill.stages.declarations import stage_of
 from gristmill.store.store import VERDICTS, Part, Store, part_name
 
 _MODEL = "model"
-"""Stands for the source among the datasets of a step that has files and no layers."""
+"""The name that replaces the source among the datasets of a step with files and no layers."""
 
 
 _HOLDS = {"read": "documents", "fit": "model", "asset": "model", "sink": "files"}
-"""What a dataset of a stage of this kind holds."""
+"""What a dataset of a stage of this kind contains."""
 
 
 class StageRecords:
-    """Those of one run: looked up before its tasks, written after them."""
+    """The stage records of one run: looked up before its tasks, written after them."""
 
-    def __init__(self, graph: Graph, store: Store, tasks: Tasks, documents: Mapping[str, Sequence[Document]]) -> None:
+    def __init__(
+        self, graph: Graph, store: Store, tasks: Tasks, documents: Mapping[str, Sequence[DocumentPart]]
+    ) -> None:
         self._graph = graph
         self._store = store
         self._tasks = tasks
         self._documents = documents
         self._marks: dict[tuple[str, str, bool], str] = {}
-        """(node, source, whether of their verdicts alone) -> hash over the parts of its layers, in order."""
+        """(node, source, whether only verdicts count) -> hash over the parts of its layers, in order."""
         self._datasets: dict[str, dict[str, str]] = {}
-        """Node -> source -> hash of the dataset, of stages that are whole."""
+        """Node -> source -> hash of the dataset, for whole stages."""
         self.keys: dict[str, str] = {}
         """Node -> key of its record."""
 
@@ -59,16 +60,16 @@ class StageRecords:
         return digest({"engine": ENGINE, **node.identity, "inputs": pieces})
 
     def key_of(self, node: Node) -> str:
-        """Of a stage whose sources are read, and whose layers and models are all there."""
+        """The key of a stage whose sources are read, and whose layers and models all exist."""
         sources = []
         for source, view in node.views.items():
             counts = [view.counts] if view.counts is not None else []
-            # The documents as a whole, whatever is read of them: datasets name those that they are aligned to.
-            documents = [INGEST] if source else []  # an asset reads none
+            # All documents, even if few columns are read: datasets name the documents that they are aligned to.
+            documents = [INGEST] if source else []  # an asset reads no documents
             layers = [self._mark(layer, source) for layer in (*documents, *counts)]
             gated = gated_only(len(view.layers), view.columns)
             layers += [self._mark(layer, source, only) for layer, only in zip(view.layers, gated, strict=True)]
-            models = {name: part.hash for name, made_by in view.models.items() if (part := self._made(made_by).model)}
+            models = {name: part.hash for name, made_by in view.models.items() if (part := self._state(made_by).model)}
             sources.append([source, view.columns, view.gates, layers, models])
         return digest({"engine": ENGINE, **node.identity, "sources": sources})
 
@@ -79,31 +80,31 @@ class StageRecords:
             if layer == INGEST:
                 hashes = [layer_hash(one.part, verdicts_only) for one in documents]
             else:
-                hashes = self._made(layer).layers.hashes(source, (one.order for one in documents), verdicts_only)
+                hashes = self._state(layer).layers.hashes(source, (one.order for one in documents), verdicts_only)
             lines = [f"{one} {document.rows_hash}\n" for one, document in zip(hashes, documents, strict=True)]
             self._marks[at] = hashlib.sha256("".join(lines).encode()).hexdigest()
         return self._marks[at]
 
-    def _made(self, node_id: str) -> NodeState:
+    def _state(self, node_id: str) -> NodeState:
         return self._tasks.states[node_id]
 
-    # Looking up
+    # Lookup
 
-    def find(self, node: Node, key: str) -> list[Document] | None:
-        """Take a stage from its record: true where all of it is in the store. Of a reader, its documents."""
+    def find(self, node: Node, key: str) -> list[DocumentPart] | None:
+        """Use the record of a stage, if the store has all of it; returns the documents of a reader, else None."""
         record = self._store.read_json(f"stages/{key}.json")
         if record is None:
             return None
         try:
             return self._take(node, key, record)
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError):  # of another shape: as good as none
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError):  # a record of another shape is ignored
             return None
 
-    def _take(self, node: Node, key: str, record: dict[str, Any]) -> list[Document] | None:
+    def _take(self, node: Node, key: str, record: dict[str, Any]) -> list[DocumentPart] | None:
         if not self._store.has_all((part_name(name, suffix), size) for name, suffix, size in record["files"]):
             return None
-        # Packed before the manifests are read: together they would be half as much memory again.
-        files, tasks = Files(record.pop("files")), TaskNames(record.pop("tasks"))
+        # Packed before the manifests are read: both together would take half as much memory again.
+        files, tasks = PartFiles(record.pop("files")), TaskNames(record.pop("tasks"))
         datasets: dict[str, list[dict[str, Any]]] = {}
         for source, name in record["datasets"].items():
             manifest = self._store.read_json(f"datasets/{name}.json")
@@ -114,20 +115,20 @@ class StageRecords:
             if not self._store.has_all(_named(manifest["parts"])):
                 return None
             datasets[source] = manifest["parts"]
-        made = self._made(node.id)
-        documents: list[Document] = []
+        state = self._state(node.id)
+        documents: list[DocumentPart] = []
         for source, entries in datasets.items():
             if node.kind == "read":
                 for entry, (mark, *order) in zip(entries, record["documents"], strict=True):
-                    part, told = part_from_json(entry), label(source, *order)
-                    documents.append(Document(source, part, mark, tuple(order), told, entry["task"]))
+                    part, name = part_from_json(entry), label(source, *order)
+                    documents.append(DocumentPart(source, part, mark, tuple(order), name, entry["task"]))
             if node.has_layers:
                 aligned_to = documents if node.kind == "read" else self._documents[source]
-                made.layers.fill(source, [one.order for one in aligned_to], entries)
+                state.layers.fill(source, [one.order for one in aligned_to], entries)
             else:
-                made.layers.fill(MODEL[0], [MODEL[1]], entries)
-        made.files, made.tasks = files, tasks
-        made.metrics, made.cost, made.known_pace = record["metrics"], record["cost"], record.get("pace", {})
+                state.layers.fill(MODEL[0], [MODEL[1]], entries)
+        state.files, state.tasks = files, tasks
+        state.metrics, state.cost, state.known_pace = record["metrics"], record["cost"], record.get("pace", {})
         self._datasets[node.id] = dict(record["datasets"])
         self.keys[node.id] = key
         return documents
@@ -135,19 +136,19 @@ class StageRecords:
     # Writing
 
     def write(self, node: Node, inputs: SourceInputs | None) -> None:
-        """Of a stage whose tasks are all done."""
+        """Write the record of a stage whose tasks are all done."""
         datasets = self.write_datasets(node)
-        made = self._made(node.id)
-        if made.given_up or CRASHED in made.metrics.get("dropped", {}):
+        state = self._state(node.id)
+        if state.given_up or CRASHED in state.metrics.get("dropped", {}):
             return
         record: dict[str, Any] = {
             "node": node.id,
             "datasets": datasets,
-            "tasks": _fragment("{}", (_member(key, label) for key, label in made.tasks.each())),
-            "files": _fragment("[]", (orjson.dumps([part.hash, part.suffix, part.file_bytes]) for part in made.files)),
-            "metrics": made.metrics,
-            "cost": made.cost,
-            "pace": made.pace,
+            "tasks": _fragment("{}", (_member(key, label) for key, label in state.tasks.each())),
+            "files": _fragment("[]", (orjson.dumps([part.hash, part.suffix, part.file_bytes]) for part in state.files)),
+            "metrics": state.metrics,
+            "cost": state.cost,
+            "pace": state.pace,
         }
         if inputs is None:
             key = self.key_of(node)
@@ -159,16 +160,16 @@ class StageRecords:
         self.keys[node.id] = key
 
     def write_datasets(self, node: Node) -> dict[str, str]:
-        """A manifest for the layer of every source, after all its parts: source -> hash of the dataset."""
+        """Write a manifest for the layer of every source, once all its parts exist: source -> hash of the dataset."""
         if node.id in self._datasets:
             return self._datasets[node.id]
-        made, written = self._made(node.id), {}
-        # Counts are added as tasks end, in any order; the bytes of the record must not depend on it.
-        metrics = orjson.loads(orjson.dumps(made.metrics, option=orjson.OPT_SORT_KEYS))
+        state, written = self._state(node.id), {}
+        # Counts are added as tasks end, in any order; the bytes of the record must not depend on that order.
+        metrics = orjson.loads(orjson.dumps(state.metrics, option=orjson.OPT_SORT_KEYS))
         for source in node.sources if node.has_layers else ("",):
             at = ((source, one.order) for one in self._documents[source]) if node.has_layers else (MODEL,)
             sums = {"rows": 0, "file_bytes": 0}
-            parts = _fragment("[]", (_entry(*made.layers[place], sums) for place in at))
+            parts = _fragment("[]", (_entry(*state.layers[key], sums) for key in at))
             manifest: dict[str, Any] = {
                 "kind": _HOLDS.get(node.kind, "columns"),
                 "produced_by": {"node": node.id, **node.identity},
@@ -191,7 +192,7 @@ class StageRecords:
 
 
 def _fragment(brackets: str, pieces: Iterable[bytes]) -> orjson.Fragment:
-    """A list or a mapping of as many as there are parts: as JSON it is a quarter of what the objects would be."""
+    """A list or a mapping with an entry per part; as JSON it takes a quarter of the memory of the objects."""
     data = bytearray(brackets[0].encode())
     for piece in pieces:
         data += piece
@@ -206,7 +207,7 @@ def _member(key: str, value: str) -> bytes:
 
 
 def _entry(part: Part, task: str, sums: dict[str, int]) -> bytes:
-    """A layer in the manifest of its dataset, whose hash is over sorted keys; added to what all of them hold."""
+    """A layer in the manifest of its dataset, with sorted keys because it is hashed; its sizes are added to `sums`."""
     sums["rows"] += part.rows
     sums["file_bytes"] += part.file_bytes
     return orjson.dumps({**part_to_json(part), "task": task}, option=orjson.OPT_SORT_KEYS)
@@ -217,12 +218,12 @@ def _named(entries: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
     for entry in entries:
         yield part_name(entry["hash"], entry["suffix"]), entry["file_bytes"]
         if "verdicts" in entry:
-            beside, size, _ = entry["verdicts"]
-            yield part_name(beside, VERDICTS), size
+            verdicts, size, _ = entry["verdicts"]
+            yield part_name(verdicts, VERDICTS), size
 
 
 def label(source: str, number: int, index: int) -> str:
-    """How messages name a document part."""
+    """The name of a document part in messages."""
     return f"{source} part {number}.{index}"
 
 

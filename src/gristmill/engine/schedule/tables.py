@@ -1,7 +1,7 @@
-"""What a coordinator remembers of millions of tasks: a few dozen bytes each, instead of objects of some kilobytes.
+"""What a coordinator remembers about millions of tasks: a few dozen bytes each, instead of objects of some kilobytes.
 
-A layer is a row of fixed size, found by the number of its document part; the tasks of a stage are keys one after the
-other, and labels that are packed. Each looks like a mapping or a list of what it holds.
+A layer is a row of fixed size, found by the number of its document part; the tasks of a stage are concatenated keys,
+and compressed labels. Each class behaves like a mapping or a list.
 """
 
 import marshal
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.store.store import Part, Verdicts
 
-if TYPE_CHECKING:  # NumPy is imported where many rows are worked on: who reads records needs none of it
+if TYPE_CHECKING:  # NumPy is imported where many rows are processed: commands that read records do not need it
     from numpy.typing import NDArray
 
 Order = tuple[int, int]
-"""Of a document part in its source: the number of its read task, and its own among what that made."""
+"""The position of a document part in its source: the number of its read task, and its index in that task's output."""
 At = tuple[str, Order]
 """Source and order."""
 
@@ -34,7 +34,7 @@ _LAYER_FIELDS = [
     ("verdicts_bytes", "<u4"),
     ("drop", "V16"),
 ]
-"""The same, for many at once."""
+"""The same layout, for many rows at once."""
 _FILE = struct.Struct("<B32sQ")
 _FILE_FIELDS = [("suffix", "u1"), ("hash", "V32"), ("file_bytes", "<u8")]
 _NO_VERDICTS = ("00" * 32, 0, "00" * 16)
@@ -42,9 +42,9 @@ _KEY_BYTES = 16
 Sizes = tuple["NDArray[Any]", "NDArray[Any]"]
 """Hashes of files, and their bytes."""
 RECENT = 1024
-"""Layers of a stage that are kept as objects."""
+"""Layers of a stage that are cached as objects."""
 LABELS = 256
-"""Labels of tasks that are packed together."""
+"""Labels of tasks that are compressed together."""
 
 
 class Slots:
@@ -79,7 +79,7 @@ class _Suffixes:
         return self._names[number]
 
 
-class Layers(Mapping[At, tuple[Part, str]]):
+class PartLayers(Mapping[At, tuple[Part, str]]):
     """(source, order of the document part) -> layer and the key of its task."""
 
     def __init__(self, slots: Slots | None = None) -> None:
@@ -88,14 +88,14 @@ class Layers(Mapping[At, tuple[Part, str]]):
         self._suffixes = _Suffixes()
         self._count = 0
         self._recent: dict[At, tuple[Part, str]] = {}
-        """Of parts that are worked on just now: each layer is asked for by all that follow."""
+        """Layers of parts in progress: all later stages read them."""
 
-    def __setitem__(self, at: At, made: tuple[Part, str]) -> None:
+    def __setitem__(self, at: At, layer: tuple[Part, str]) -> None:
         if len(self._recent) == RECENT:
             self._recent.clear()
-        self._recent[at] = made
+        self._recent[at] = layer
         source, order = at
-        part, key = made
+        part, key = layer
         start = self._slots.take(source, order) * _LAYER.size
         rows = self._rows.setdefault(source, bytearray())
         if len(rows) < start + _LAYER.size:
@@ -103,40 +103,40 @@ class Layers(Mapping[At, tuple[Part, str]]):
         self._count += not rows[start]
         suffix = self._suffixes.number(part.suffix)
         sizes = (part.file_bytes, part.rows, part.payload_bytes)
-        beside = (False, b"", 0, b"")
+        verdicts = (False, b"", 0, b"")
         if part.verdicts is not None:
             of = part.verdicts
-            beside = (True, bytes.fromhex(of.hash), of.file_bytes, bytes.fromhex(of.drop))
-        _LAYER.pack_into(rows, start, True, suffix, bytes.fromhex(part.hash), bytes.fromhex(key), *sizes, *beside)
+            verdicts = (True, bytes.fromhex(of.hash), of.file_bytes, bytes.fromhex(of.drop))
+        _LAYER.pack_into(rows, start, True, suffix, bytes.fromhex(part.hash), bytes.fromhex(key), *sizes, *verdicts)
 
     def fill(self, source: str, orders: Sequence[Order], entries: Sequence[Mapping[str, Any]]) -> None:
-        """Set the layers of many document parts, as a manifest has them (`part_to_json`, and the task)."""
+        """Set the layers of many document parts from the entries of a manifest (`part_to_json`, and the task)."""
         import numpy as np
 
         if len(orders) != len(entries):
             raise ValueError(f"{len(entries)} layers for {len(orders)} document parts")
-        made = np.zeros(len(orders), _LAYER_FIELDS)
-        beside = [entry.get("verdicts", _NO_VERDICTS) for entry in entries]
-        made["there"] = True
-        made["suffix"] = [self._suffixes.number(entry["suffix"]) for entry in entries]
-        made["hash"] = _packed([entry["hash"] for entry in entries], "V32")
-        made["task"] = _packed([entry["task"] for entry in entries], "V16")
+        new = np.zeros(len(orders), _LAYER_FIELDS)
+        verdicts = [entry.get("verdicts", _NO_VERDICTS) for entry in entries]
+        new["there"] = True
+        new["suffix"] = [self._suffixes.number(entry["suffix"]) for entry in entries]
+        new["hash"] = _packed([entry["hash"] for entry in entries], "V32")
+        new["task"] = _packed([entry["task"] for entry in entries], "V16")
         for name in ("file_bytes", "rows", "payload_bytes"):
-            made[name] = [entry[name] for entry in entries]
-        made["has_verdicts"] = ["verdicts" in entry for entry in entries]
-        made["verdicts"] = _packed([one for one, _, _ in beside], "V32")
-        made["verdicts_bytes"] = [size for _, size, _ in beside]
-        made["drop"] = _packed([drop for _, _, drop in beside], "V16")
+            new[name] = [entry[name] for entry in entries]
+        new["has_verdicts"] = ["verdicts" in entry for entry in entries]
+        new["verdicts"] = _packed([one for one, _, _ in verdicts], "V32")
+        new["verdicts_bytes"] = [size for _, size, _ in verdicts]
+        new["drop"] = _packed([drop for _, _, drop in verdicts], "V16")
         slots = np.fromiter((self._slots.take(source, order) for order in orders), np.intp)
         rows = self._rows.setdefault(source, bytearray())
         rows.extend(bytes(max(0, (int(slots.max(initial=-1)) + 1) * _LAYER.size - len(rows))))
         table = np.frombuffer(rows, _LAYER_FIELDS)
         self._count += len(orders) - int(table["there"][slots].sum())
-        table[slots] = made
+        table[slots] = new
         self._recent.clear()
 
     def hashes(self, source: str, orders: Iterable[Order], verdicts_only: bool) -> list[str]:
-        """What of the layers of document parts enters a key (`layer_hash`), in their order."""
+        """The hashes of layers that enter a key (`layer_hash`), for document parts in their order."""
         import numpy as np
 
         slots = self._slots.of(source)
@@ -149,14 +149,14 @@ class Layers(Mapping[At, tuple[Part, str]]):
         return [drop if has else one for has, drop, one in zip(has_verdicts, _hex(rows["drop"]), found, strict=True)]
 
     def sizes(self) -> Iterator[Sizes]:
-        """Of the layers, and of the verdicts beside them."""
+        """Sizes of the layers, and of their verdict files."""
         import numpy as np
 
         for rows in self._rows.values():
             table = np.frombuffer(rows, _LAYER_FIELDS)
-            there, beside = table[table["there"]], table[table["has_verdicts"]]
-            yield there["hash"], there["file_bytes"]
-            yield beside["verdicts"], beside["verdicts_bytes"]
+            layers, verdicts = table[table["there"]], table[table["has_verdicts"]]
+            yield layers["hash"], layers["file_bytes"]
+            yield verdicts["verdicts"], verdicts["verdicts_bytes"]
 
     def __getitem__(self, at: At) -> tuple[Part, str]:
         if (recent := self._recent.get(at)) is not None:
@@ -172,10 +172,10 @@ class Layers(Mapping[At, tuple[Part, str]]):
         if start >= len(rows) or not rows[start]:
             return None
         _, suffix, part_hash, key, *rest = _LAYER.unpack_from(rows, start)
-        file_bytes, row_count, payload_bytes, has_verdicts, verdicts, size, drop = rest
-        beside = Verdicts(verdicts.hex(), size, drop.hex()) if has_verdicts else None
+        file_bytes, row_count, payload_bytes, has_verdicts, verdicts_hash, size, drop = rest
+        verdicts = Verdicts(verdicts_hash.hex(), size, drop.hex()) if has_verdicts else None
         name = self._suffixes.name(suffix)
-        return Part(part_hash.hex(), name, file_bytes, row_count, payload_bytes, beside), key.hex()
+        return Part(part_hash.hex(), name, file_bytes, row_count, payload_bytes, verdicts), key.hex()
 
     def __iter__(self) -> Iterator[At]:
         for source in list(self._rows):
@@ -188,24 +188,24 @@ class Layers(Mapping[At, tuple[Part, str]]):
 
 
 class TaskNames(Mapping[str, str]):
-    """Key -> label of the tasks of a stage. Labels are much alike: they are packed, many at a time."""
+    """Key -> label of the tasks of a stage. Labels are similar, so many of them are compressed together."""
 
     def __init__(self, known: Mapping[str, str] | None = None, labels_packed: int = LABELS) -> None:
-        """`known`: tasks that were done before."""
+        """`known` are tasks that were done before."""
         self._labels_packed = labels_packed
         known = known or {}
         self._keys = bytearray.fromhex("".join(known))
         self._executed = bytearray(len(known))
         self._distinct: int | None = len(known)
-        """How many keys differ; None where that has to be counted."""
+        """How many keys differ; None if they must be counted again."""
         self._packed: list[bytes] = []
         self._labels: list[str] = []
-        """The last ones, not packed yet."""
+        """The last labels, not compressed yet."""
         for label in known.values():
             self._add_label(label)
 
     def add(self, key: str, label: str, executed: bool) -> None:
-        """A task that is done: by this run, or before it."""
+        """Add a finished task; `executed` says whether this run executed it."""
         self._keys += bytes.fromhex(key)
         self._add_label(label)
         self._executed.append(executed)
@@ -219,7 +219,7 @@ class TaskNames(Mapping[str, str]):
 
     @property
     def executed(self) -> set[str]:
-        """Keys of the tasks that this run carried out."""
+        """Keys of the tasks that this run executed."""
         import numpy as np
 
         executed = np.frombuffer(self._executed, "?")
@@ -237,7 +237,7 @@ class TaskNames(Mapping[str, str]):
         return dict(self.each())
 
     def each(self) -> Iterator[tuple[str, str]]:
-        """Key and label of every task, one after the other; a task that two document parts have comes twice."""
+        """Key and label of every task; a task that two document parts share comes twice."""
         return zip(self._all_keys(), self._all_labels(), strict=True)
 
     def __getitem__(self, key: str) -> str:
@@ -261,11 +261,11 @@ class TaskNames(Mapping[str, str]):
         return self._dict().values()
 
 
-class Files:
-    """Parts that tasks of a stage made beside its layers: the files of an exchange or a sink."""
+class PartFiles:
+    """Parts of a stage other than layers: the files of an exchange or a sink."""
 
     def __init__(self, known: Sequence[tuple[str, str, int]] = ()) -> None:
-        """Hash, suffix and size of those that were made before."""
+        """`known` has hash, suffix and size of files that were made before."""
         self._suffixes = _Suffixes()
         self._rows = bytearray()
         for part_hash, suffix, size in known:
@@ -286,22 +286,22 @@ class Files:
 
 
 def bytes_of(files: Iterable[Sizes]) -> int:
-    """Of files together; one that comes several times counts once."""
+    """The total size of files; duplicates count once."""
     import numpy as np
 
     hashes, sizes = zip(*files, strict=True)
-    # As text they are compared faster, and no less exactly: all are of one length.
+    # Compared as strings, which is faster and equally exact: all have the same length.
     _, first = np.unique(np.concatenate(hashes).view("S32"), return_index=True)
     return int(np.concatenate(sizes)[first].sum())
 
 
 def _packed(names: Sequence[str], kind: str) -> "NDArray[Any]":
-    """Hashes of one length, from hexadecimal."""
+    """Hashes of equal length, from hexadecimal."""
     import numpy as np
 
     return np.frombuffer(bytes.fromhex("".join(names)), kind)
 
 
 def _hex(hashes: "NDArray[Any]") -> list[str]:
-    """And back."""
+    """The inverse of `_packed`."""
     return hashes.tobytes().hex(" ", hashes.itemsize).split()

@@ -1,7 +1,7 @@
-"""Where what a stage answers enters the engine: it is what the stage promised, exactly, or the run stops.
+"""Checks what a stage returns: it must be exactly what the stage declares, or the run stops.
 
-A column of another type is read wrongly by compiled code of a later step, which then crashes far from the fault. So
-nothing is cast and nothing is guessed here, whoever wrote the stage.
+Compiled code of a later step would misread a column of another type, and crash far from the fault. So nothing is cast
+and nothing is guessed here, whether the stage is Gristmill's or the user's.
 """
 
 import math
@@ -22,38 +22,38 @@ from gristmill.stages.own_code import OF, is_own
 
 KEY = pa.field("key", pa.uint64())
 ORIGIN = (pa.field("part", pa.uint64()), pa.field("row", pa.int64()))
-"""How a record of an exchange names the row that it speaks of."""
+"""How a record of an exchange names its row."""
 _RECORD_TYPES: dict[str, type] = dict.fromkeys(Record.__slots__, str)
 _RECORD_TYPES |= {"position": int, "timestamp_us": int, "fields": int}
 
 
 def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
-    """What `apply` answered: one row for each row, with the columns of SCHEMA."""
+    """Check what `apply` returned: one row for each row, with the columns of SCHEMA."""
     where = _where(module, "apply")
     found = _checked(answers, promised, where, "SCHEMA", pa.RecordBatch)
     if found.num_rows != rows:
         raise BrokenPromise(
-            f"{where} answered {counted(found.num_rows, 'row')} for {rows}: it gives a verdict on every row and "
-            "removes none. Answer one row for each, in order; a reason in `drop` removes a document."
+            f"{where} returned {counted(found.num_rows, 'row')} for {rows}, but it must give a verdict on every row "
+            "and remove none. Return one row for each, in order; a reason in `drop` removes a document."
         )
     return found
 
 
 def check_emitted(records: Any, rows: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
-    """What `emit` of an exchange answered: RECORD_SCHEMA, a key and a row of the batch."""
+    """Check what `emit` of an exchange returned: RECORD_SCHEMA, a key and a row of the batch."""
     where = _where(module, "emit")
     row = records.schema.field("row") if _has(records, "row") else pa.field("row", pa.int64())
     if not pa.types.is_integer(row.type):
         row = pa.field("row", pa.int64())
     found = _checked(records, pa.schema([KEY, row, *keyed]), where, "RECORD_SCHEMA (with key and row)", pa.RecordBatch)
     _whole(found, ("key", "row"), where)
-    _below(found.column("row"), rows, where, "row", f"rows of a batch are 0 to {rows - 1}")
+    _below(found.column("row"), rows, where, "row", f"the rows of a batch are 0 to {rows - 1}")
     return found
 
 
 def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema, rows: int | None = None) -> pa.RecordBatch:
-    """What `emit` of a sink answered: RECORD_SCHEMA, and the number of an entry of the layout; where records carry
-    them, a row of the batch, which has so many.
+    """Check what `emit` of a sink returned: RECORD_SCHEMA, and the number of an entry of the layout; if records carry
+    rows, also a row of the batch, which has `rows` rows.
     """
     where = _where(module, "emit")
     if rows is None:
@@ -72,7 +72,7 @@ def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema, rows: 
 
 
 def check_round(found: Any, module: str, verb: str, promised: pa.Schema | None) -> tuple[pa.Table, dict[str, Any]]:
-    """What a round of an exchange answered, and its counts; `promised` is SCHEMA in the last one."""
+    """Check what a round of an exchange returned, and its counts; in the last round, `promised` is SCHEMA."""
     where = _where(module, verb)
     records, counts = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
     if promised is None:
@@ -88,20 +88,20 @@ def check_round(found: Any, module: str, verb: str, promised: pa.Schema | None) 
 
 
 def check_places(at: Any, rows: int, module: str) -> None:
-    """Where the answers of an exchange belong: each to a row of its own."""
+    """Check which rows the answers of an exchange belong to: at most one answer per row."""
     where = _where(module, "reduce")
-    _below(pa.array(at), rows, where, "row", f"rows of the part are 0 to {rows - 1}")
+    _below(pa.array(at), rows, where, "row", f"the rows of the part are 0 to {rows - 1}")
     if len(np.unique(at)) != len(at):
-        raise BrokenPromise(f"{where} answered twice for a row. Answer at most once for each part and row.")
+        raise BrokenPromise(f"{where} returned two answers for a row. Return at most one for each part and row.")
 
 
 DEEPEST = 16
-"""Of counts in counts."""
+"""How deep counts may be nested."""
 MOST = 2**63
 
 
 def check_tally(counts: Any, module: str) -> dict[str, Any]:
-    """What is counted over all documents, in the order in which tasks end: whole numbers alone add up to the same."""
+    """Check counts over all documents. Tasks end in any order, and only whole numbers always add up to the same sum."""
     plain = check_counts(counts, module, "tally")
     _refuse_fractions(plain, module)
     return plain
@@ -119,14 +119,14 @@ def _refuse_fractions(counts: Mapping[str, Any], module: str) -> None:
 
 
 def check_counts(counts: Any, module: str, verb: str, depth: int = 0) -> dict[str, Any]:
-    """Counts that a stage gives, as plain numbers."""
+    """Counts that a stage returned, as plain numbers."""
     if depth > DEEPEST:
         raise BrokenPromise(
-            f"{_where(module, verb)} gave counts inside of counts, more than {DEEPEST} deep. Return them flatter."
+            f"{_where(module, verb)} returned counts that are nested more than {DEEPEST} deep. Return them flatter."
         )
     if not isinstance(counts, Mapping):
         raise BrokenPromise(
-            f"{_where(module, verb)} gave {_told(counts)} as its counts, and they are names with numbers. "
+            f"{_where(module, verb)} returned {_kind_of(counts)} as its counts, but counts are names with numbers. "
             "Return a dict."
         )
     plain: dict[str, Any] = {}
@@ -139,34 +139,34 @@ def check_counts(counts: Any, module: str, verb: str, depth: int = 0) -> dict[st
             plain[_name(name, module, verb)] = float(value)
         else:
             raise BrokenPromise(
-                f"{_where(module, verb)} gave {_told(value)} as its count {name!r}, and a count is a number of up "
-                "to 64 bits. Return numbers, or dicts of numbers."
+                f"{_where(module, verb)} returned {_kind_of(value)} as its count {name!r}, but a count is a number of "
+                "up to 64 bits. Return numbers, or dicts of numbers."
             )
     return plain
 
 
 def _name(name: Any, module: str, verb: str) -> str:
     if not _is_text(str(name)):
-        raise BrokenPromise(f"{_where(module, verb)} gave a count a name that is no text ({str(name)!r}). Rename it.")
+        raise BrokenPromise(f"{_where(module, verb)} returned a count with an invalid name ({str(name)!r}). Rename it.")
     return str(name)
 
 
 def check_facts(facts: Any, module: str) -> dict[str, Any]:
-    """What a sink tells of all its files: a JSON object."""
+    """Check the facts that a sink returned about all its files: a JSON object."""
     where = _where(module, "facts")
     if not isinstance(facts, Mapping):
-        raise BrokenPromise(f"{where} returned {_told(facts)}, and facts are names with values. Return a dict.")
+        raise BrokenPromise(f"{where} returned {_kind_of(facts)}, but facts are names with values. Return a dict.")
     plain: dict[str, Any] = _json(dict(facts), where)
     return plain
 
 
 def check_totals(totals: Any, module: str) -> dict[str, Any]:
-    """What the rounds of an exchange learn of all documents: a JSON object."""
+    """Check what the rounds of an exchange get about all documents: a JSON object."""
     where = _where(module, "totals")
     if not isinstance(totals, Mapping):
-        raise BrokenPromise(f"{where} returned {_told(totals)}, and totals are names with values. Return a dict.")
+        raise BrokenPromise(f"{where} returned {_kind_of(totals)}, but totals are names with values. Return a dict.")
     if _has_none_finite(totals):
-        raise BrokenPromise(f"{where} returned NaN or infinity, which JSON has no word for. Return finite numbers.")
+        raise BrokenPromise(f"{where} returned NaN or infinity, which JSON cannot represent. Return finite numbers.")
     plain: dict[str, Any] = _json(dict(totals), where)
     return plain
 
@@ -180,13 +180,13 @@ def _has_none_finite(value: Any) -> bool:
 
 
 def check_layout(layout: Any, module: str) -> dict[str, list[dict[str, Any]]]:
-    """The sets of files that a sink wants to write."""
+    """Check the sets of files that a sink wants to write."""
     where = _where(module, "layout")
     if not isinstance(layout, Mapping) or not all(
         isinstance(entries, list | tuple) and all(isinstance(entry, Mapping) for entry in entries)
         for entries in layout.values()
     ):
-        raise BrokenPromise(f"{where} returned {_told(layout)}. Return {{source: [entry, ...]}}, each entry a dict.")
+        raise BrokenPromise(f"{where} returned {_kind_of(layout)}. Return {{source: [entry, ...]}}, each entry a dict.")
     plain: dict[str, list[dict[str, Any]]] = _json(
         {str(name): [dict(entry) for entry in entries] for name, entries in layout.items()}, where
     )
@@ -194,18 +194,18 @@ def check_layout(layout: Any, module: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def check_files(folder: Path, names: Sequence[str], module: str, verb: str) -> None:
-    """The files that a stage should have written."""
+    """Check that a stage wrote its files."""
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise BrokenPromise(
-            f"{_where(module, verb)} ended without writing {', '.join(missing)}. Write it where the arguments say."
+            f"{_where(module, verb)} did not write {', '.join(missing)}. Write it to the path in its arguments."
         )
 
 
 def check_records(records: Any, module: str, piece: Piece) -> Iterator[Record]:
-    """The records of a reader of the user's own."""
+    """Check the records of a user's own reader."""
     if not isinstance(records, Iterable):
-        raise BrokenPromise(f"{_where(module, 'read')} returned {_told(records)}. Yield a Record for each record.")
+        raise BrokenPromise(f"{_where(module, 'read')} returned {_kind_of(records)}. Yield a Record for each record.")
     last = piece.start - 1
     for record in records:
         yield _checked_record(record, module, last, piece.stop)
@@ -213,34 +213,34 @@ def check_records(records: Any, module: str, piece: Piece) -> Iterator[Record]:
 
 
 def _checked_record(record: Any, module: str, after: int, stop: int | None) -> Record:
-    """A record whose fields are of their types, and whose place is behind the last one's."""
+    """Check that the fields of a record have their types, and that its position comes after the last one's."""
     where = _where(module, "read")
     if not isinstance(record, Record):
-        raise BrokenPromise(f"{where} yielded {_told(record)}. Yield Record(position, ...) of gristmill.schema.")
+        raise BrokenPromise(f"{where} yielded {_kind_of(record)}. Yield Record(position, ...) of gristmill.schema.")
     for name, kind in _RECORD_TYPES.items():
         value = getattr(record, name)
         if (value is not None or name == "position") and (not isinstance(value, kind) or isinstance(value, bool)):
             fix = "Decode it" if isinstance(value, bytes) else "Convert it"
             raise BrokenPromise(
-                f"{where} gave {name} as {type(value).__name__}, and a Record promises {kind.__name__}. {fix}, or "
-                "leave it out."
+                f"{where} returned {name} as {type(value).__name__}, but a Record has {kind.__name__}. {fix}, or "
+                "omit it."
             )
         if isinstance(value, str) and not _is_text(value):
             raise BrokenPromise(
-                f"{where} gave {name} with half a character (a lone surrogate), which no file can hold. Decode with "
-                'errors="replace".'
+                f"{where} returned {name} with a lone surrogate (half a character), which no file can store. Decode "
+                'with errors="replace".'
             )
     if record.position <= after or (stop is not None and record.position >= stop):
         raise BrokenPromise(
-            f"{where} gave the position {record.position} after {after}, and positions rise within a file"
-            + (f" and lie below the piece's stop, {stop}." if stop is not None else ".")
+            f"{where} returned the position {record.position} after {after}, but positions must rise within a file"
+            + (f" and be below the piece's stop, {stop}." if stop is not None else ".")
             + " Yield the records of [piece.start, piece.stop) in order."
         )
     return record
 
 
 def _checked(given: Any, promised: pa.Schema, where: str, promise: str, kind: Any) -> Any:
-    """The columns of `promised`, in its order, if they are all that was given and of its types."""
+    """The columns of `promised`, in its order; raises BrokenPromise if others were given, or other types."""
     if not isinstance(given, kind):
         raise _wrong_kind(where, given, kind, f"the columns {', '.join(promised.names)}")
     names = given.schema.names
@@ -248,29 +248,29 @@ def _checked(given: Any, promised: pa.Schema, where: str, promise: str, kind: An
         if name not in promised.names:
             raise BrokenPromise(
                 f"{where} wrote the column {name} ({given.schema.field(names.index(name)).type}), which its {promise} "
-                f"does not promise: {', '.join(promised.names)}. Promise it, or leave it out."
+                f"does not declare: {', '.join(promised.names)}. Declare it, or omit it."
             )
         if names.count(name) > 1:
             raise BrokenPromise(f"{where} wrote the column {name} twice. Write it once.")
     for item in promised:
         if item.name not in names:
             raise BrokenPromise(
-                f"{where} did not write the column {item.name}, which its {promise} promises as {item.type}. Write it, "
-                "or take it out of the promise."
+                f"{where} did not write the column {item.name}, which its {promise} declares as {item.type}. Write it, "
+                "or remove it from the declaration."
             )
     for item in promised:
         wrong = given.schema.field(item.name).type
         if wrong != item.type:
             raise BrokenPromise(
-                f"{where} wrote the column {item.name} as {wrong}, and its {promise} promises {item.type}. Convert the "
-                f"column with .cast({spelt(item.type)}), or promise {wrong}."
+                f"{where} wrote the column {item.name} as {wrong}, but its {promise} declares {item.type}. Convert the "
+                f"column with .cast({spelt(item.type)}), or declare {wrong}."
             )
     if is_own(where):
         try:
             given.validate(full=True)
         except pa.ArrowInvalid as error:
             raise BrokenPromise(
-                f"{where} wrote columns that are not what they say ({error}). Make them with pa.array."
+                f"{where} wrote columns with invalid data ({error}). Make them with pa.array."
             ) from None
     return kind.from_arrays([given.column(item.name) for item in promised], schema=promised)
 
@@ -278,8 +278,8 @@ def _checked(given: Any, promised: pa.Schema, where: str, promise: str, kind: An
 def _wrong_kind(where: str, given: Any, kind: Any, what: str) -> BrokenPromise:
     name = f"pyarrow.{kind.__name__}"
     return BrokenPromise(
-        f"{where} answered {_told(given)}, and not a {name} with {what}. Return pa.{kind.__name__}.from_arrays([...], "
-        "names=[...])."
+        f"{where} returned {_kind_of(given)} instead of a {name} with {what}. Return pa.{kind.__name__}.from_arrays("
+        "[...], names=[...])."
     )
 
 
@@ -297,14 +297,14 @@ def _below(column: Any, stop: int, where: str, name: str, bound: str) -> None:
     values = column.to_numpy(zero_copy_only=False)
     if len(values) and (int(values.min()) < 0 or int(values.max()) >= stop):
         wrong = next(int(value) for value in values if not 0 <= int(value) < stop)
-        raise BrokenPromise(f"{where} wrote {wrong} in the column {name}, and {bound}. Correct it.")
+        raise BrokenPromise(f"{where} wrote {wrong} in the column {name}, but {bound}. Correct it.")
 
 
 def _json(value: Any, where: str) -> Any:
     try:
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
     except TypeError as error:
-        raise BrokenPromise(f"{where} returned what is no JSON ({error}). Return numbers, texts, lists.") from None
+        raise BrokenPromise(f"{where} returned what is not JSON ({error}). Return numbers, texts, lists.") from None
 
 
 def _is_text(value: str) -> bool:
@@ -315,20 +315,20 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _told(value: Any) -> str:
+def _kind_of(value: Any) -> str:
     return "nothing (None)" if value is None else f"a {type(value).__module__}.{type(value).__qualname__}"
 
 
 def _where(module: str, verb: str) -> str:
-    """A stage's function as its author knows it; a step that is a function has no other."""
+    """A stage's function as its author knows it; a step that is a function has only one name."""
     return module.replace(OF, ".") if OF in module else f"{module}.{verb}"
 
 
 def check_destinations(answers: Iterable[int], known: Collection[int], step: str, module: str) -> None:
-    """An answer to a part that nobody sent would be lost in silence."""
+    """Refuse answers for a part that does not exist: they would be lost silently."""
     unknown = [destination for destination in answers if destination not in known]
     if unknown:
         raise UserError(
-            f"{step}: {module} answered for part {unknown[0]}, and no part has that number, so its answers "
+            f"{step}: {module} returned answers for part {unknown[0]}, but no part has that number, so they "
             "would be lost. Nothing more was run. Answer with the `part` and `row` that records came with."
         )

@@ -1,12 +1,12 @@
-"""Exchange: records leave their parts by key, are worked on by ranges of keys, and answers come back to their rows.
+"""Exchange: records leave their parts by key, are reduced by ranges of keys, and answers come back to their rows.
 
     emit     a part              -> a file with a segment for each coarse range of keys
-    merge    many files, a range -> one file with finer ranges, where there is much (shuffle.py)
+    merge    many files, a range -> one file with finer ranges, if there are many records (shuffle.py)
     reduce   a range of keys     -> files for the next round, or for parts
     collect  a part              -> an aligned layer
 
-A record carries where it came from: `part` (from the rows mark) and `row`. Rows of a reduce come sorted by key, part
-and row, so that the order in which tasks finish shows nowhere.
+A record carries its origin: `part` (from the rows hash) and `row`. A reducer gets records sorted by key, part and row,
+so that results do not depend on the order in which tasks finish.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.engine.work.borders import check_emitted, check_places, check_round, check_tally
-from gristmill.engine.work.rows import Batch, count_reasons, mark_crashed, model_paths, read_batches
+from gristmill.engine.work.rows import RowBatch, count_reasons, mark_crashed, model_paths, read_batches
 from gristmill.engine.work.setup import with_loaded
 from gristmill.engine.work.shuffle import HotKey, Outgoing, blocks_of, cut, read_all
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
@@ -27,20 +27,20 @@ from gristmill.store.segments import write_segments
 from gristmill.store.store import Store
 
 COARSE = 58
-"""Bits by which keys and numbers of parts are shifted where they are sent: 64 ranges."""
+"""Bits by which keys and part numbers are shifted when records are sent, which leaves 64 ranges."""
 
 
 def part_id(rows_hash: str) -> int:
-    """How records name the part that they came from."""
+    """The number by which records name the part that they came from."""
     return int(rows_hash[:16], 16)
 
 
-def with_origin(records: pa.RecordBatch, batch: Batch, rows_hash: str) -> pa.RecordBatch:
-    """Records of rows of a batch, which name the part and the row in it that they came from."""
-    visible = np.flatnonzero(batch.seen) + batch.first_row
+def with_origin(records: pa.RecordBatch, batch: RowBatch, rows_hash: str) -> pa.RecordBatch:
+    """Records of a batch, with the part and the row in it that they came from."""
+    visible = np.flatnonzero(batch.visible) + batch.first_row
     origin = visible[records.column("row").to_numpy()]
-    place = records.schema.get_field_index("row")
-    records = records.set_column(place, "row", pa.array(origin, pa.int64()))
+    column = records.schema.get_field_index("row")
+    records = records.set_column(column, "row", pa.array(origin, pa.int64()))
     return records.append_column("part", pa.array(np.full(records.num_rows, part_id(rows_hash), np.uint64)))
 
 
@@ -49,21 +49,21 @@ def perform_emit(work: Emit, store: Store, probe: bool) -> Result:
     more = with_loaded(stage, work.config, model_paths(work.models, store))
     rows_hash, batches = read_batches(work, store)
     tables = []
-    seen = 0
+    processed = 0
     metrics = {"rows_sent": 0, "records": 0}
     tally: dict[str, Any] = {}
     for batch in batches:
         records = stage.emit(batch.columns, work.config, **more)
         records = check_emitted(records, batch.columns.num_rows, work.module, stage.record_schema)
         if probe:
-            seen += batch.columns.num_rows
+            processed += batch.columns.num_rows
             continue
         if stage.tally is not None:
             add_counts(tally, check_tally(stage.tally(batch.columns, records, work.config), work.module))
         tables.append(pa.Table.from_batches([with_origin(records, batch, rows_hash)]))
         add_counts(metrics, {"rows_sent": batch.columns.num_rows, "records": records.num_rows})
     if probe:
-        return Result(values=[seen])
+        return Result(values=[processed])
     found = cut(pa.concat_tables(tables), "key", COARSE) if tables else []
     return sent([write_segments(store, found)], rows_hashes=[rows_hash], metrics=metrics, tally=tally)
 
@@ -79,14 +79,14 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
     in_short = None if summary is None else lambda records: summary(records, work.config, **totals)
     with store.scratch() as folder:
         for block in blocks_of(work.segments, sum(one.memory for one in work.segments), store, folder, in_short):
-            hot.see(block.records)
+            hot.add(block.records)
             others = {} if block.others is None else {"others": block.others}
             found = function(block.records, work.config, **totals, **others)
             answers, counts = check_round(found, work.module, work.function, promised)
             add_counts(metrics, counts)
             out.add(answers)
-            del block, found, answers  # the next block needs the room
-    return sent(out.close(), metrics={"answers": out.rows, **metrics}, hot_key=hot.told())
+            del block, found, answers  # the next block needs the memory
+    return sent(out.close(), metrics={"answers": out.rows, **metrics}, hot_key=hot.result())
 
 
 def perform_collect(work: Collect, store: Store) -> Result:

@@ -1,4 +1,4 @@
-"""What this machine has, memory, cores and GPUs, and how much memory a process took, as far as the system tells (Linux;
+"""The memory, cores and GPUs of this machine, and the memory of a process, as far as the system reports them (Linux;
 elsewhere less).
 """
 
@@ -15,37 +15,37 @@ _VERSIONS = (
     ("", "memory.max", "memory.current", "inactive_file"),
     ("/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""Of both versions of control groups: folder of the memory controller, files of limit and use, line of memory.stat."""
+"""For both versions of cgroups: folder of the memory controller, files with limit and usage, line in memory.stat."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of a machine at some moment; None where the system does not tell."""
+    """The memory of a machine at some moment; None if the system does not report it."""
 
     free_bytes: int | None
     whole_bytes: int | None
 
     def __str__(self) -> str:
         if self.free_bytes is None or self.whole_bytes is None:
-            return "how much memory was free is not known"
+            return "it is unknown how much memory was free"
         return f"{self.free_bytes / 1e9:.1f} GB of {self.whole_bytes / 1e9:.1f} GB memory were free"
 
 
 def memory_now() -> Memory:
-    """Of this machine."""
+    """The memory of this machine."""
     return Memory(available_bytes(), total_bytes())
 
 
 def available_bytes() -> int | None:
-    """What a new process could still use; None where the system does not tell."""
+    """The memory that a new process could still use; None if the system does not report it."""
     free = _line("/proc/meminfo", "MemAvailable:")
-    # Pages of files count as used, and are given up when memory is short.
+    # The page cache counts as used, but the kernel drops it when memory is short.
     left = [max(limit - used + files, 0) for limit, used, files in _cgroup_limits()]
     return None if free is None else min(free, *left, free)
 
 
 def total_bytes() -> int | None:
-    """The memory of this machine, or of the container or job that we are in; None where the system does not tell."""
+    """The memory of this machine, container or job; None if the system does not report it."""
     whole = _line("/proc/meminfo", "MemTotal:")
     return None if whole is None else min(whole, *(limit for limit, _, _ in _cgroup_limits()), whole)
 
@@ -63,7 +63,7 @@ def visible_gpus() -> list[str]:
 
 
 def peak_bytes(process: int | None = None) -> int:
-    """The most memory that a process held at once, this one unless told; 0 where nothing is known of another."""
+    """The most memory that a process held at once, by default this one; 0 if it is unknown for another."""
     found = _line(f"/proc/{process or 'self'}/status", "VmHWM:")
     if found is not None:
         return found
@@ -74,7 +74,7 @@ def peak_bytes(process: int | None = None) -> int:
 
 
 def forget_peak() -> None:
-    """Let the kernel's high-water mark of this process start again, where it can (Linux)."""
+    """Reset the kernel's high-water mark of this process, if possible (Linux)."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -83,7 +83,7 @@ def forget_peak() -> None:
 
 
 def _cgroup_limits() -> Iterator[tuple[int, int, int]]:
-    """Limit, use and pages of files in bytes, of each group with a limit that this process is in (versions 1 and 2)."""
+    """Limit, usage and page cache in bytes, of each cgroup with a limit that this process is in (versions 1 and 2)."""
     try:
         lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
     except OSError:

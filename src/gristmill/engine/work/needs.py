@@ -1,8 +1,8 @@
-"""What a task needs while it runs: executors share out a machine by it, and ask clusters for as much.
+"""What a task needs while it runs: executors share a machine by it, and request as much from clusters.
 
-A stage may declare it. Otherwise it is one core and an estimate of memory, which follows from bounds of stages and of
-the engine (a part, a range of keys, a shard); what is measured is in the cost of every task (`peak_rss_bytes`), and
-`python -m bench reducers` compares. How long it takes goes by the bytes that it reads.
+A stage may declare its needs. Otherwise they are one core and an estimate of memory, which follows from the bounds of
+stages and of the engine (a part, a range of keys, a shard). The cost of every task has the measured memory
+(`peak_rss_bytes`), and `python -m bench reducers` compares both. The expected time follows from the bytes read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,9 @@ from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import (
     Build,
     Collect,
-    Fit,
+    FitWork,
     Hash,
-    Map,
+    MapWork,
     Merge,
     Preview,
     Read,
@@ -31,20 +31,20 @@ from gristmill.store.store import Part
 PROCESS_BYTES = 250 << 20
 """A worker that has imported and compiled everything and holds no data."""
 SORTING = 4
-"""Records as they are read, in one piece, sorted, and what is made of them."""
+"""Copies of the records in memory: as read, combined, sorted, and the output."""
 BUILDING = 3
-"""Records of a set of files, in their order, and the files."""
+"""Copies of the records in memory: as read, in order, and the files."""
 FITTED_BYTES = 1 << 30
-"""A fit reads all documents one batch after the other; what it gathers is its own affair."""
+"""A fit reads all documents batch by batch; this bounds the estimate of what it keeps."""
 
 HOST_BYTES = 200 << 20
-"""The process that hosts workers on a cluster, and the server that they come from."""
+"""The process that hosts workers on a cluster, and their fork server."""
 STEP_BYTES = 256 << 20
-"""Clusters keep a queue for each size of memory: sizes are rounded up to multiples of this."""
+"""Clusters have a queue for each size of memory, so sizes are rounded up to multiples of this."""
 
 
 _WITHOUT_CODE = Hash | Merge | Preview | Collect
-"""Work that runs no code of a stage."""
+"""Work that runs no stage code."""
 
 
 def rounded(memory: int) -> int:
@@ -60,7 +60,7 @@ def declared_for(work: Work) -> Resources | None:
     """What the stage declares for a task that runs its code."""
     if isinstance(work, _WITHOUT_CODE):
         return None
-    if isinstance(work, Map | Scatter):
+    if isinstance(work, MapWork | Scatter):
         part_bytes = max((part.payload_bytes for part in work.layers), default=0)
     else:
         part_bytes = work.part_bytes if isinstance(work, Read) else bytes_read(work)
@@ -68,8 +68,8 @@ def declared_for(work: Work) -> Resources | None:
 
 
 def kept_for(node: str, work: Work) -> str:
-    """The step that a worker is kept for after a task, because it loads something (`setup`, a GPU); else empty."""
-    loads = isinstance(work, Map) and stage_of(work.module, LayerStage).setup is not None
+    """The step that a worker is kept for after a task, because the step loads something (`setup`, a GPU); else ""."""
+    loads = isinstance(work, MapWork) and stage_of(work.module, LayerStage).setup is not None
     return node if loads or needs_of(work).gpus else ""
 
 
@@ -79,7 +79,7 @@ def _data_bytes(work: Work) -> int:
             return 0
         case Read():
             return 2 * work.part_bytes
-        case Map() | Scatter():
+        case MapWork() | Scatter():
             return 2 * _file_bytes(work.layers)
         case Merge():
             return SORTING * IN_MEMORY
@@ -89,19 +89,19 @@ def _data_bytes(work: Work) -> int:
             return SORTING * _memory(work.segments)
         case Build():
             return BUILDING * _memory(work.segments)
-        case Fit():
+        case FitWork():
             return min(2 * sum(map(_file_bytes, work.inputs)), FITTED_BYTES)
     return 0
 
 
 def bytes_read(work: Work) -> int:
-    """What a task reads, as it lies there, or of an exchange in memory: known before it runs. Of a layer of which it
-    reads nothing but verdicts, none; of hashing, and of what reads no data, none.
+    """Bytes that a task reads, as stored or, for an exchange, in memory; known before it runs. Layers of which it only
+    reads verdicts count 0, and so do hashing and tasks that read no data.
     """
     match work:
         case Read():
             return sum(map(_piece_bytes, work.pieces))
-        case Map() | Scatter():
+        case MapWork() | Scatter():
             return _content_bytes(work.layers, work.columns)
         case Merge():
             span = work.last - work.first + 1
@@ -110,13 +110,13 @@ def bytes_read(work: Work) -> int:
             return _memory(work.segments)
         case Collect():
             return _memory(work.segments) + work.documents.rows
-        case Fit():
+        case FitWork():
             return sum(map(_content_bytes, work.inputs, work.columns))
     return 0
 
 
 def pieces_read(work: Work) -> int:
-    """Segments that a task reads, each of which takes a while, however small it is."""
+    """Segments that a task reads; each takes some time, even if it is small."""
     if isinstance(work, Merge):
         return sum(min(work.last - work.first + 1, file.segments) for file in work.files)
     return len(work.segments) if isinstance(work, Reduce | Collect | Build) else 0

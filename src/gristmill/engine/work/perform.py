@@ -1,4 +1,4 @@
-"""What a worker does with a task."""
+"""Performs a task in a worker."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -31,11 +31,11 @@ from gristmill.engine.work.task import (
     Build,
     Collect,
     Emit,
-    Fit,
+    FitWork,
     Gather,
     Hash,
     Make,
-    Map,
+    MapWork,
     Merge,
     Preview,
     Read,
@@ -58,15 +58,15 @@ from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import CorruptPart, Part, Store
 
 _done: set[tuple[str, type, str]] = set()
-"""Kinds of tasks that this process has done."""
+"""Kinds of tasks that this process has run."""
 
-STOPPED = "The run stopped: this is no document's fault. Nothing of this task was stored, and what is finished is kept."
+STOPPED = "The run stopped; no document is at fault. No output of this task was stored, and finished work is kept."
 
 
 def perform(task: Task, store: Store) -> Result:
-    """Do the work and say what it cost."""
+    """Perform a task and measure its cost."""
     started, cpu, compiled = time.perf_counter(), time.process_time(), compiling.seconds
-    asked = requests.counted()
+    requests_before = requests.counted()
     forget_peak()
     work, copies = task.work, local_copies(task.files, store)
     if copies and not isinstance(work, Hash | Merge):
@@ -78,11 +78,11 @@ def perform(task: Task, store: Store) -> Result:
     except (CorruptPart, MemoryError):
         raise
     except BaseException as error:
-        told = own_code.trace_in_own_code(error)
-        if told is None:
+        message = own_code.trace_in_own_code(error)
+        if message is None:
             raise
-        raise UserError(f"{task.node}, {task.label}: {told}\n{STOPPED} Correct the code and run again.") from None
-    kind = (task.node, type(task.work), getattr(task.work, "function", ""))
+        raise UserError(f"{task.node}, {task.label}: {message}\n{STOPPED} Correct the code and run again.") from None
+    kind = task.kind
     result.cost |= {
         "cpu_s": round(time.process_time() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
@@ -91,17 +91,17 @@ def perform(task: Task, store: Store) -> Result:
         "input_bytes": bytes_read(task.work),
         "input_pieces": pieces_read(task.work),
         "first": kind not in _done,
-        **requests.since(asked),
+        **requests.since(requests_before),
     }
     _done.add(kind)
     return result
 
 
 def _placed(error: UserError, task: Task) -> UserError:
-    """A broken promise is the stage's fault: it says which step of the recipe that is."""
+    """Add the step of the recipe to the message of a broken promise, which is the stage's fault."""
     if not isinstance(error, BrokenPromise):
         return error
-    whose = "" if own_code.is_own(getattr(task.work, "module", "")) else " This is a bug in Gristmill: tell us."
+    whose = "" if own_code.is_own(task.module) else " This is a bug in Gristmill: please report it."
     return UserError(f"{task.node}, {task.label}: {error}{whose} {STOPPED}")
 
 
@@ -115,7 +115,7 @@ def _result(work: Work, store: Store, probe: bool) -> Result:
             return perform_read(work, store, probe)
         case Emit():
             return perform_emit(work, store, probe)
-        case Map():
+        case MapWork():
             return _map(work, store, probe)
         case Merge():
             return perform_merge(work, store)
@@ -123,7 +123,7 @@ def _result(work: Work, store: Store, probe: bool) -> Result:
             return perform_reduce(work, store)
         case Collect():
             return perform_collect(work, store)
-        case Fit():
+        case FitWork():
             return _fit(work, store)
         case Make():
             return _make(work, store)
@@ -143,26 +143,26 @@ def _hash(work: Hash) -> Result:
                 values.append(content_of(file, work.blocks))
         except OSError as error:
             raise UserError(
-                f"{shown(place.path)} cannot be read: {error.strerror or error}. What is finished is kept. Mend it, or "
+                f"{shown(place.path)} cannot be read: {error.strerror or error}. Finished work is kept. Repair it, or "
                 "exclude it, and run again."
             ) from None
     return Result(values=values)
 
 
-def _map(work: Map, store: Store, probe: bool) -> Result:
+def _map(work: MapWork, store: Store, probe: bool) -> Result:
     stage = stage_of(work.module, contract.Map)
     promised = stage.schema_of(work.config)
     schema = layer_schema(promised)
     more = with_loaded(stage, work.config, model_paths(work.models, store))
     rows_hash, batches = read_batches(work, store)
     writer = PartWriter(schema)
-    seen = 0
+    processed = 0
     metrics: dict[str, object] = {"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}}
     for batch in batches:
         answers = stage.apply(batch.columns, work.config, **more)
         answers = check_answers(answers, batch.columns.num_rows, work.module, promised)
         if probe:
-            seen += batch.columns.num_rows
+            processed += batch.columns.num_rows
             continue
         if stage.metrics is not None:
             counts = stage.metrics(batch.columns, answers, work.config)
@@ -179,12 +179,12 @@ def _map(work: Map, store: Store, probe: bool) -> Result:
         counts = {"rows": batch.rows, "bytes_in": _content_bytes(batch.columns), "bytes_out": bytes_out}
         add_counts(metrics, {**counts, "dropped": count_reasons(columns["drop"])})
     if probe:
-        return Result(values=[seen])
+        return Result(values=[processed])
     part = writer.close(store, rows_hash)
     return Result([part], rows_hashes=[rows_hash], metrics=metrics)
 
 
-def _fit(work: Fit, store: Store) -> Result:
+def _fit(work: FitWork, store: Store) -> Result:
     stage = stage_of(work.module, contract.Fit)
     metrics: dict[str, int] = {"rows": 0, "bytes_in": 0}
 
@@ -217,7 +217,7 @@ def _written(
 
 
 def _content_bytes(batch: pa.RecordBatch) -> int:
-    """Bytes of markup where there is some, else of text, else of everything."""
+    """Bytes of the markup if there is any, else of the text, else of all columns."""
     content = [batch.column(name) for name in ("html", "text") if name in batch.schema.names]
     sizes = [pc.sum(pc.binary_length(column)).as_py() or 0 for column in content]
     return max(sizes) if sizes else int(batch.nbytes)

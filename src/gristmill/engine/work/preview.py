@@ -1,4 +1,4 @@
-"""Reading the beginning of a source's files with its reader, to see whether the recipe fits them."""
+"""Reads the beginning of a source's files with its reader, to check whether the recipe fits them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ from gristmill.stages.reading.head import MOST_BYTES, Budget, Head, Spent
 from gristmill.stages.reading.markup import count_markup
 
 MOST_RECORDS = 100
-"""Of one file."""
+"""The most records to read from one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadPiece(Piece):
-    """A piece of which only the beginning is read. It is not hashed: nothing of it is stored."""
+    """A piece of which only the beginning is read. It is not hashed, because nothing of it is stored."""
 
     budget: Budget = field(default_factory=Budget)
 
@@ -40,17 +40,17 @@ class FilePreview:
     dropped: Mapping[str, int]
     """Reason -> records."""
     examples: Mapping[str, tuple[str, str]]
-    """Reason -> locator and detail of the first record that has it."""
+    """Reason -> locator and detail of the first record with that reason."""
     markup: Mapping[str, int]
     fields: Mapping[str, Any]
     format: str | None
-    """By its first bytes."""
+    """The format that its first bytes suggest."""
     is_whole: bool
     """Whether these are all records of the file."""
 
 
 def perform_preview(work: Preview) -> Result:
-    """File after file, as far as the budget goes."""
+    """Preview one file after the other, until the budget is spent."""
     budget, found = Budget(), list[FilePreview]()
     for piece in work.pieces:
         if budget.spent:
@@ -70,7 +70,7 @@ def perform_preview(work: Preview) -> Result:
 
 
 def _records(work: Preview, budget: Budget) -> Iterator[Named]:
-    """The first records of a file. What a reader makes of the bound itself is not the file's fault."""
+    """The first records of a file. An error that the bound itself causes in the reader is not the file's fault."""
     records = records_of(work)
     for _ in range(MOST_RECORDS):
         try:

@@ -1,11 +1,11 @@
 """Reading input files into document parts: the engine's side of a reader.
 
 Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes` of content (or to
-PART_SHARE times that of everything, for records that are all meta), and a row group with the record that brings it to
-ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. A batch is all that is in memory beside the compressed part.
+PART_SHARE times that in all columns, for records that are mostly meta), and a row group ends with the record that
+brings it to ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. Only one batch is in memory, besides the compressed part.
 
-A document's id is a hash of its source, file, position and key: unique whatever the keys of a user's records are. Its
-locator is for people: the file's name and the key, or the position where there is none.
+A document's id is a hash of its source, file, position and key: unique whatever keys a user's records have. Its locator
+is for people: the file's name and the key, or the position if there is no key.
 """
 
 import hashlib
@@ -35,70 +35,70 @@ from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
 
 ROW_GROUP_CHARACTERS = 8 << 20
-"""All that a row group holds, in every column: large enough for Parquet, small enough to hold several in memory."""
+"""Characters of a row group in all columns: large enough for Parquet, small enough to hold several in memory."""
 MARKUP_WEIGHT = 4
-"""Markup counts a quarter there: one step reads it, and leaves a sixth as text to all others."""
+"""Markup counts a quarter: only one step reads it, and leaves about a sixth of it as text to all others."""
 ROW_GROUP_ROWS = 1 << 16
 MOST_RECORD_CHARACTERS = 1 << 28
-"""A record with more than this in all its fields becomes a row without content: a column of Arrow has 2 GiB, and a
-character up to four bytes. Readers have limits of their own on text (`max_record_bytes`), and most on the rest."""
+"""A record with more characters in all its fields becomes a row without content: a column of Arrow has at most 2 GiB,
+and a character up to four bytes. Readers limit the text themselves (`max_record_bytes`), and most limit the rest."""
 MOST_KEY_CHARACTERS = 1 << 12
-"""What such a row keeps of a key at most."""
+"""The longest key that such a row keeps."""
 EXAMPLE_CHARACTERS = 120
-"""Of a key that repeats, where it is told."""
+"""The length of a repeated key in messages."""
 PART_SHARE = 4
 MARKUP_ROWS = 1000
-"""Rows at the start of each task whose texts are checked for markup; all of them would cost too much."""
+"""Rows at the start of each task whose texts are checked for markup; checking all would cost too much."""
 RUN_KEYS = 1 << 17
-"""Records within which a key that comes again is noticed: some megabytes of memory, and more than most files have."""
+"""Records within which a repeated key is noticed: a few megabytes of memory, and more records than most files have."""
 
 
 def perform_read(work: Read, store: Store, probe: bool) -> Result:
     result = Result(metrics={"rows": 0, "bytes_in": 0, "bytes_out": 0, "dropped": {}, "repeated_keys": 0, "mended": 0})
     parts = _Parts(work, store, result)
-    seen = 0
+    processed = 0
     if work.share is not None:
         result.metrics["seen"] = {"rows": 0, "dropped": {}}
     files: dict[str, int] = {}
     for group in _groups(work, result.metrics.get("seen"), files):
-        seen += group.batch.num_rows
+        processed += group.batch.num_rows
         if not probe:
             parts.add(group)
     parts.end()
     result.files = {exact(name): count for name, count in files.items()}
     result.cost["write_cpu_s"] = round(parts.write_cpu_s, 6)
-    return Result(values=[seen]) if probe else result
+    return Result(values=[processed]) if probe else result
 
 
-class _Group(NamedTuple):
+class _RowGroup(NamedTuple):
     """A row group."""
 
     batch: pa.RecordBatch
     held: int
-    """Characters of all its columns."""
+    """Characters in all columns."""
     repeated_keys: int
     repeated_key: str | None
-    """The locator of one of them: the first in the alphabet."""
+    """The locator of one of them: the first in alphabetical order."""
     fields: dict[int | None, int]
     """`Record.fields` -> records."""
 
 
 class _Parts:
-    """The parts of a task as they grow."""
+    """Writes the parts of a task."""
 
     def __init__(self, work: Read, store: Store, result: Result) -> None:
         self._work, self._store, self._result = work, store, result
         self._writer: PartWriter | None = None
         self._held = 0
         self.write_cpu_s = 0.0
-        """Of all seconds those that grow with the records that are taken, and not with what a sample passes over."""
+        """CPU seconds that grow with the records that are taken, and not with those that a sample skips."""
 
-    def add(self, group: _Group) -> None:
+    def add(self, group: _RowGroup) -> None:
         begun = time.process_time()
         self._add(group)
         self.write_cpu_s += time.process_time() - begun
 
-    def _add(self, group: _Group) -> None:
+    def _add(self, group: _RowGroup) -> None:
         if self._writer is None:
             self._writer = PartWriter(DOCUMENTS, self._identity())
         payload_bytes = sum(pc.sum(group.batch.column(name)).as_py() for name in MEASURED)
@@ -122,68 +122,68 @@ class _Parts:
             self._writer, self._held = None, 0
 
     def _identity(self) -> bytes:
-        """What no other part has, whatever its rows are: source, first file, where in it, which part of the task."""
+        """Bytes that no other part has, whatever its rows: source, first file, start in it, number of the part."""
         first = self._work.pieces[0]
         return _bytes(f"{self._work.source}\0{first.name}\0{first.start}\0{len(self._result.parts)}")
 
 
 def id_of(source: str, name: str, record: Record) -> bytes:
-    """The id of the document that a record of a file of a source becomes."""
-    # No two of these texts are the same: a NUL is in no source's and no file's name, and a position has digits only.
+    """The id of the document made from a record in a file of a source."""
+    # These texts are distinct: names of sources and files have no NUL, and a position has only digits.
     identity = f"{source}\0{name}\0{record.position}\0{record.key if record.key is not None else ''}"
     return hashlib.blake2b(_bytes(identity), digest_size=16).digest()
 
 
 class _Keys:
-    """Counts records whose key an earlier one of their file has: of the last RUN_KEYS or so that the task has read."""
+    """Counts records whose key an earlier record of their file has, among about the last RUN_KEYS records."""
 
     def __init__(self) -> None:
         self._name: str | None = None
-        self._seen: set[bytes] = set()
+        self._known: set[bytes] = set()
         self.repeated = 0
         self.example: str | None = None
 
-    def meet(self, name: str, key: str) -> None:
-        if name != self._name or len(self._seen) >= RUN_KEYS:
+    def add(self, name: str, key: str) -> None:
+        if name != self._name or len(self._known) >= RUN_KEYS:
             self._name = name
-            self._seen.clear()
+            self._known.clear()
         digest = hashlib.blake2b(_bytes(key), digest_size=8).digest()
-        if digest in self._seen:
+        if digest in self._known:
             self.repeated += 1
             locator = f"{shown(name)}#{shown(key)}"[:EXAMPLE_CHARACTERS]
             self.example = locator if self.example is None else min(locator, self.example)
-        self._seen.add(digest)
+        self._known.add(digest)
 
-    def told(self) -> tuple[int, str | None]:
-        """What was counted since the last time, and an example of it."""
-        told, self.repeated, self.example = (self.repeated, self.example), 0, None
-        return told
+    def drain(self) -> tuple[int, str | None]:
+        """The count since the last call, and an example."""
+        counted, self.repeated, self.example = (self.repeated, self.example), 0, None
+        return counted
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _groups(work: Read, seen: dict[str, Any] | None, files: dict[str, int]) -> Iterator[_Group]:
-    """Row groups of what is read; `files` gets the rows of each file."""
+def _groups(work: Read, all_read: dict[str, Any] | None, files: dict[str, int]) -> Iterator[_RowGroup]:
+    """Row groups of the records; `files` gets the number of rows of each file."""
     rows: dict[str, list[Any]] = {name: [] for name in DOCUMENTS.names if name not in MEASURED}
     keys, fields = _Keys(), Counter[int | None]()
     held = markup = 0
-    for name, record in _taken(work, seen):
+    for name, record in _taken(work, all_read):
         held += _add_row(rows, work, name, record)
         files[name] = files.get(name, 0) + 1
         fields[record.fields] += 1
         markup += len(rows["html"][-1] or "")
-        keys.meet(name, str(record.position) if record.key is None else record.key)  # what the locator says
+        keys.add(name, str(record.position) if record.key is None else record.key)  # as in the locator
         weight = held - markup + markup // MARKUP_WEIGHT
         if weight >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
-            yield _Group(_batch_of(rows), held, *keys.told(), fields)
+            yield _RowGroup(_batch_of(rows), held, *keys.drain(), fields)
             fields = Counter()
             for column in rows.values():
                 column.clear()
             held = markup = 0
     if rows["doc_id"]:
-        yield _Group(_batch_of(rows), held, *keys.told(), fields)
+        yield _RowGroup(_batch_of(rows), held, *keys.drain(), fields)
 
 
 def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
@@ -193,41 +193,41 @@ def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """A column; bytes in one of strings are UTF-8, as whoever read them knows, and go into it as they are."""
+    """A column; bytes in a string column are valid UTF-8, which the reader guarantees, and are used as they are."""
     if kind != pa.string() or bytes not in set(map(type, values)):
         return pa.array(values, kind)
     held = [value.encode() if isinstance(value, str) else value for value in values]
-    # By way of 64 bits: what is too large for 32 is refused then, and not written with wrong offsets.
+    # Through 64-bit offsets: a column too large for 32 bits is then refused, and not written with wrong offsets.
     return pa.array(held, pa.large_binary()).view(pa.large_string()).cast(pa.string())
 
 
 def rows_of(work: Read, records: Iterable[Named]) -> pa.RecordBatch:
-    """The rows that a few records become."""
+    """The rows for a few records."""
     rows: dict[str, list[object]] = {column: [] for column in DOCUMENTS.names if column not in MEASURED}
     for name, record in records:
         _add_row(rows, work, name, record)
     return _batch_of(rows)
 
 
-def _taken(work: Read, seen: dict[str, Any] | None) -> Iterator[Named]:
+def _taken(work: Read, all_read: dict[str, Any] | None) -> Iterator[Named]:
     """The records that become rows."""
     records = records_of(work)
-    if work.share is not None and seen is not None:
-        records = take(_counted(records, seen), work.share)
+    if work.share is not None and all_read is not None:
+        records = take(_counted(records, all_read), work.share)
     return islice(records, work.limit)
 
 
-def _counted(records: Iterator[Named], seen: dict[str, Any]) -> Iterator[Named]:
-    """What a sample leaves out still tells whether a source can be read."""
+def _counted(records: Iterator[Named], all_read: dict[str, Any]) -> Iterator[Named]:
+    """Count all records: those that a sample skips also show whether a source can be read."""
     for name, record in records:
-        seen["rows"] += 1
+        all_read["rows"] += 1
         if record.drop is not None:
-            seen["dropped"][record.drop] = seen["dropped"].get(record.drop, 0) + 1
+            all_read["dropped"][record.drop] = all_read["dropped"].get(record.drop, 0) + 1
         yield name, record
 
 
 def records_of(work: Read) -> Iterator[Named]:
-    """All records of some files, by the files' names; whatever a sample or a limit takes of them."""
+    """All records of the pieces, with the names of their files, before any sample or limit."""
     reader = stage_of(work.module, Reader)
     poisoned = {(name, position): detail for name, position, detail in work.poisoned}
     for piece in work.pieces:
@@ -244,22 +244,22 @@ def _read_piece(reader: Reader[Any], piece: Piece, work: Read) -> Iterator[Recor
     more = {"companions": companions} if companions is not None else {}
     try:
         records = reader.read(piece, work.config, **more)
-        # Ours are not asked: it would cost more than some of them take for a record.
+        # Gristmill's readers are not checked: the check would cost more than some of them take for a record.
         yield from check_records(records, work.module, piece) if is_own(work.module) else records
     except FileNotFoundError:
         raise UserError(
-            f"{shown(piece.uri)} was there when the run began and is gone now. What is finished is kept. "
+            f"{shown(piece.uri)} existed when the run began and is gone now. Finished work is kept. "
             "Put it back, or run again without it."
         ) from None
     except OSError as error:
         raise UserError(
-            f"{shown(piece.uri)} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and run "
+            f"{shown(piece.uri)} cannot be read: {error}. Finished work is kept. Repair it, or exclude it, and run "
             "again."
         ) from None
 
 
 def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Record) -> int:
-    """Take in a record; the characters that its row holds."""
+    """Add the row of a record; returns the number of characters in the row."""
     held = _characters(record)
     if held > MOST_RECORD_CHARACTERS:
         key = record.key if record.key is not None and len(record.key) <= MOST_KEY_CHARACTERS else None

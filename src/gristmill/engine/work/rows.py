@@ -1,4 +1,4 @@
-"""Reading aligned layers for a stage, and putting its answers back in the place of the rows that it saw."""
+"""Reads aligned layers for a stage, and aligns its answers with all rows again."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,41 +8,41 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.work.task import Map, Scatter
+from gristmill.engine.work.task import MapWork, Scatter
 from gristmill.recipe.checks.columns import Columns
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part, Store
 
 CRASHED = "worker_crashed"
-"""The verdict on a record that kills every worker that touches it."""
+"""The verdict on a record that kills every worker that processes it."""
 
 
-class Batch:
-    """Some consecutive rows of a part: the columns that a stage asked for, and which rows it may see."""
+class RowBatch:
+    """Consecutive rows of a part: the columns that a stage reads, and which rows are visible to it."""
 
-    def __init__(self, columns: pa.RecordBatch, first_row: int, seen: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, columns: pa.RecordBatch, first_row: int, visible: npt.NDArray[np.bool_]) -> None:
         self.first_row = first_row
         self.rows = columns.num_rows
-        self.seen = seen
-        self.columns = columns if seen.all() else columns.filter(pa.array(seen))
+        self.visible = visible
+        self.columns = columns if visible.all() else columns.filter(pa.array(visible))
 
     def spread(self, answers: pa.RecordBatch) -> list[pa.Array]:
-        """The answers for the rows that were seen, with nulls for the others."""
+        """The answers for the visible rows, with nulls for the others."""
         if answers.num_rows == self.rows:
             return list(answers.columns)
         index = np.full(self.rows, -1, np.int64)
-        index[self.seen] = np.arange(answers.num_rows)
-        places = pa.array(index, mask=index < 0)
-        return [column.take(places) for column in answers.columns]
+        index[self.visible] = np.arange(answers.num_rows)
+        positions = pa.array(index, mask=index < 0)
+        return [column.take(positions) for column in answers.columns]
 
 
-def read_batches(work: Map, store: Store) -> tuple[str, Iterator[Batch]]:
-    """The rows mark of a part, and its batches as the stage shall see them."""
+def read_batches(work: MapWork, store: Store) -> tuple[str, Iterator[RowBatch]]:
+    """The rows hash of a part, and its batches with the rows that the stage may read."""
     readers = open_parts(store, work.layers)
     return readers[0].rows_hash, _batches(readers, work.columns, work.gates, work.rows, work.poisoned)
 
 
-def read_whole(work: Scatter, store: Store) -> tuple[str, Iterator[Batch]]:
+def read_whole(work: Scatter, store: Store) -> tuple[str, Iterator[RowBatch]]:
     """The same for a sink."""
     readers = open_parts(store, work.layers)
     return readers[0].rows_hash, _batches(readers, work.columns, work.gates, None, ())
@@ -67,7 +67,7 @@ def _batches(
     gates: tuple[int, ...],
     rows: tuple[int, int] | None,
     poisoned: Sequence[tuple[int, str]],
-) -> Iterator[Batch]:
+) -> Iterator[RowBatch]:
     verdicts = tuple((layer, "drop", f"drop of layer {layer}") for layer in gates)
     first_row = 0
     for table in join(readers, columns + verdicts):
@@ -78,22 +78,22 @@ def _batches(
             if start_at >= stop_at:
                 continue
             table, start, stop = table.slice(start_at - start, stop_at - start_at), start_at, stop_at
-        seen = np.ones(stop - start, np.bool_)
-        for place in range(len(columns), table.num_columns):
-            seen &= table.column(place).is_null().to_numpy(zero_copy_only=False)
+        visible = np.ones(stop - start, np.bool_)
+        for column in range(len(columns), table.num_columns):
+            visible &= table.column(column).is_null().to_numpy(zero_copy_only=False)
         for row, _ in poisoned:
             if start <= row < stop:
-                seen[row - start] = False
-        yield Batch(table.select(range(len(columns))), start, seen)
+                visible[row - start] = False
+        yield RowBatch(table.select(range(len(columns))), start, visible)
 
 
 def model_paths(models: Mapping[str, Part], store: Store) -> dict[str, dict[str, Path]]:
-    """The keyword argument for a stage that uses models, and nothing for others."""
+    """The keyword argument for a stage that uses models; empty for others."""
     return {"models": {name: store.local_path(part) for name, part in models.items()}} if models else {}
 
 
 def mark_crashed(columns: dict[str, pa.Array], poisoned: Sequence[tuple[int, str]], first_row: int, rows: int) -> None:
-    """Write the verdict on rows that no stage could look at, and how they were found."""
+    """Write the verdict on rows that no stage could process, and how they were found."""
     here = [(row - first_row, detail) for row, detail in poisoned if first_row <= row < first_row + rows]
     if not here:
         return
@@ -104,6 +104,6 @@ def mark_crashed(columns: dict[str, pa.Array], poisoned: Sequence[tuple[int, str
 
 
 def count_reasons(drop: pa.Array) -> dict[str, int]:
-    """Rows for each reason, without the rows that live."""
+    """Dropped rows by reason."""
     counted = pc.value_counts(drop.drop_null())
     return {entry["values"].as_py(): entry["counts"].as_py() for entry in counted}

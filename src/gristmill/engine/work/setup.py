@@ -1,4 +1,4 @@
-"""What a stage loads once in each worker: a model, a connection, a program beside it."""
+"""What a stage loads once per worker: a model, a connection, a helper program."""
 
 import traceback
 from collections.abc import Generator, Mapping
@@ -8,24 +8,24 @@ from typing import Any
 from gristmill.stages.contract import LayerStage, StageConfig
 
 _loaded: list[tuple[tuple[LayerStage[Any], StageConfig, Mapping[str, Any]], Any]] = []
-"""Of this process: stage, config and models of a stage, and what its `setup` gave."""
+"""In this process: stage, config and models, and what the stage's `setup` returned."""
 _at_the_end = ExitStack()
 
 
 def with_loaded(stage: LayerStage[Any], config: StageConfig, models: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that a verb gets by name: its models, and what the stage loaded, now or for an earlier task."""
+    """Keyword arguments of a stage's function: its models, and what the stage loaded, now or for an earlier task."""
     if stage.setup is None:
         return dict(models)
     about = (stage, config, models)
     if about not in [known for known, _ in _loaded]:
-        made = stage.setup(config, **models)
-        if isinstance(made, Generator):
-            _at_the_end.callback(next, made, None)
+        loaded = stage.setup(config, **models)
+        if isinstance(loaded, Generator):
+            _at_the_end.callback(next, loaded, None)
             try:
-                made = next(made)
+                loaded = next(loaded)
             except StopIteration:
                 raise TypeError("setup yields nothing: yield what the step gets as `loaded`") from None
-        _loaded.append((about, made))
+        _loaded.append((about, loaded))
     return {**models, "loaded": next(loaded for known, loaded in _loaded if known == about)}
 
 
@@ -35,7 +35,7 @@ def is_loaded() -> bool:
 
 
 def release() -> None:
-    """Release everything, the newest first. A failure is shown, and changes no result: those are stored."""
+    """Release everything, the newest first. A failure is printed, and changes no result: results are stored already."""
     _loaded.clear()
     try:
         _at_the_end.close()

@@ -1,7 +1,7 @@
-"""Records on their way: cut by destination, many files merged into one, and what is too large for memory on a disk.
+"""Shuffles records: cuts them by destination, merges many files into one, and spills what does not fit into memory.
 
-A destination is the top bits of a number that records carry: their key, or the number of their part. Who sends cuts
-coarsely; where there is much, `merge` brings files of many parts together and cuts them finer.
+A destination is the top bits of a number that records carry: their key, or the number of their part. The sender cuts
+coarsely; if there are many records, `merge` combines files of many parts and cuts them finer.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,19 +19,19 @@ from gristmill.store.segments import Segment, SegmentFile, read_segments, read_s
 from gristmill.store.store import Store
 
 IN_MEMORY = 160 << 20
-"""Bytes of records that a reducer takes into memory at once: three times that while it sorts them."""
+"""Bytes of records that a reducer loads at once; sorting takes three times as much."""
 SENT_BYTES = 64 << 20
-"""Bytes of answers in memory until they are written."""
+"""Bytes of answers in memory before they are written."""
 SPILL_WAYS = 64
 """Files that records are spilled to at once."""
 HOT_SHARE, HOT_RECORDS = 0.1, 1000
-"""Of a reducer's records, that one key has: from there on it is named."""
+"""A key with at least this share of a reducer's records, and this many, is reported."""
 
 Numbers = npt.NDArray[np.uint64]
 
 
 def cut(records: pa.Table, column: str, shift: int, keeps: bool = True) -> Iterator[tuple[int, pa.Table]]:
-    """Records by destination, in the order of destinations; inside of one in the order that they had."""
+    """Records by destination, in the order of destinations; records of one destination keep their order."""
     if not records.num_rows:
         return
     records = records.combine_chunks()
@@ -39,7 +39,7 @@ def cut(records: pa.Table, column: str, shift: int, keeps: bool = True) -> Itera
     order = sort_order(destination)
     if not keeps:
         records = records.drop_columns([column])
-    for start, stop in stretches(destination[order]):
+    for start, stop in runs(destination[order]):
         # Taken, not sliced: a slice keeps bits of its neighbours in its bitmaps, and equal records must be equal bytes.
         yield int(destination[order[start]]), records.take(pa.array(order[start:stop])).combine_chunks()
 
@@ -49,8 +49,8 @@ def numbers(records: pa.Table, column: str) -> Numbers:
     return found
 
 
-def stretches(values: Numbers) -> Iterator[tuple[int, int]]:
-    """Where equal neighbours begin and end."""
+def runs(values: Numbers) -> Iterator[tuple[int, int]]:
+    """Start and end of each run of equal values."""
     starts = np.flatnonzero(np.diff(values, prepend=~values[:1]))
     return zip(starts.tolist(), [*starts[1:].tolist(), len(values)], strict=True)
 
@@ -62,23 +62,22 @@ def perform_merge(work: Merge, store: Store) -> Result:
 
 
 def one_table(tables: Iterable[pa.Table]) -> pa.Table:
-    """Some tables, at least one, one behind the other."""
+    """The concatenation of some tables, at least one."""
     try:
         return pa.concat_tables(list(tables)).combine_chunks()
     except pa.ArrowInvalid as error:
         raise BrokenPromise(
-            f"The round before this one wrote other columns for some keys than for others ({error}). Write the same "
-            "columns always."
+            f"The previous round wrote different columns for different keys ({error}). Always write the same columns."
         ) from None
 
 
 def read_all(segments: Sequence[Segment], store: Store) -> pa.Table | None:
-    """The records of some segments, one behind the other; None without any."""
+    """The concatenated records of some segments; None if there are no segments."""
     return one_table(read_segments(store, segments)) if segments else None
 
 
 class Outgoing:
-    """Answers of a task, which go to files of bounded size."""
+    """Writes the answers of a task to files of bounded size."""
 
     def __init__(self, store: Store, column: str, shift: int) -> None:
         self._store, self._column, self._shift = store, column, shift
@@ -105,25 +104,25 @@ class Outgoing:
         self._files.append(write_segments(self._store, found))
 
 
-class Block:
-    """Records that a reducer sees at once, sorted by key, part and row."""
+class RecordBlock:
+    """Records that a reducer gets at once, sorted by key, part and row."""
 
     def __init__(self, records: pa.Table, others: pa.Table | None = None) -> None:
         names = [name for name in ("key", "part", "row") if name in records.schema.names]
         self.records = records.take(pa.array(sort_order(*(numbers(records, name) for name in names))))
         self.others = others
-        """What the stage says of the other records of their key, where that has too many for one block."""
+        """The stage's summary of the other records of their key, if the key has too many for one block."""
 
 
 class HotKey:
-    """The key with the most records of a reducer. Of one that comes in several pieces, they are added up."""
+    """The key with the most records of a reducer. Counts of a key that is split over blocks are added up."""
 
     def __init__(self) -> None:
         self._all = self._most = self._last = 0
         self._key = self._last_key = -1
 
-    def see(self, records: pa.Table) -> None:
-        """The next block, which is sorted by key."""
+    def add(self, records: pa.Table) -> None:
+        """Count the next block, which is sorted by key."""
         key = numbers(records, "key")
         if not len(key):
             return
@@ -137,13 +136,13 @@ class HotKey:
         self._all += len(key)
         self._last, self._last_key = int(counts[-1]), int(key[-1])
 
-    def told(self) -> tuple[str, int] | None:
-        """The key in hexadecimal and its records, where they are many."""
+    def result(self) -> tuple[str, int] | None:
+        """The key in hexadecimal and the number of its records; None if they are not many."""
         return (f"{self._key:016x}", self._most) if self._most >= max(HOT_RECORDS, HOT_SHARE * self._all) else None
 
 
 class Spill:
-    """Records of a range of keys on a disk, until they are cut into ranges that fit into memory."""
+    """Records of a range of keys on disk, until they are cut into ranges that fit into memory."""
 
     def __init__(self, folder: Path, name: str = "0") -> None:
         self._folder, self._name = folder, name
@@ -167,7 +166,7 @@ class Spill:
         self._least, self._most = min(self._least, int(key.min())), max(self._most, int(key.max()))
 
     def _closed(self) -> Iterator[pa.Table]:
-        """What was spilled, piece by piece."""
+        """The spilled records, batch by batch."""
         self.end()
         with pa.memory_map(str(self._path)) as file, pa.ipc.open_stream(file) as reader:
             for batch in reader:
@@ -179,12 +178,12 @@ class Spill:
             self._file.close()
             self._writer = None
 
-    def blocks(self, limit: int, summary: Any) -> Iterator[Block]:
-        """Blocks of whole keys that fit into memory. A key that does not is given in pieces, each with what `summary`
-        says of the others; without one it is given whole.
+    def blocks(self, limit: int, summary: Any) -> Iterator[RecordBlock]:
+        """Blocks of whole keys that fit into memory. A larger key is split into several blocks, each with the `summary`
+        of the others; without a summary function it stays whole.
         """
         if self.memory <= limit or (self._least == self._most and summary is None):
-            yield Block(one_table(self._closed()))
+            yield RecordBlock(one_table(self._closed()))
             self._path.unlink()
         elif self._least == self._most:
             yield from self._pieces(limit // 2, summary)
@@ -193,7 +192,7 @@ class Spill:
                 yield from part.blocks(limit, summary)
 
     def _cut(self) -> list["Spill"]:
-        """The same records in ranges of keys; the most frequent key of the first piece apart from its neighbours."""
+        """The same records in ranges of keys; the most frequent key of the first batch gets its own range."""
         width = (self._most - self._least) // SPILL_WAYS + 1
         frequent: int | None = None
         found: dict[int, Spill] = {}
@@ -205,7 +204,7 @@ class Spill:
             way = ((key - np.uint64(self._least)) // np.uint64(width)).astype(np.int64)
             way[key == np.uint64(frequent)] = SPILL_WAYS
             order = np.argsort(way, kind="stable")
-            for start, stop in stretches(way[order].astype(np.uint64)):
+            for start, stop in runs(way[order].astype(np.uint64)):
                 number = int(way[order[start]])
                 if number not in found:
                     found[number] = Spill(self._folder, f"{self._name}.{number}")
@@ -215,34 +214,34 @@ class Spill:
         self._path.unlink()
         return [found[number] for number in sorted(found)]
 
-    def _pieces(self, limit: int, summary: Any) -> Iterator[Block]:
-        told = [summary(piece.records) for piece in self._in_memory(limit)]
+    def _pieces(self, limit: int, summary: Any) -> Iterator[RecordBlock]:
+        summaries = [summary(piece.records) for piece in self._in_memory(limit)]
         for number, piece in enumerate(self._in_memory(limit)):
-            piece.others = one_table(told[:number] + told[number + 1 :]) if len(told) > 1 else None
+            piece.others = one_table(summaries[:number] + summaries[number + 1 :]) if len(summaries) > 1 else None
             yield piece
         self._path.unlink()
 
-    def _in_memory(self, limit: int) -> Iterator[Block]:
+    def _in_memory(self, limit: int) -> Iterator[RecordBlock]:
         held: list[pa.Table] = []
         held_bytes = 0
         for records in self._closed():
-            size = records.nbytes  # asked once: Arrow walks through all buffers
+            size = records.nbytes  # computed once: Arrow goes through all buffers
             if held and held_bytes + size > limit:
-                yield Block(pa.concat_tables(held).combine_chunks())
+                yield RecordBlock(pa.concat_tables(held).combine_chunks())
                 held, held_bytes = [], 0
             held.append(records)
             held_bytes += size
         if held:
-            yield Block(pa.concat_tables(held).combine_chunks())
+            yield RecordBlock(pa.concat_tables(held).combine_chunks())
 
 
 def blocks_of(
     segments: Sequence[Segment], memory: int, store: Store, folder: Path, summary: Any, limit: int = IN_MEMORY
-) -> Iterator[Block]:
+) -> Iterator[RecordBlock]:
     """All records of a reducer, in blocks of whole keys."""
     if memory <= limit:
         if segments:
-            yield Block(one_table(read_segments(store, segments)))
+            yield RecordBlock(one_table(read_segments(store, segments)))
         return
     spill = Spill(folder)
     for records in read_segments(store, segments):

@@ -1,12 +1,12 @@
 """Sinks: records leave their parts for sets of files, and a catalogue names the files.
 
     scatter  a part           -> one file with a segment for each entry of the layout, or for ranges of entries
-    merge    many files       -> one file with a segment for each entry of a range, where there are many (shuffle.py)
+    merge    many files       -> one file with a segment for each entry of a range, if there are many (shuffle.py)
     build    an entry         -> its files
     gather   all the entries  -> the catalogue
 
-A record carries nothing of the part that it comes from, unless the stage declares `carries_rows`. So when a document
-goes away, the segments of the others keep their bytes, and only the set of files that held it is built again.
+A record carries nothing of its part, unless the stage declares `carries_rows`. So when a document is removed, the
+segments of the others keep their bytes, and only the set of files that had it is built again.
 """
 
 from collections.abc import Mapping
@@ -36,13 +36,13 @@ def perform_scatter(work: Scatter, store: Store) -> Result:
     for batch in batches:
         if not batch.columns.num_rows:
             continue
-        seen = batch.columns.num_rows
+        visible = batch.columns.num_rows
         records = stage.emit(batch.columns, work.config, layout)
-        rows_of = seen if stage.carries_rows else None
+        rows_of = visible if stage.carries_rows else None
         records = check_sent(records, len(layout), work.module, stage.record_schema, rows_of)
         records = with_origin(records, batch, rows_hash) if stage.carries_rows else records
         tables.append(pa.Table.from_batches([records]))
-        rows += seen
+        rows += visible
     records = pa.concat_tables(tables) if tables else None
     found = [] if records is None else cut(records, "key", work.shift, keeps=work.keeps)
     counts = {"rows_sent": rows, "records": 0 if records is None else records.num_rows}

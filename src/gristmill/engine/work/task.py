@@ -1,7 +1,7 @@
-"""Tasks: pure functions from parts to parts, each with a key that says everything its output depends on.
+"""Tasks: pure functions from parts to parts, each with a key that covers everything its output depends on.
 
-The key holds the stage's name, VERSION, config, the versions of the libraries that it declares, and the hashes of
-what it reads. Paths, worker counts and batch sizes are not in it: they cannot change a byte of the output.
+The key contains the stage's name, VERSION and config, the versions of the libraries that it declares, and the hashes of
+its inputs. It does not contain paths, worker counts and batch sizes: they cannot change a byte of the output.
 """
 
 import zlib
@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from gristmill.engine.files.config_files import ConfigFile
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.recipe.checks.columns import Columns
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.records import digest as digest
@@ -26,39 +26,39 @@ from gristmill.store.store import part_to_json as part_to_json
 class Hash:
     """Hash the content of files."""
 
-    places: tuple[Place, ...]
+    places: tuple[FileLocation, ...]
     blocks: bool = True
     """Whether readers will need the digests of blocks."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """Turn stretches of input files into document parts."""
+    """Turn pieces of input files into document parts."""
 
     module: str
     config: StageConfig
     pieces: tuple[Piece, ...]
     companions: Mapping[str, tuple[Piece, ...]]
-    """Per file name: other files that the reader looks at beside it (license texts)."""
+    """Per file name: other files that the reader needs with it (license texts)."""
     source: str
     snapshot: str | None
     license: str | None
     part_bytes: int
     limit: int | None = None
-    """Records that are taken at most."""
+    """The most records to take."""
     share: float | None = None
-    """Of the records, by a hash of each (sampling.py)."""
+    """The share of the records to take, chosen by a hash of each (sampling.py)."""
     poisoned: tuple[tuple[str, int, str], ...] = ()
     """(exact file name, position, detail) of records that kill their reader: rows without content."""
 
 
 @dataclass(frozen=True)
 class Preview(Read):
-    """Read the beginning of some files, and store nothing."""
+    """Read the beginning of some files without storing anything."""
 
 
 @dataclass(frozen=True)
-class Map:
+class MapWork:
     """Add a layer to one document part."""
 
     module: str
@@ -71,60 +71,60 @@ class Map:
     rows: tuple[int, int] | None = None
     """A probe reads only these rows and stores nothing."""
     poisoned: tuple[tuple[int, str], ...] = ()
-    """(row, detail) of records that kill their worker: no stage sees them."""
+    """(row, detail) of records that kill their worker: they are hidden from every stage."""
 
 
 @dataclass(frozen=True)
-class Emit(Map):
-    """Send records of one document part off by their keys."""
+class Emit(MapWork):
+    """Send records of one document part to reducers by their keys."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Bring what many files have for a range of destinations into one file, cut finer."""
+    """Merge the records of many files for a range of destinations into one file with finer destinations."""
 
     files: tuple[SegmentFile, ...]
     first: int
     last: int
-    """Destinations, in the numbers of the files."""
+    """The range of destinations, numbered as in the files."""
     column: str
-    """The number that says where a record goes."""
+    """The column with the number that determines a record's destination."""
     shift: int
-    """By how many bits it is shifted to give the destination."""
+    """By how many bits the number is shifted to get the destination."""
     keeps: bool = True
-    """Whether the column goes on with the record."""
+    """Whether records keep the column."""
 
 
 @dataclass(frozen=True)
 class Reduce:
-    """Work on all records of some range of keys."""
+    """Process all records of a range of keys."""
 
     module: str
     config: StageConfig
     function: str
     segments: Sequence[Segment]
     column: str
-    """What the answers go by: `key` to the next round, or, in the last one, `part`."""
+    """The column that determines where answers go: `key` for the next round, `part` in the last one."""
     shift: int
-    """By how many bits that is shifted to give the destination."""
+    """By how many bits the number in it is shifted to get the destination."""
     totals: Any = None
-    """What the stage makes of the counts of all parts."""
+    """What the stage computed from the counts of all parts."""
 
 
 @dataclass(frozen=True)
 class Collect:
-    """Bring the records of an exchange back to the rows of one document part."""
+    """Align the answers of an exchange with the rows of one document part."""
 
     module: str
     config: StageConfig
     documents: Part
     segments: Sequence[Segment]
     poisoned: tuple[tuple[int, str], ...] = ()
-    """(row, detail) of those that killed their worker when they were to be sent."""
+    """(row, detail) of records that killed their worker in `emit`."""
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitWork:
     """Train a model on whole datasets."""
 
     module: str
@@ -138,7 +138,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Make:
-    """Make a file of files: those that its config names, and models."""
+    """Make a file from the files that its config names, and from models."""
 
     module: str
     config: StageConfig
@@ -157,9 +157,9 @@ class Scatter:
     layout: "Layout"
     """The entries of the part's source."""
     shift: int
-    """By how many bits the number of an entry is shifted to give the destination."""
+    """By how many bits the number of an entry is shifted to get the destination."""
     keeps: bool
-    """Whether records are told apart later, by a merge, and take their number with them."""
+    """Whether records keep their number, because a merge cuts them finer later."""
 
 
 @dataclass(frozen=True)
@@ -198,71 +198,81 @@ class Gather:
     """Entry, files and metrics of every set."""
     models: Mapping[str, Part]
     documents: tuple[str, ...] = ()
-    """Marks of the document parts in their order, where records carry the rows that they come from."""
+    """Rows hashes of the document parts in order, if records carry their rows."""
 
 
-Work = Hash | Read | Map | Emit | Merge | Reduce | Collect | Fit | Make | Scatter | Build | Gather
+Work = Hash | Read | MapWork | Emit | Merge | Reduce | Collect | FitWork | Make | Scatter | Build | Gather
 
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work under its key."""
+    """One unit of work with its key."""
 
     key: str
     node: str
     label: str
     work: Work
     order: tuple[int, ...] = ()
-    """Who goes first when workers are short; it changes no output."""
+    """Tasks with the lowest order start first when workers are short; it changes no output."""
     probe: bool = False
-    """A trial in the search for a record that kills workers: nothing is stored."""
+    """Whether this is a probe in the search for a record that kills workers: nothing is stored."""
     files: Mapping[str, ConfigFile] = field(default_factory=dict)
-    """Location -> the file or folder that the config names so, as the store keeps it."""
+    """Location -> the file or folder that the config names, as stored in the store."""
     expected_s: float = 0.0
-    """Seconds that it is thought to take, by what its kind took before or by its bytes; 0 where nobody says."""
+    """Seconds that it probably takes, from earlier tasks of its kind or from its bytes; 0 if unknown."""
+
+    @property
+    def module(self) -> str:
+        """The module of its stage; empty for work that runs no stage."""
+        return "" if isinstance(self.work, Hash | Merge) else self.work.module
+
+    @property
+    def kind(self) -> tuple[str, type, str]:
+        """Tasks of one kind run the same code: the step, the type of work, and the round of an exchange."""
+        return self.node, type(self.work), self.work.function if isinstance(self.work, Reduce) else ""
 
 
 @dataclass
 class Result:
-    """What a task made and what it cost."""
+    """The output of a task and its cost."""
 
     parts: list[Part] = field(default_factory=list)
     tables: list[tuple[int, str]] = field(default_factory=list)
-    """Of each part of an exchange: the number of its segments, and the hash of its table."""
+    """For each part of an exchange: the number of its segments, and the hash of its table."""
     rows_hashes: list[str] = field(default_factory=list)
-    """Which documents the parts speak of, one mark a part."""
+    """Which documents the parts are about: one rows hash per part."""
     metrics: dict[str, Any] = field(default_factory=dict)
-    """Counts: the same for every run of the task."""
+    """Counts; they are the same in every run of the task."""
     cost: dict[str, float] = field(default_factory=dict)
     """cpu_s, wall_s, compile_s, peak_rss_bytes: different in every run. input_bytes, input_pieces; whether it was the
-    first of its kind of its worker, which loaded what it needs; of a reader, write_cpu_s.
+    first task of its kind in its worker, which loaded what it needs; for a reader, write_cpu_s.
     """
     poisoned: list[list[Any]] = field(default_factory=list)
-    """Records that were given up as they kill their worker: [row, detail]; of a reader [file, position, detail]."""
+    """Records that were given up because they kill their worker: [row, detail], or [file, position, detail]."""
     evidence: list[dict[str, Any]] = field(default_factory=list)
-    """How each of them was found to be fatal: different in every run."""
+    """How each of them was found to be fatal; different in every run."""
     tally: dict[str, Any] = field(default_factory=dict)
-    """What `tally` of an exchange counted."""
+    """The counts of an exchange's `tally`."""
     values: list[Any] = field(default_factory=list)
-    """Answers of a task that makes no parts."""
+    """The values of a task that makes no parts."""
     files: dict[str, int] = field(default_factory=dict)
-    """Of a reader: rows by file."""
+    """For a reader: rows by file."""
     hot_key: tuple[str, int] | None = None
-    """Of a reducer: the key that has the most records, in hexadecimal, and how many, where that is a large share."""
+    """For a reducer: the key with the most records, in hexadecimal, and their number, if that is a large share."""
 
     @property
     def segment_files(self) -> list[SegmentFile]:
-        """The parts of a task that sends records on."""
+        """The parts of a task that sends records."""
         return [SegmentFile(part, *table) for part, table in zip(self.parts, self.tables, strict=True)]
 
 
 def sent(files: Sequence[SegmentFile], **more: Any) -> Result:
-    """The result of a task that sends records on."""
+    """The result of a task that sends records."""
     return Result([file.part for file in files], [(file.segments, file.table) for file in files], **more)
 
 
 def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add nested counts into `total`; of a text, an example of something, the first in the alphabet stays."""
+    """Add nested counts into `total`; of texts, which are examples, the first in alphabetical order stays."""
     for name, value in more.items():
         if isinstance(value, Mapping):
             add_counts(total.setdefault(name, {}), value)
@@ -273,18 +283,18 @@ def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def gated_only(layers: int, columns: Columns) -> list[bool]:
-    """Of each layer, whether nothing but its verdicts is read."""
+    """For each layer, whether only its verdicts are read."""
     beyond = {layer for layer, column, _ in columns if column != "drop"}
     return [layer not in beyond for layer in range(layers)]
 
 
 def layer_hash(part: Part, verdicts_only: bool) -> str:
-    """What of a layer enters a key."""
+    """The hash of a layer that enters a key."""
     return part.verdicts.drop if verdicts_only and part.verdicts is not None else part.hash
 
 
 def layer_hashes(layers: Sequence[Part], columns: Columns) -> list[str]:
-    """The same of all that a task reads: equal verdicts in another part are no reason to run again."""
+    """The same for all layers of a task: a part with equal verdicts is no reason to run again."""
     return list(map(layer_hash, layers, gated_only(len(layers), columns)))
 
 

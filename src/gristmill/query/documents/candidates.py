@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import INDEX
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.kernels.hash.radix import sort_order
@@ -22,7 +22,7 @@ from gristmill.stages.select.index_file import KINDS, IndexFile, IndexMatches
 from gristmill.stages.shared.public_suffix import is_below_suffix, registered_domain
 
 Rows = npt.NDArray[np.int64]
-Candidates = dict[Document, Rows]
+Candidates = dict[DocumentPart, Rows]
 Key = tuple[str, int, int]
 """The kind of a key, and the first and the last that are meant."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import NodeFacts
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.query.documents.documents import Row, row_at
 from gristmill.store.parquet import PartReader
 
@@ -39,8 +39,8 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
         if len(sizes) > 1_000_000:
             sizes = dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[: 10 * number])
     chosen = dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0]))[:number])
-    keepers: dict[bytes, tuple[Document, int]] = {}
-    others: dict[bytes, list[tuple[float, Document, int]]] = {name: [] for name in chosen}
+    keepers: dict[bytes, tuple[DocumentPart, int]] = {}
+    others: dict[bytes, list[tuple[float, DocumentPart, int]]] = {name: [] for name in chosen}
     wanted = pa.array(list(chosen), pa.binary(16))
     for document, table in _layers(view, node):
         hit = np.flatnonzero(pa.compute.is_in(table.column("cluster"), wanted).to_numpy())
@@ -63,7 +63,7 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
     ]
 
 
-def _layers(view: CorpusView, node: NodeFacts) -> Iterator[tuple[Document, pa.Table]]:
+def _layers(view: CorpusView, node: NodeFacts) -> Iterator[tuple[DocumentPart, pa.Table]]:
     for source in node.sources:
         for document in view.documents.get(source, ()):
             made = view.states[node.id].layers.get((source, document.order))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE, REWRITTEN
 from gristmill.query.removal.funnel import funnels
@@ -101,7 +101,7 @@ class Columns:
         for document in self.parts:
             yield from self.read(document)
 
-    def read(self, document: Document, rows: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, document: DocumentPart, rows: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
         """Those of a part; `rows`: only of this stretch of its rows, dropped ones counted."""
         work = self.work(document)
         first = 0
@@ -113,7 +113,7 @@ class Columns:
                 if made.num_rows:
                     yield made
 
-    def work(self, document: Document) -> PartRead:
+    def work(self, document: DocumentPart) -> PartRead:
         """How a part is read."""
         view, at = self.view, (document.source, document.order)
         last = (f"{document.source}/{CORPUS}", "drop")

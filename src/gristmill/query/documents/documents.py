@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS, Node, drops
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -142,7 +142,7 @@ def count_unjudged(view: CorpusView, stage: str | None, sources: Sequence[str]) 
     )
 
 
-def row_at(view: CorpusView, document: Document, row: int, stage: str | None = None) -> Row:
+def row_at(view: CorpusView, document: DocumentPart, row: int, stage: str | None = None) -> Row:
     """One row of a part, by its number, as it stands after a step or at the end."""
     part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
@@ -157,7 +157,7 @@ def kept_batches(
     view: CorpusView,
     node: Node,
     columns: Sequence[str],
-    track: Callable[[Sequence[Document]], Iterable[Document]] = iter,
+    track: Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]] = iter,
 ) -> Iterator[pa.RecordBatch]:
     """The documents of the corpus, as a step saw them: columns that it reads, by the names that it has for them.
 
@@ -204,7 +204,7 @@ def _chain(view: CorpusView, source: str, stage: str | None) -> list[str]:
 class _Part:
     """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
 
-    def __init__(self, view: CorpusView, document: Document, stage: str | None) -> None:
+    def __init__(self, view: CorpusView, document: DocumentPart, stage: str | None) -> None:
         parts, unjudged = [(INGEST, document.part)], []
         for node_id in _chain(view, document.source, stage):
             made = view.states[node_id].layers
@@ -355,7 +355,7 @@ class _Found:
         return None
 
 
-def _rows_of_part(view: CorpusView, document: Document, stage: str | None) -> Iterator[_Found]:
+def _rows_of_part(view: CorpusView, document: DocumentPart, stage: str | None) -> Iterator[_Found]:
     part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.parquet import PartReader
 
@@ -13,7 +13,7 @@ from gristmill.store.parquet import PartReader
 class Layers:
     """The layers of a document part; of the row group that was last asked for, what was read of it stays."""
 
-    def __init__(self, view: CorpusView, document: Document) -> None:
+    def __init__(self, view: CorpusView, document: DocumentPart) -> None:
         at = (document.source, document.order)
         parts = {INGEST: document.part}
         for node_id in view.chains[document.source]:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.documents.candidates import CorpusIndex, Rows, has_index
 from gristmill.recipe.checks.mistakes import listed
@@ -55,7 +55,7 @@ Asked = str | Iterable[str] | None
 class Place:
     """A document that answers a question."""
 
-    document: Document
+    document: DocumentPart
     """The part that it is in."""
     row: int
     """Of the part."""
@@ -156,9 +156,9 @@ Todo = list[tuple[_Question, Rows | None]]
 
 def _work(
     view: CorpusView, sources: Sequence[str], questions: Sequence[_Question]
-) -> tuple[dict[Document, Todo], dict[str, list[str]]]:
+) -> tuple[dict[DocumentPart, Todo], dict[str, list[str]]]:
     """What to ask of which part; and of each source the columns that have to be read as a whole."""
-    work: dict[Document, Todo] = {document: [] for source in sources for document in view.documents.get(source, ())}
+    work: dict[DocumentPart, Todo] = {document: [] for source in sources for document in view.documents.get(source, ())}
     read: dict[str, list[str]] = {}
     for source in sources:
         index = CorpusIndex(view, source) if has_index(view, source) else None
@@ -181,7 +181,7 @@ def _told(
     return f"{why}: {' and '.join(columns)} of {counted(parts, 'part')} {'is' if not columns[1:] else 'are'} read."
 
 
-def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[Place]:
+def _answers(view: CorpusView, document: DocumentPart, todo: Todo) -> Iterator[Place]:
     """What the rows of a part answer, row group by row group; no group is read that has none of them."""
     columns = PartReader(view.store, document.part)
     asks_texts = any(question.column == TEXT for question, _ in todo)
@@ -226,7 +226,7 @@ def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
     return some[low:high] - first_row
 
 
-def text_layers(view: CorpusView, document: Document) -> list[Part]:
+def text_layers(view: CorpusView, document: DocumentPart) -> list[Part]:
     """All that have texts of a part, as they were read first and as the last step left them last. A step that sees only
     what is kept has no text of other documents.
     """
@@ -235,11 +235,11 @@ def text_layers(view: CorpusView, document: Document) -> list[Part]:
     return [document.part, *(_layer(view, document, node_id) for node_id in with_text)]
 
 
-def _corpus(view: CorpusView, document: Document) -> Part:
+def _corpus(view: CorpusView, document: DocumentPart) -> Part:
     return _layer(view, document, f"{document.source}/{CORPUS}")
 
 
-def _layer(view: CorpusView, document: Document, node_id: str) -> Part:
+def _layer(view: CorpusView, document: DocumentPart, node_id: str) -> Part:
     made = view.states[node_id].layers
     if (document.source, document.order) not in made:
         raise UserError(

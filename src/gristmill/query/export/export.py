@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from gristmill.engine.plan.graph import CORPUS, Node
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
@@ -52,7 +52,7 @@ _EXACT = ("doc_id", "source", "text")
 """Columns that need no scrub: ids, names of the recipe, and texts, which the step has scrubbed."""
 _COUNTED = ("source", "license", "language", "text_bytes")
 
-Stretch = tuple[Document, int, int]
+Stretch = tuple[DocumentPart, int, int]
 """Rows of a part, dropped ones counted."""
 
 
@@ -185,7 +185,7 @@ def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
         yield file
 
 
-def _sizes(view: CorpusView, document: Document) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _sizes(view: CorpusView, document: DocumentPart) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """What each row counts; dropped ones nothing."""
     at = (document.source, document.order)
     ((layer, column),) = origin_of(view, document.source, "text_bytes", True).layers

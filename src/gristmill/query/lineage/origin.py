@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gristmill.engine.plan.inputs import work_of
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.work.read import id_of, records_of
 from gristmill.engine.work.task import Read
@@ -52,7 +52,7 @@ class Reread:
     """Where the next one begins."""
 
 
-def read_again(run: Run, document: Document, wanted: Mapping[bytes, str]) -> dict[bytes, Reread]:
+def read_again(run: Run, document: DocumentPart, wanted: Mapping[bytes, str]) -> dict[bytes, Reread]:
     """Records of a document part, by the ids of their documents; `wanted` has their locators.
 
     A file of which several are wanted is read once; nothing is read of it before the only one whose position is known.
@@ -109,7 +109,9 @@ def position_of(source: str, name: str, doc_id: bytes, locator: str) -> int | No
     return None
 
 
-def origin_of(view: CorpusView, document: Document, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> Origin:
+def origin_of(
+    view: CorpusView, document: DocumentPart, row: Mapping[str, Any], after: Mapping[str, Any] | None
+) -> Origin:
     """The stretch that a row came from; `after` is the next row of its part, which tells where it ends.
 
     Of a run that is looked at without its recipe, no more is known than the store tells.

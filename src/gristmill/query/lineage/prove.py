@@ -20,7 +20,7 @@ import pyarrow as pa
 from gristmill.counted import counted
 from gristmill.engine.files.config_files import local_copies, with_copies
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.read import rows_of
@@ -98,7 +98,7 @@ class Prover:
                 recorded.append(layer)
         return Proof(record, tuple(steps), tuple(recorded), self._pieces(layers, place, pieces))
 
-    def _of_part(self, document: Document) -> Layers:
+    def _of_part(self, document: DocumentPart) -> Layers:
         if self._layers is None or self._layers.document is not document:
             self._layers = Layers(self._run, document)
             here = [place for place in self._places if place.document is document]

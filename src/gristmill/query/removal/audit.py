@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import Node, NodeFacts
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -31,7 +31,7 @@ from gristmill.stages.contract import AnyStage, LayerStage, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.store.parquet import PartReader, open_parts
 
-Track = Callable[[Sequence[Document]], Iterable[Document]]
+Track = Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]]
 Span = tuple[int, int, str]
 """Start and stop in bytes of a text, and the label."""
 
@@ -242,7 +242,7 @@ class _Group:
 _TOLD = ("doc_id", "locator", "url")
 
 
-def _groups(view: CorpusView, step: Audited, document: Document) -> Iterator[_Group]:
+def _groups(view: CorpusView, step: Audited, document: DocumentPart) -> Iterator[_Group]:
     at = (document.source, document.order)
     before, language = INGEST, None
     for node_id in view.chains[document.source]:

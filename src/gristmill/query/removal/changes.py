@@ -16,7 +16,7 @@ from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import Mistakes, nearest, show
-from gristmill.recipe.checks.plain_words import tell
+from gristmill.recipe.checks.plain_words import describe
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml.lines import parse
@@ -55,7 +55,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
             mistakes.raise_any()
         except UserError:
             raise UserError(f"{change!r}: {show(value)} is not a YAML value that a recipe could have.") from None
-    written = {step.id for step in mill.recipe.steps if not step.stands_for or step.stands_for == step.name == MIX}
+    written = {step.id for step in mill.recipe.steps if not step.implied_by or step.implied_by == step.name == MIX}
     nodes = [node for node in mill.graph.nodes.values() if node.id in written and _is_askable(node)]
     for step, fields in wanted.items():
         if not any(step in (node.id, node.name) for node in nodes):
@@ -152,7 +152,7 @@ def _change(node: Node, fields: Mapping[str, Any]) -> Change:
         first = error.errors()[0]
         at = ".".join(str(part) for part in first["loc"])
         same = [other for other in error.errors() if other["loc"][:-1] == first["loc"][:-1] or other is first]
-        told = tell(f"{node.name}.{at}" if at else node.name, same, first["input"])
+        told = describe(f"{node.name}.{at}" if at else node.name, same, first["input"])
         raise UserError(f"{told} Nothing was evaluated.") from None
     if node.kind == "map":
         _refuse_other_parts(node, config)

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import COPIES, CORPUS, INDEX, Node, bind_steps, drops
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.memory import available_cores
-from gristmill.engine.work.rows import Batch, model_paths
+from gristmill.engine.work.rows import RowBatch, model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.errors import UserError
 from gristmill.hints import hint
@@ -56,7 +56,7 @@ class Side:
     text_bytes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     """Why they were dropped, or would be."""
-    samples: list[tuple[Document, int]] = field(default_factory=list)
+    samples: list[tuple[DocumentPart, int]] = field(default_factory=list)
     """Part and row."""
 
 
@@ -120,7 +120,7 @@ def _judging(mill: Mill, source: str) -> list[str]:
     """The stages of a source that decide what is in the corpus: its reader and its steps. Those that tokenizer, shards
     and mix stand for come behind, and what they lack is lacking in no answer.
     """
-    behind = {step.id for step in mill.recipe.steps if step.stands_for in (TOKENIZER, SHARDS, MIX)}
+    behind = {step.id for step in mill.recipe.steps if step.implied_by in (TOKENIZER, SHARDS, MIX)}
     chain = [node_id for node_id in mill.graph.chains[source] if node_id not in behind]
     judges = [node_id for node_id in chain if mill.graph.nodes[node_id].name not in (CORPUS, COPIES, INDEX)]
     return [f"{source}/{INGEST}", *judges]
@@ -200,7 +200,7 @@ def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
     return {name: tuple(mill.recipe.as_written(steps)) for name, steps in named.items()}
 
 
-def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
+def _ask_part(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Answer:
     answer = Answer(node.id, node.sources, {})
     source, order = document.source, document.order
     stage = stage_of(node.module, Map)
@@ -236,7 +236,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
         alive = np.ones(batch.num_rows, np.bool_)
         for gate in gates:
             alive &= ~_dropped(batch, gate)
-        visible = Batch(visible_columns, first_row, alive)
+        visible = RowBatch(visible_columns, first_row, alive)
         answers = stage.apply(visible.columns, node.config, **with_loaded(stage, node.config, models))
         answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
         spread = dict(zip(schema.names, visible.spread(answers), strict=True))
@@ -256,7 +256,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
 
 
 def _count(
-    side: Side, document: Document, first_row: int, mask: npt.NDArray[np.bool_], reasons: pa.Array, size: pa.Array
+    side: Side, document: DocumentPart, first_row: int, mask: npt.NDArray[np.bool_], reasons: pa.Array, size: pa.Array
 ) -> None:
     places = np.flatnonzero(mask)
     side.documents += len(places)

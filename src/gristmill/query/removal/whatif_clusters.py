@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.schedule.corpus_view import Document
+from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.hints import hint
@@ -33,7 +33,7 @@ class Parted(NamedTuple):
     documents: int
     text_bytes: int
     """Of the longest text of each group."""
-    places: list[tuple[Document, int]]
+    places: list[tuple[DocumentPart, int]]
     """Part and row of some of them."""
     is_bound: bool
     """Whether fewer may come, since pairs that are not stored may join groups."""
@@ -77,7 +77,7 @@ def parted(mill: Mill, run: Run, change: Change, sizes: dict[str, str], most_pla
     return Parted(len(new), int(longest[new].sum()), [(documents[at], row) for at, row in places], is_bound)
 
 
-def _members(mill: Mill, run: Run, node: Node, document: Document, size_layer: str, number: int) -> pa.Table:
+def _members(mill: Mill, run: Run, node: Node, document: DocumentPart, size_layer: str, number: int) -> pa.Table:
     """The documents of a part that are in a cluster, with their pairs."""
 
     def part(layer: str) -> Part:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import Node, NodeFacts
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.stages.buffers import one_chunk
 from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
@@ -39,7 +39,7 @@ def _marks_some(node: NodeFacts) -> bool:
     return node.has_layers and COLUMN in node.columns and not is_idle
 
 
-def marks(view: CorpusView, document: Document) -> list[Part]:
+def marks(view: CorpusView, document: DocumentPart) -> list[Part]:
     """The layers of a document part that say which of its rows are withheld, as far as they are made."""
     at = (document.source, document.order)
     made = [view.states[node_id].layers for node_id in withholding(view, document.source)]
@@ -54,7 +54,7 @@ def first_of(columns: Sequence[Any]) -> Any:
 class Withheld:
     """Which rows of a document part are withheld, and why."""
 
-    def __init__(self, view: CorpusView, document: Document) -> None:
+    def __init__(self, view: CorpusView, document: DocumentPart) -> None:
         at = (document.source, document.order)
         steps = withholding(view, document.source)
         waiting = [node_id for node_id in steps if at not in view.states[node_id].layers]
@@ -77,6 +77,6 @@ class Withheld:
         return why
 
 
-def list_of(view: CorpusView, document: Document, row: int) -> str | None:
+def list_of(view: CorpusView, document: DocumentPart, row: int) -> str | None:
     """Why a row of a part is withheld, if it is."""
     return Withheld(view, document).at(row)

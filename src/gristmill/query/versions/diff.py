@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.removal.funnel import funnels
@@ -39,7 +39,7 @@ class Side:
     """(source, step, reason) that keeps them out of the other one."""
     languages: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(source, label)."""
-    samples: list[tuple[int, Document, int]] = field(default_factory=list)
+    samples: list[tuple[int, DocumentPart, int]] = field(default_factory=list)
     """(a number that picks them, part, row): those with the smallest numbers, so that they are from anywhere."""
 
 
@@ -79,7 +79,7 @@ class Causes:
             self.known.append((step, reason))
         return self._numbers[step, reason]
 
-    def of(self, view: CorpusView, document: Document) -> Ints:
+    def of(self, view: CorpusView, document: DocumentPart) -> Ints:
         """The final verdict on every row of a part."""
         part = view.states[f"{document.source}/{CORPUS}"].layers[document.source, document.order][0]
         table = PartReader(view.store, part).read(["step", "drop"])
@@ -127,7 +127,9 @@ def _refuse_without_verdicts(view: CorpusView) -> None:
             )
 
 
-def shared_parts(before: CorpusView, now: CorpusView, source: str) -> Iterator[tuple[Document | None, Document | None]]:
+def shared_parts(
+    before: CorpusView, now: CorpusView, source: str
+) -> Iterator[tuple[DocumentPart | None, DocumentPart | None]]:
     """Document parts of a source side by side; with None beside those that only one version has."""
     others = {document.part.hash: document for document in now.documents.get(source, ())}
     for document in before.documents.get(source, ()):
@@ -150,7 +152,7 @@ class _Comparison:
         self._shares_parts = False
 
     def go(self) -> None:
-        alone: tuple[list[Document], list[Document]] = ([], [])
+        alone: tuple[list[DocumentPart], list[DocumentPart]] = ([], [])
         for old, new in shared_parts(self._before, self._now, self._source):
             if old is not None and new is not None:
                 self._shares_parts = True
@@ -160,7 +162,7 @@ class _Comparison:
         if alone[0] or alone[1]:
             self._match(*alone)
 
-    def _aligned(self, old: Document, new: Document) -> None:
+    def _aligned(self, old: DocumentPart, new: DocumentPart) -> None:
         layer = f"{self._source}/{CORPUS}"
         parts = [view.states[layer].layers[self._source, one.order][0] for view, one in self._both(old, new)]
         if parts[0].hash == parts[1].hash:
@@ -170,10 +172,12 @@ class _Comparison:
         rows = np.arange(len(before))
         self._take(before, after, _Rows([old], [0], rows), _Rows([new], [0], rows))
 
-    def _both(self, old: Document, new: Document) -> tuple[tuple[CorpusView, Document], tuple[CorpusView, Document]]:
+    def _both(
+        self, old: DocumentPart, new: DocumentPart
+    ) -> tuple[tuple[CorpusView, DocumentPart], tuple[CorpusView, DocumentPart]]:
         return (self._before, old), (self._now, new)
 
-    def _match(self, old: Sequence[Document], new: Sequence[Document]) -> None:
+    def _match(self, old: Sequence[DocumentPart], new: Sequence[DocumentPart]) -> None:
         """Parts that only one of them has: by id, or else by URL."""
         places = np.full(sum(document.part.rows for document in old), -1, np.int64)
         if old and new:
@@ -195,7 +199,7 @@ class _Comparison:
         come = np.flatnonzero(is_new)
         self._take(np.full(len(come), self._absent), after[come], at_new.only(come), at_new.only(come))
 
-    def _places(self, old: Sequence[Document], new: Sequence[Document], column: str) -> Ints:
+    def _places(self, old: Sequence[DocumentPart], new: Sequence[DocumentPart], column: str) -> Ints:
         """For each row of the old parts its place among those of the new ones, or -1."""
         keys = [_column(view, parts, column) for view, parts in ((self._before, old), (self._now, new))]
         found = pc.index_in(keys[0], value_set=keys[1], skip_nulls=True).cast(pa.int64()).fill_null(-1)
@@ -238,32 +242,32 @@ class _Comparison:
 class _Rows:
     """Rows of some parts, as places in all of their rows, one part behind the other."""
 
-    parts: Sequence[Document]
+    parts: Sequence[DocumentPart]
     starts: Sequence[int]
     places: Ints
 
     @staticmethod
-    def of(parts: Sequence[Document]) -> "_Rows":
+    def of(parts: Sequence[DocumentPart]) -> "_Rows":
         ends = np.cumsum([0, *(document.part.rows for document in parts)])
         return _Rows(parts, ends[:-1].tolist(), np.arange(ends[-1]))
 
     def only(self, chosen: Ints) -> "_Rows":
         return _Rows(self.parts, self.starts, self.places[chosen])
 
-    def by_part(self) -> Iterator[tuple[Document, Ints]]:
+    def by_part(self) -> Iterator[tuple[DocumentPart, Ints]]:
         """Rows inside of each part that has some."""
         numbers = np.searchsorted(np.array(self.starts), self.places, "right") - 1
         for number in np.unique(numbers).tolist():
             yield self.parts[number], self.places[numbers == number] - self.starts[number]
 
 
-def _column(view: CorpusView, parts: Sequence[Document], name: str) -> pa.ChunkedArray:
+def _column(view: CorpusView, parts: Sequence[DocumentPart], name: str) -> pa.ChunkedArray:
     """Only its own stretches of the files are read."""
     tables = [PartReader(view.store, document.part).read([name]) for document in parts]
     return pa.concat_tables(tables)[name]
 
 
-def _labels(view: CorpusView, document: Document, rows: Ints) -> Mapping[str, int]:
+def _labels(view: CorpusView, document: DocumentPart, rows: Ints) -> Mapping[str, int]:
     """How many of some rows are in each language, as it was measured."""
     at = (document.source, document.order)
     for step in reversed(view.chains[document.source]):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.schedule.corpus_view import CorpusView, Document
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.query.versions.diff import shared_parts
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
@@ -116,7 +116,7 @@ def _pieces(before: CorpusView, now: CorpusView, step: str, source: str, every: 
         yield _Piece((layers[0], layers[1]), (kept[0], kept[1]))
 
 
-def _kept_rows(view: CorpusView, document: Document, corpus: Part, every: int) -> pa.Array:
+def _kept_rows(view: CorpusView, document: DocumentPart, corpus: Part, every: int) -> pa.Array:
     """Every k-th row of a part, from a place that its name tells, as far as it is kept."""
     dropped = PartReader(view.store, corpus).read(["drop"])["drop"].is_valid()
     rows = np.arange(int(document.part.hash[:8], 16) % every, document.part.rows, every)

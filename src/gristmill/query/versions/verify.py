@@ -22,7 +22,7 @@ from gristmill.engine.schedule.task_cache import Listener
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.hints import option
-from gristmill.places import Place
+from gristmill.places import FileLocation
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import CorruptPart, Part, Store
 
@@ -218,7 +218,7 @@ def _unchecked(view: CorpusView, share: float, findings: Findings) -> list[str]:
 async def _hash(
     store: Store, name: str, digest: str, executor: Executor, findings: Findings, listener: Listener
 ) -> None:
-    place = Place(f"{store.root}/{name}", None if store.is_local else store.fs)
+    place = FileLocation(f"{store.root}/{name}", None if store.is_local else store.fs)
     if store.is_local and not os.path.isfile(place.path):
         findings.damaged[name] = "is no file" if os.path.lexists(place.path) else "is missing"
         return

@@ -1,4 +1,4 @@
-"""Checks a mapping of the recipe against the model of its fields, and tells every mistake with its line."""
+"""Checks a mapping of the recipe against the model of its fields, and reports every mistake with its line."""
 
 import ast
 import inspect
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gristmill.recipe.checks.mistakes import Path, dotted, show, suggest
-from gristmill.recipe.checks.plain_words import tell
+from gristmill.recipe.checks.plain_words import describe
 from gristmill.recipe.draft import Draft
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -24,13 +24,13 @@ def check(
     values: Mapping[str, Any],
     at: Path,
     *,
-    beside: Iterable[str] = (),
+    also_allowed: Iterable[str] = (),
     elsewhere: Mapping[str, str] | None = None,
 ) -> Model | None:
-    """`values`, which stand at `at`, as a `model`; None where there was a mistake.
+    """Validate `values`, found at `at`, as a `model`; returns None if there was a mistake.
 
-    `beside` are fields of the same mapping that another model has; `elsewhere` says where a field belongs that
-    users tend to write here.
+    `also_allowed` are fields of the same mapping that belong to another model. `elsewhere` says where a field belongs
+    that users tend to write here.
     """
     before = len(draft.mistakes)
     checked = None
@@ -42,18 +42,18 @@ def check(
             by_path.setdefault(_path_in(values, found), []).append(found)
         above = {path[:length] for path in by_path for length in range(1, len(path))}
         for path, several in by_path.items():
-            # Below a value with an error there is another: a union, one type of which the user nearly wrote.
+            # A second error below a value that has one: the user nearly wrote one type of a union.
             if path in above:
                 continue
             if at + path in draft.tree.broken:
                 continue
             first = several[0]
             if first["type"] == "extra_forbidden":
-                _tell_unknown(draft, model, path, at, beside, elsewhere or {})
+                _add_unknown(draft, model, path, at, also_allowed, elsewhere or {})
             elif first["type"] == "missing":
-                _tell_missing(draft, model, path, at)
+                _add_missing(draft, model, path, at)
             else:
-                text = tell(dotted(at + path), several, _value_at(values, path))
+                text = describe(dotted(at + path), several, _value_at(values, path))
                 draft.add(at + path, text)
     else:
         for path, words in _surprises(dict(values), checked, ()):
@@ -88,19 +88,19 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 GONE = {
-    "partitions": "How many reducers there are follows from the bytes that a step exchanges: take it out. (What "
-    "`substring_dedup` compares at once is its `block_bytes`.)",
+    "partitions": "The number of reducers follows from the bytes that a step exchanges. Remove it. (For "
+    "`substring_dedup`, `block_bytes` sets how much is compared at once.)",
 }
-"""Fields that steps had once, and what became of them."""
+"""Fields that steps no longer have, and what replaces them."""
 
 
 def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
-    """The fields beside the last name of `path`."""
+    """The fields of the mapping that holds the last name of `path`."""
     return [name for one in _models_at(model, path) for name in one.model_fields]
 
 
 def _models_at(model: type[BaseModel], path: Path) -> list[type[BaseModel]]:
-    """Those that may hold the last name of `path`."""
+    """The models that may hold the last name of `path`."""
     models = [model]
     for name in path[:-1]:
         inner = [
@@ -113,24 +113,24 @@ def _models_at(model: type[BaseModel], path: Path) -> list[type[BaseModel]]:
     return models
 
 
-def _tell_unknown(
+def _add_unknown(
     draft: Draft,
     model: type[BaseModel],
     path: Path,
     at: Path,
-    beside: Iterable[str],
+    also_allowed: Iterable[str],
     elsewhere: Mapping[str, str],
 ) -> None:
     name = str(path[-1])
-    fields = [*(beside if len(path) == 1 else ()), *_fields_at(model, path)]
+    fields = [*(also_allowed if len(path) == 1 else ()), *_fields_at(model, path)]
     fix = elsewhere.get(name, GONE.get(name)) if len(path) == 1 else None
     where = dotted(at + path)
     draft.add_at_key(at + path, f"{where} is not a field. {fix or suggest(name, fields, 'Fields')}")
 
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """The strings below the fields of a model, read from its source: what a field means, for pages and messages. No
-    process that runs a step has to read sources (`use_attribute_docstrings` of pydantic would, of every model).
+    """The docstrings below the fields of a model, read from its source. Pages and messages show what a field means;
+    a process that runs a step never reads sources (pydantic's `use_attribute_docstrings` would, for every model).
     """
     found = {}
     for one in reversed(model.__mro__):
@@ -138,7 +138,7 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
             continue
         try:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
-        except (OSError, TypeError, SyntaxError, ValueError):  # made without a file
+        except (OSError, TypeError, SyntaxError, ValueError):  # the class has no source file
             continue
         assert isinstance(body, ast.ClassDef)
         for field, below in itertools.pairwise(body.body):
@@ -149,17 +149,17 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def _tell_missing(draft: Draft, model: type[BaseModel], path: Path, at: Path) -> None:
+def _add_missing(draft: Draft, model: type[BaseModel], path: Path, at: Path) -> None:
     meant = next((found for one in _models_at(model, path) if (found := meanings(one).get(str(path[-1])))), "")
     meaning = " ".join(meant.split()).rstrip(".")
-    told = f" ({meaning})" if meaning else ""
-    draft.add_at_key(at + path, f"{dotted(at + path)} is missing{told}, and it has no default. Add it.")
+    explained = f" ({meaning})" if meaning else ""
+    draft.add_at_key(at + path, f"{dotted(at + path)} is missing{explained} and has no default. Add it.")
 
 
 def _surprises(raw: Any, checked: Any, path: Path) -> Iterable[tuple[Path, str]]:
     """Where pydantic is more lenient than a reader of the recipe: true is not 1, and "yes" is not true."""
     if isinstance(raw, dict | list) and checked is raw:
-        return  # of any type: another model checks it
+        return  # the field has type Any: another model checks it
     if isinstance(raw, dict):
         for name, value in raw.items():
             if isinstance(checked, BaseModel) and name in type(checked).model_fields:

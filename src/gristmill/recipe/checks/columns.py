@@ -1,7 +1,7 @@
-"""What every step of a route reads, bound once to what comes before it: columns to layers, models to their makers.
+"""Binds what every step of a route reads to earlier steps: columns to layers, and models to the steps that fit them.
 
-The check of a recipe tells what is absent (`unbound.py`), the graph of a run takes what is there: both ask here, so a
-recipe that loads can be run. A name is bound to the newest earlier step that has it, on the route of each source.
+The check of a recipe reports what is missing (`unbound.py`), and the graph of a run uses what was found. Both use this
+module, so a recipe that loads can run. A name is bound to the newest earlier step that has it, on each source's route.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,53 +20,53 @@ Columns = tuple[tuple[int, str, str], ...]
 
 @dataclass(frozen=True)
 class View:
-    """What a step sees of a document part of one source."""
+    """The part of the documents of one source that a step reads."""
 
     layers: tuple[str, ...]
     columns: Columns
     gates: tuple[int, ...]
     """Layers whose verdicts hide rows from it."""
     models: Mapping[str, str] = field(default_factory=dict)
-    """Name -> id of the step that makes the model."""
+    """Name -> id of the step that fits the model."""
     counts: str | None = None
-    """Of a sink: the step whose metrics say how much there is."""
+    """For a sink: the step whose metrics say how much there is."""
 
 
 @dataclass(frozen=True)
 class Binding:
-    """What a step finds at its place in a route, and what it does not."""
+    """What a step finds at its position in a route, and what is missing."""
 
     view: View
     columns: tuple[str, ...] = ()
-    """Names, as the step has them, of columns that no earlier layer has."""
+    """Columns that no earlier layer has, named as the step names them."""
     models: tuple[str, ...] = ()
-    """Names of models that no earlier step makes."""
+    """Models that no earlier step fits."""
     counts: str | None = None
-    """The step that should count for a sink, where none is before it."""
+    """The step that must count for a sink, if no such step comes before it."""
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """All that it does not find."""
+        """Everything that is missing."""
         return (*self.columns, *self.models, *(() if self.counts is None else (self.counts,)))
 
 
 class Before:
-    """What the steps before a place in a route bring."""
+    """What the steps before a position in a route provide."""
 
     def __init__(self) -> None:
         documents = dict.fromkeys(DOCUMENTS.names, INGEST)
         self.layers: dict[str, dict[str, str]] = {"": dict(documents), INGEST: documents}
-        """Of each step, by name and by id (empty: of any): column -> the newest layer that has it."""
+        """By step name and by step id ("" means any step): column -> the newest layer that has it."""
         self.every: dict[str, list[str]] = {name: [INGEST] for name in DOCUMENTS.names}
         """Column -> all layers that have it, oldest first."""
         self.models: dict[str, str] = {}
-        """Name -> the newest step that makes one."""
+        """Name -> the newest step that fits such a model."""
         self._judges = [INGEST]
         self._newest: dict[str, str] = {}
-        """Name of a step -> id of the newest."""
+        """Name of a step -> id of the newest step with that name."""
 
     def add(self, step: Step, columns: Sequence[str]) -> None:
-        """A step, and the columns of its layer."""
+        """Add a step and the columns of its layer."""
         self._newest[step.name] = step.id
         for name in ("", step.name, step.id):
             self.layers.setdefault(name, {}).update(dict.fromkeys(columns, step.id))
@@ -78,12 +78,12 @@ class Before:
             self._judges.append(step.id)
 
     def layer_of(self, read: str) -> str | None:
-        """The layer that `column` or `step.column` is in; of `*.column` the newest."""
+        """The layer that holds `column` or `step.column`; for `*.column` the newest one."""
         name, _, column = read.removeprefix("*").rpartition(".")
         return self.layers.get(name, {}).get(column)
 
     def bind(self, step: Step) -> Binding:
-        """What a step that stands here finds."""
+        """Bind a step at this position."""
         stage = stage_of(step.module)
         needed, welcome = stage.reads_of(step.config), stage.may_read_of(step.config)
         used: dict[str, int] = {}
@@ -109,7 +109,7 @@ class Before:
 
 
 def bind_route(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None = None) -> list[Binding]:
-    """Of each step of a route, in order; `known` keeps the columns of steps that many routes share."""
+    """A binding for each step of a route, in order; `known` caches the columns of steps that many routes share."""
     before, found = Before(), []
     known = {} if known is None else known
     for step in route:
@@ -121,22 +121,22 @@ def bind_route(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None =
 
 
 def columns_of(step: Step) -> tuple[str, ...]:
-    """Of the layer that a step adds; none where it makes files."""
+    """The columns of the layer that a step adds; empty if the step writes files."""
     stage = stage_of(step.module)
     return tuple(layer_schema(stage.schema_of(step.config)).names) if isinstance(stage, LayerStage) else ()
 
 
 def adds_layer(step: Step) -> bool:
-    """Whether a step writes columns beside the documents; others write files."""
+    """Whether a step adds columns to the documents; other steps write files."""
     return isinstance(stage_of(step.module), LayerStage)
 
 
 def extracts(step: Step) -> bool:
-    """Whether a step makes text out of markup."""
+    """Whether a step extracts text from markup."""
     return "text" in columns_of(step) and "html" in stage_of(step.module).reads_of(step.config)
 
 
 def judges(step: Step) -> bool:
-    """Whether a step has a say in what belongs to the corpus."""
+    """Whether a step decides what belongs to the corpus."""
     stage = stage_of(step.module)
     return not isinstance(stage, LayerStage) or stage.judges

@@ -1,4 +1,4 @@
-"""The config fields that are files: found by their mark, made absolute, and looked for before any work."""
+"""Finds the config fields that name files, makes their paths absolute, and checks that they exist before any work."""
 
 from collections.abc import Callable, Mapping
 from types import UnionType
@@ -10,12 +10,12 @@ from gristmill.recipe.checks.mistakes import Path
 from gristmill.stages.config_types import FileMark
 
 Config = TypeVar("Config", bound=BaseModel)
-Place = Callable[[str, Path], str]
-"""Where the file is that the recipe names so, at that place."""
+Locate = Callable[[str, Path], str]
+"""Turns a file name in the recipe, and its position there, into a location."""
 
 
-def place_files(model: type[BaseModel], values: Mapping[str, Any], at: Path, place: Place) -> dict[str, Any]:
-    """`values` with every path of a `File` field placed; a value of another type is left to be refused later."""
+def place_files(model: type[BaseModel], values: Mapping[str, Any], at: Path, place: Locate) -> dict[str, Any]:
+    """`values` with every path in a `File` field resolved; values of a wrong type are left for a later check."""
     placed = dict(values)
     for name, field in model.model_fields.items():
         if name in placed:
@@ -24,7 +24,7 @@ def place_files(model: type[BaseModel], values: Mapping[str, Any], at: Path, pla
 
 
 def placed_in(config: Config, place: Callable[[str], str]) -> Config:
-    """A config with every path of a `File` field placed, and all else as it is."""
+    """A config with every path in a `File` field resolved and all else unchanged."""
 
     def at_path(path: str, _: Path) -> str:
         return place(path)
@@ -40,7 +40,7 @@ def _marked(metadata: Any) -> bool:
     return any(isinstance(mark, FileMark) or mark is FileMark for mark in metadata)
 
 
-def _placed(hint: Any, marked: bool, value: Any, at: Path, place: Place) -> Any:
+def _placed(hint: Any, marked: bool, value: Any, at: Path, place: Locate) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _placed(arguments[0], marked or _marked(arguments[1:]), value, at, place)
@@ -53,10 +53,10 @@ def _placed(hint: Any, marked: bool, value: Any, at: Path, place: Place) -> Any:
         return place(value, at) if marked and hint is str else value
     if isinstance(value, list | tuple) and arguments:
         hints = arguments if origin is tuple and arguments[-1] is not ... else [arguments[0]] * len(value)
-        made = [
+        items = [
             _placed(hints[i] if i < len(hints) else Any, marked, item, (*at, i), place) for i, item in enumerate(value)
         ]
-        return made if isinstance(value, list) else tuple(made)
+        return items if isinstance(value, list) else tuple(items)
     if isinstance(value, BaseModel):
         return placed_in(value, lambda path: place(path, at))
     if isinstance(value, dict) and isinstance(hint, type) and issubclass(hint, BaseModel):

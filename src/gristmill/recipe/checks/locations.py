@@ -1,8 +1,8 @@
-"""Where things are: a local path or a URI, the same from every working directory.
+"""Resolves locations to a local path or a URI that is the same from every working directory.
 
 A relative path in a recipe is relative to the recipe's folder; `~` is the home folder; anything with a scheme
-(`s3://`, `memory://`, or chained, `simplecache::s3://`) is left as it is, but for `file://`, which is the path behind
-it. All else is a path, whatever characters are in it: `a::b` is a folder of that name.
+(`s3://`, `memory://`, or chained, `simplecache::s3://`) stays as it is, except that `file://` becomes a local path.
+Everything else is a path, whatever its characters: `a::b` is a folder of that name.
 """
 
 import glob
@@ -14,7 +14,7 @@ from gristmill.errors import UserError
 from gristmill.places import is_url, local_path, system_of
 from gristmill.recipe.checks.mistakes import nearest
 
-# From the start of a word and without a step back: a path may be one word of a megabyte.
+# Possessive, and only at the start of a word: a path may be one word of a megabyte.
 _ONE_SLASH = re.compile(r"(?:^|/)(s3a?|gs|gcs|abfss?|az|https?|hdfs):(?:/|$)")
 _PROTOCOL = re.compile(r"(?<![A-Za-z0-9+.\-])([A-Za-z][A-Za-z0-9+.\-]*+)(?:://|::)")
 
@@ -28,12 +28,12 @@ def locate(text: str, folder: str) -> str:
 
 
 def locate_pattern(text: str, folder: str) -> str:
-    """The same for a glob: the glob characters of `text` stay alive, those of `folder` are escaped."""
+    """The same for a glob: the glob characters of `text` keep their meaning, those of `folder` are escaped."""
     return locate(text, glob.escape(folder))
 
 
 def why_not(location: str) -> str | None:
-    """Why no file system can open `location`, with the fix; None where one can. Nothing is opened."""
+    """Why no file system can open `location`, with the fix; None if one can. Opens nothing."""
     if objects.is_object(location):
         return (
             None
@@ -62,7 +62,7 @@ def why_not(location: str) -> str | None:
 
 
 def exists(location: str) -> bool:
-    """Whether a file or folder is there; asks the object store for a URI."""
+    """Whether a file or folder exists; for a URI this queries the object store."""
     if not is_url(location):
         return os.path.exists(location)
     filesystem, path = system_of(location)
@@ -70,7 +70,7 @@ def exists(location: str) -> bool:
 
 
 def locate_store(given: str, name: str) -> str:
-    """Where a store is that a command line gives, relative to the working directory; `name` is what it calls it."""
+    """The location of a store given on the command line, relative to the working directory; `name` is the option."""
     location = locate(given, os.getcwd())
     if not given.strip():
         raise UserError(f"{name} is empty. Give a folder, or a URI such as s3://bucket/prefix.")
@@ -78,10 +78,10 @@ def locate_store(given: str, name: str) -> str:
     if reason:
         raise UserError(f"{name}: {reason}")
     if not is_url(location) and is_no_folder(location):
-        raise UserError(f"{name}: {location} is a file, and a store is a folder. Name another path.")
+        raise UserError(f"{name}: {location} is a file, but a store is a folder. Name another path.")
     return location
 
 
 def is_no_folder(location: str) -> bool:
-    """Of what is there: a file, a device, a pipe."""
+    """Whether something other than a folder exists there: a file, a device, a pipe."""
     return os.path.exists(location) and not os.path.isdir(location)

@@ -1,4 +1,4 @@
-"""Collects what is wrong with a recipe, so that a user sees all of it at once and not one fault a try."""
+"""Collects the mistakes in a recipe, so that a user sees all of them at once and not one per attempt."""
 
 import itertools
 import os
@@ -11,17 +11,17 @@ from gristmill.errors import UserError
 
 MOST_SHOWN = 20
 MOST_FOUND = 500
-"""After so many the rest is not looked for: a file of nothing but mistakes is no recipe."""
+"""Loading stops after this many mistakes: a file with more is not a recipe."""
 _LONGEST_NAME = 100
 _MOST_FILES = 10_000
 _MOST_CHARACTERS = 60
 
 Path = tuple[str | int, ...]
-"""Where a value stands in the recipe: ("sources", "cc", "read", "paths", 0)."""
+"""The position of a value in the recipe: ("sources", "cc", "read", "paths", 0)."""
 
 
 class Mistakes:
-    """The mistakes of one file, told in the order of its lines."""
+    """The mistakes of one file, reported in the order of its lines."""
 
     def __init__(self, shown: str) -> None:
         self.shown = shown
@@ -30,8 +30,8 @@ class Mistakes:
         self._faults: set[str] = set()
 
     def add(self, line: int, message: str, fault: str | None = None) -> None:
-        """Notes a mistake; the same words on the same line (an alias, a shared step) count once, and so does a `fault`
-        that several lines meet and that is mended in one place.
+        """Record a mistake. The same message on the same line (an alias, a shared step) counts once, and so does a
+        `fault` that shows up on several lines but is fixed in one place.
         """
         if fault is not None and fault in self._faults:
             return
@@ -44,7 +44,7 @@ class Mistakes:
         return len(self._found)
 
     def raise_any(self) -> None:
-        """One UserError with a line for each mistake, where there is any."""
+        """Raise one UserError with a line for each mistake, if there are any."""
         if not self._found:
             return
         ordered = sorted(self._found, key=lambda found: found[0])
@@ -56,13 +56,13 @@ class Mistakes:
 
 
 def no_domain(source: str) -> str:
-    """The fault of a source that all have to name by its domain: the tokenizer, the mix, its phases."""
+    """The fault of a source without a domain; the tokenizer, the mix and its phases may all report it."""
     return f"{source} has no domain"
 
 
 def dotted(path: Path) -> str:
-    """`sources.cc.read.paths[0]`. The place of a step in its list is left out: its name follows, and the line number
-    tells it.
+    """`sources.cc.read.paths[0]`. The position of a step in its list is left out: its name follows, and the line number
+    locates it.
     """
     text = ""
     for at, part in enumerate(path):
@@ -97,7 +97,7 @@ def nearest(word: str, options: Iterable[str]) -> str | None:
 
 
 def nearest_file(path: str) -> str | None:
-    """What lies in the same folder and is called nearly so."""
+    """A file in the same folder with nearly the same name."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
@@ -117,7 +117,7 @@ def suggest(word: str, options: Iterable[str], noun: str) -> str:
 
 
 def listed(names: Iterable[str], most: int = 100) -> str:
-    """Names with commas; the first of them, where there are very many."""
+    """Names separated by commas; only the first `most` of them, and how many more there are."""
     names = list(names)
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

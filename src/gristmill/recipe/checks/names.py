@@ -1,4 +1,4 @@
-"""Whether the names in a recipe stand for something: a language that no model tells keeps nothing, in silence."""
+"""Checks that the names in a recipe exist: keeping a language that no model predicts would silently keep nothing."""
 
 import itertools
 import re
@@ -20,14 +20,14 @@ from gristmill.stages.measure import language
 from gristmill.stages.natural_languages import LID_176, intended_label
 
 _CODE = "code"
-"""The format whose reader names languages and licenses itself; in others a record may have any."""
+"""The format whose reader sets languages and licenses itself; records of other formats may have any."""
 _ID = re.compile(r"[\w.+:-]+", re.ASCII)
 _JOINS = frozenset(("AND", "OR", "WITH", "(", ")"))
-"""What stands between the names of an expression of SPDX."""
+"""The operators of an SPDX expression."""
 
 
 def check_names(draft: Draft, routes: Mapping[str, Route], sources: Mapping[str, Source]) -> None:
-    """Adds a mistake for every name that stands for nothing, with the one that is nearest."""
+    """Add a mistake for every unknown name, with the nearest known one."""
     every_source = draft.tree.value.get("sources")
     for name, source in sources.items():
         if source.license is not None:
@@ -37,20 +37,20 @@ def check_names(draft: Draft, routes: Mapping[str, Route], sources: Mapping[str,
         formats_of.setdefault(tuple(step.id for step in routes[name]), set()).add(sources[name].format)
     for name, route in routes.items():
         formats = formats_of.get(tuple(step.id for step in route), set())
-        for place, step in enumerate(route):
+        for position, step in enumerate(route):
             for mark, path, value in _marked(type(step.config), step.config, step.at) if step.at else ():
                 if mark.kind == "source":
                     _known(draft, path, value, every_source or (), "source of the recipe")
                 elif mark.kind == "license":
                     _license(draft, path, value, free=formats != {_CODE} or name not in sources)
                 elif mark.kind == "code language" and formats == {_CODE}:
-                    _known(draft, path, value, _code_languages(), "programming language that the reader tells")
+                    _known(draft, path, value, _code_languages(), "programming language that the reader detects")
                 elif mark.kind == "language":
-                    _language(draft, path, value, route[:place])
+                    _language(draft, path, value, route[:position])
 
 
 def _marked(kind: Any, value: Any, at: Path) -> Iterator[tuple[NameMark, Path, str]]:
-    """The names in a value of type `kind`, and where they stand."""
+    """The names in a value of type `kind`, and their positions."""
     if get_origin(kind) is Annotated:
         kind, *marks = get_args(kind)
         for mark in marks:
@@ -73,7 +73,7 @@ def _marked(kind: Any, value: Any, at: Path) -> Iterator[tuple[NameMark, Path, s
 
 
 def _add(draft: Draft, path: Path, message: str) -> None:
-    """A mistake in the key at the end of `path`, or in the item of a list that has this text."""
+    """Add a mistake in the key at the end of `path`, or in the list item with this text."""
     held: Any = draft.tree.value
     for part in path[:-1]:
         if isinstance(held, list) and isinstance(part, int):
@@ -96,7 +96,7 @@ def _known(draft: Draft, path: Path, name: str, options: Iterable[str], noun: st
     near = nearest(name.rpartition(":")[2], options)
     listed = f"{noun.split()[0].capitalize()}s of the recipe: {', '.join(options)}." if len(options) < 30 else ""
     fix = f"Did you mean {near}? {listed}" if near else listed
-    _add(draft, path, f"names {show(name)}, which is no {noun}. {fix}".strip())
+    _add(draft, path, f"names {show(name)}, which is not a {noun}. {fix}".strip())
 
 
 def _code_languages() -> set[str]:
@@ -107,19 +107,19 @@ def _code_languages() -> set[str]:
 def _language(draft: Draft, path: Path, name: str, before: Route) -> None:
     step = next((step for step in reversed(before) if step.name == "language"), None)
     if step is None or step.module != language.__name__:
-        return  # that it is missing is told elsewhere; a model of the user's own has labels of its own
+        return  # a missing step is reported elsewhere; a user's own step has its own labels
     labels, model = _labels(step)
     if labels is None or name.lower() in labels:
         return
     near = intended_label(name, labels) or nearest(name, labels)
     some = [label for label in ("ar", "de", "en", "es", "zh") if label in labels] or sorted(labels)[:5]
-    fix = f"Did you mean {near}?" if near else f"There are {len(labels)}, such as {', '.join(some)} (docs/language.md)."
-    _add(draft, path, f"names {show(name)}, which is no label of {model}, so that no document would be in it. {fix}")
+    fix = f"Did you mean {near}?" if near else f"It has {len(labels)}, such as {', '.join(some)} (docs/language.md)."
+    _add(draft, path, f"names {show(name)}, which is not a label of {model}, so no document would match. {fix}")
 
 
 def _labels(step: Step) -> tuple[frozenset[str] | None, str]:
-    """The labels that a step `language` can give, in lower case; none where its model cannot be read."""
-    from gristmill.stages.shared import fasttext_model  # compiled code, which only a model of one's own needs here
+    """The labels that a step `language` can predict, in lower case; None if its model cannot be read."""
+    from gristmill.stages.shared import fasttext_model  # compiled code, only needed here for a user's own model
 
     uri = getattr(step.config, "model", None)
     if uri is None:
@@ -127,11 +127,11 @@ def _labels(step: Step) -> tuple[frozenset[str] | None, str]:
     try:
         return frozenset(label.lower() for label in fasttext_model.load(uri).labels), uri
     except (UserError, OSError):
-        return None, uri  # the step itself tells what is wrong with it
+        return None, uri  # the step itself reports what is wrong with it
 
 
 def _names_of(text: str) -> list[str] | None:
-    """The licenses in an expression of SPDX, without exceptions (what stands behind WITH); None where it is none."""
+    """The licenses in an SPDX expression, without exceptions (the name after WITH); None if it is not an expression."""
     words = text.replace("(", " ( ").replace(")", " ) ").split()
     for before, word in itertools.pairwise(["(", *words]):
         if word not in _JOINS and (before not in _JOINS or not _ID.fullmatch(word)):
@@ -140,7 +140,7 @@ def _names_of(text: str) -> list[str] | None:
 
 
 def _license(draft: Draft, path: Path, text: str, free: bool) -> None:
-    """`free`: records may say what they like, so that a text that is no expression may be just what they say."""
+    """With `free`, records may contain any text, so a text that is not an expression may be exactly theirs."""
     known = {name.lower() for name in SPDX_NAMES}
     names = _names_of(text)
     if free and names is None:
@@ -153,6 +153,6 @@ def _license(draft: Draft, path: Path, text: str, free: bool) -> None:
         _add(
             draft,
             path,
-            f"names {show(name)}, which is no license of SPDX. {fix}For one that SPDX does not have, write "
+            f"names {show(name)}, which is not an SPDX license. {fix}For a license that SPDX does not list, write "
             "LicenseRef- and a name.",
         )

@@ -1,4 +1,4 @@
-"""What pydantic found, in words for somebody who has never seen pydantic."""
+"""Rewrites pydantic's errors for users who have never seen pydantic."""
 
 import re
 from collections.abc import Sequence
@@ -39,12 +39,12 @@ _LENGTHS = {
 }
 
 
-def tell(name: str, found: Sequence[ErrorDetails], value: Any) -> str:
+def describe(name: str, found: Sequence[ErrorDetails], value: Any) -> str:
     """What is wrong with the field `name`, and the fix; a union has an error for each of its types."""
-    told = [words for error in found if (words := _other(name, error))]
+    messages = [words for error in found if (words := _other(name, error))]
     wanted = list(dict.fromkeys(words for error in found if (words := _wanted(error))))
-    if told:
-        return told[0]
+    if messages:
+        return messages[0]
     return f"{name} must be {' or '.join(wanted)}, not {show(value)}.{_fix(wanted, found, value)}"
 
 
@@ -76,12 +76,12 @@ def _other(name: str, error: ErrorDetails) -> str | None:
             return f"{name} is empty. Give it a value, or remove the field if it has a default."
         return f"{name} must have {words} {context[key]} {things}."
     if kind in ("value_error", "assertion_error"):
-        told = str(context.get("error") or error["msg"])
-        return f"{name}: {told}" if told.endswith("?") else f"{name}: {told}."
+        message = str(context.get("error") or error["msg"])
+        return f"{name}: {message}" if message.endswith("?") else f"{name}: {message}."
     if kind == "string_pattern_mismatch":
-        return f"{name} must match the pattern {context['pattern']}, and {show(error['input'])} does not."
+        return f"{name} must match the pattern {context['pattern']}, but {show(error['input'])} does not."
     message = error["msg"]
-    return f"{name} is not right: {message[:1].lower()}{message[1:]}; it is {show(error['input'])}."
+    return f"{name} is not valid: {message[:1].lower()}{message[1:]}; it is {show(error['input'])}."
 
 
 def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: Any) -> str:
@@ -98,12 +98,12 @@ def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: Any) -> str:
 
 
 LEAST_PERCENTAGE = 10
-"""A number from here on is probably a percentage; below it may be anything."""
+"""A number of at least this is probably a percentage; a smaller one may be anything."""
 
 
 def _as_share(found: Sequence[ErrorDetails], value: Any) -> float | None:
-    """A percentage as the share that was meant: of a field that goes up to 1, where the hundredth is in its bounds; of
-    one that is written so, whatever the bounds.
+    """The share that a percentage probably means: for a number, if the field goes up to 1 and a hundredth of the number
+    is within its bounds; for text such as 5%, whatever the bounds.
     """
     if isinstance(value, str) and (percentage := _PERCENTAGE.fullmatch(value)):
         return float(percentage[1]) / 100 if any(_wanted(error) == _NUMBER for error in found) else None

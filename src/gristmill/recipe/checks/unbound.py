@@ -1,4 +1,4 @@
-"""Whether every step of every route finds what it needs, and if not, why: columns and models of the steps before it."""
+"""Checks that every step of every route finds the columns and models it needs, and explains why if it does not."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -12,24 +12,24 @@ from gristmill.stages.declarations import stage_of
 
 
 def check_routes(draft: Draft, routes: Mapping[str, Route], apart: str) -> None:
-    """Adds what is wrong; a step that several sources go through is told once, with their names. What steps of the name
-    `apart` read is checked where the user wrote it (`check_reads`).
+    """Add the mistakes of all routes. A mistake in a step that several sources share is reported once, with their
+    names. Columns read by steps with the name `apart` are checked where the user wrote them (`check_reads`).
     """
-    told: dict[tuple[int, str], list[str]] = {}
+    sources_of: dict[tuple[int, str], list[str]] = {}
     known: dict[int, tuple[str, ...]] = {}
     bound = {source: bind_route(route, known) for source, route in routes.items()}
     for source, route in routes.items():
         for step, message in _faults(route, bound[source], apart):
-            told.setdefault((step.line, message), []).append(source)
+            sources_of.setdefault((step.line, message), []).append(source)
     for line, message in _different_models(routes, bound):
         draft.mistakes.add(line, message)
-    for (line, message), sources in told.items():
+    for (line, message), sources in sources_of.items():
         noun = "source" if len(sources) == 1 else "sources"
         draft.mistakes.add(line, f"{message} ({noun}: {listed(sources)})")
 
 
 def _faults(route: Route, bound: Sequence[Binding], apart: str) -> Iterator[tuple[Step, str]]:
-    """What is wrong with a route."""
+    """The mistakes of one route."""
     for at, (step, binding) in enumerate(zip(route, bound, strict=True)):
         before, after = route[:at], route[at + 1 :]
         if step.name != apart and binding.columns:
@@ -38,19 +38,19 @@ def _faults(route: Route, bound: Sequence[Binding], apart: str) -> Iterator[tupl
         for name in binding.models:
             if any(other.name == name for other in before):
                 fix = "Use a step of that name that does: a fit or an asset."
-                yield step, f"{step.id} uses the model of {name}, which makes none. {fix}"
+                yield step, f"{step.id} uses the model of {name}, which does not make one. {fix}"
             else:
-                yield step, f"{step.id} uses the model of a step {name}, and none is before it. Add - {name} above."
+                yield step, f"{step.id} uses the model of a step {name}, but none comes before it. Add - {name} above."
         if binding.counts is not None:
             fix = f"Add - {binding.counts} above."
-            yield step, f"{step.id} goes by what a step {binding.counts} counts, and none is before it. {fix}"
+            yield step, f"{step.id} needs the counts of a step {binding.counts}, but none comes before it. {fix}"
         last = before[-1] if before else None
         if last and last.module == step.module and last.config == step.config:
-            yield step, f"{step.id} repeats {last.id} with the same config, to no effect. Remove one."
+            yield step, f"{step.id} repeats {last.id} with the same config, which has no effect. Remove one."
 
 
 def check_reads(draft: Draft, at: Path, reads: Sequence[str], route: Route) -> None:
-    """Adds what is wrong with the columns that an expression at `at` names; it is asked behind the whole route."""
+    """Add the mistakes in the columns that the expression at `at` names; it is evaluated after the whole route."""
     before = Before()
     for step in route:
         before.add(step, columns_of(step))
@@ -60,7 +60,7 @@ def check_reads(draft: Draft, at: Path, reads: Sequence[str], route: Route) -> N
 
 
 def _unread(who: str, reads: Iterable[str], before: Route, after: Route) -> Iterator[str]:
-    """Why `who` cannot read these, between these steps."""
+    """Why `who` cannot read these columns, between these steps."""
     names = {"", INGEST, *(name for step in before for name in (step.name, step.id))}
     absent: dict[str, list[str]] = {}
     for read in reads:
@@ -74,8 +74,8 @@ def _unread(who: str, reads: Iterable[str], before: Route, after: Route) -> Iter
 
 
 def _different_models(routes: Mapping[str, Route], bound: Mapping[str, Sequence[Binding]]) -> Iterator[tuple[int, str]]:
-    """A map step takes of each document the model of its own route. Any other step works on the documents of all of its
-    sources at once and has one model of a name; where their routes bring several, none of them is meant.
+    """Mistakes of steps that would get several models of one name. A map step uses the model of each document's route.
+    Any other step processes the documents of all its sources at once, so it can only use one model per name.
     """
     found: dict[str, tuple[Step, dict[str, dict[str, str]]]] = {}
     for source, route in routes.items():
@@ -86,16 +86,16 @@ def _different_models(routes: Mapping[str, Route], bound: Mapping[str, Sequence[
     for step, models in found.values():
         for name, makers in models.items():
             if len(set(makers.values())) > 1:
-                said = ", ".join(f"{maker} (source {source})" for source, maker in makers.items())
+                listing = ", ".join(f"{maker} (source {source})" for source, maker in makers.items())
                 yield (
                     step.line,
-                    f"{step.id} uses one model of a step {name} for all of its sources, and they come with different "
-                    f"ones: {said}. Fit one {name} for all of them, or give each kind of source a step of its own.",
+                    f"{step.id} uses one model of a step {name} for all of its sources, but they have different "
+                    f"ones: {listing}. Fit one {name} for all of them, or give each kind of source its own step.",
                 )
 
 
 def _column_fault(who: str, read: str, before: Route, after: Route) -> str:
-    """Why `read` (`column`, or `step.column`) is not there when `who` wants it."""
+    """Why `read` (`column`, or `step.column`) is missing where `who` reads it."""
     name, _, column = read.rpartition(".")
     if not name:
         columns = [*DOCUMENTS.names, *(known for other in before for known in columns_of(other))]
@@ -114,10 +114,10 @@ def _column_fault(who: str, read: str, before: Route, after: Route) -> str:
 
 
 def _step_fault(who: str, name: str, reads: Sequence[str], before: Route, after: Route) -> str:
-    """That no step `name`, whose columns `who` reads, stands before it: one mistake, however many columns."""
+    """The message for a missing step `name` whose columns `who` reads: one mistake, however many columns."""
     late = any(other.name == name for other in after)
     near = None if late or name in STEPS else nearest(name, [other.name for other in before])
     fix = f"Did you mean {near}?" if near else f"Add - {name} to the steps before it."
     fix = f"Move {name} above it." if late else fix
-    more = f" and {len(reads) - 1} more of it" if len(reads) > 1 else ""
-    return f"{who} reads {reads[0]}{more}, and no step {name} stands before it. {fix}"
+    more = f" and {len(reads) - 1} more of its columns" if len(reads) > 1 else ""
+    return f"{who} reads {reads[0]}{more}, but no step {name} comes before it. {fix}"

@@ -1,4 +1,4 @@
-"""The `cluster` of a recipe, or a profile in a file of its own: how Slurm is asked for jobs. No key holds any of it."""
+"""The `cluster` of a recipe, or a profile in its own file: how to request Slurm jobs. No key depends on it."""
 
 import os
 import re
@@ -16,21 +16,21 @@ from gristmill.stages.contract import Count, StageConfig
 
 AT: Path = ("cluster",)
 OURS = {
-    "array": "jobs says how many there are",
+    "array": "the setting jobs says how many there are",
     "job-name": "it is gristmill- and the name of the recipe",
-    "comment": "it tells jobs of a run that was killed from others",
-    "export": "jobs take their environment along; write `export NAME=value` under setup of a profile",
-    "export-file": "jobs take their environment along; write `export NAME=value` under setup of a profile",
-    "parsable": "the answer is read by a program",
-    "wait": "nobody waits for the end of a job",
-    "wrap": "lines that come before Gristmill go under setup of a profile",
+    "comment": "it marks the jobs of a run, so that they are found after the run was killed",
+    "export": "jobs inherit the environment; write `export NAME=value` under setup of a profile",
+    "export-file": "jobs inherit the environment; write `export NAME=value` under setup of a profile",
+    "parsable": "a program reads the output of sbatch",
+    "wait": "a run does not wait for jobs to end",
+    "wrap": "lines to run before Gristmill go under setup of a profile",
     "test-only": "jobs would not start",
-    "ntasks": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
-    "nodes": "a job is one process on one node; cpus-per-task is how many tasks it does at once",
+    "ntasks": "a job is one process on one node; cpus-per-task is how many tasks it runs at once",
+    "nodes": "a job is one process on one node; cpus-per-task is how many tasks it runs at once",
 }
-"""Options of sbatch that are not for a user to set, and why."""
+"""Options of sbatch that a user cannot set, and why."""
 ACTING = ("setup", "python", "host", "port")
-"""Fields that only a profile may have: a recipe is data, and does not say what is run and whom jobs dial."""
+"""Fields that only a profile may have: a recipe is data and does not choose programs to run or hosts to call."""
 ASKING = (
     *("account", "begin", "cluster-constraint", "constraint", "contiguous", "core-spec", "cores-per-socket"),
     *("cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "distribution", "exclude", "exclusive"),
@@ -39,8 +39,8 @@ ASKING = (
     *("ntasks-per-node", "oversubscribe", "partition", "prefer", "priority", "qos", "requeue", "reservation"),
     *("sockets-per-node", "switches", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "wckey"),
 )
-"""Options of sbatch that a recipe may have: they ask for a place and its size. Others name a program, a file, a person
-or a machine, or may in a version to come, and stand in a profile.
+"""Options of sbatch that a recipe may have: they request nodes and their size. Others name a program, a file, a person
+or a machine, or may do so in a later version of Slurm; they are only allowed in a profile.
 """
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+")
@@ -52,22 +52,22 @@ def _options(given: dict[str, Value]) -> dict[str, Value]:
     for name, value in given.items():
         if not _OPTION.fullmatch(name):
             raise ValueError(
-                f"{name!r} is no long option of sbatch. Write its name without dashes before it: partition"
+                f"{name!r} is not a long option of sbatch. Write its name without leading dashes: partition"
             )
         whole = next((ours for ours in OURS if ours.startswith(name)), None) if name not in ASKING else None
-        if whole is not None:  # sbatch takes the beginning of a name for the whole
-            raise ValueError(f"{name} is not yours to set: {OURS[whole]}. Take it out")
+        if whole is not None:  # sbatch accepts any unique prefix of a name
+            raise ValueError(f"{name} cannot be set: {OURS[whole]}. Remove it")
         if isinstance(value, str) and ("\n" in value or "\0" in value):
             raise ValueError(f"{name} has more than one line. Write one")
     cpus = given.get("cpus-per-task", 1)
     if isinstance(cpus, bool) or not str(cpus).isdigit() or int(cpus) < 1:
-        raise ValueError(f"cpus-per-task is {show(cpus)}, and it is how many tasks a job does at once. Write 1 or more")
+        raise ValueError(f"cpus-per-task is {show(cpus)}, but a job runs that many tasks at once. Write 1 or more")
     return given
 
 
 def _host(given: str) -> str:
     if not _HOST.fullmatch(given):
-        raise ValueError(f"{given!r} is no name or IPv4 address of a machine. Write one that jobs can reach")
+        raise ValueError(f"{given!r} is not a host name or an IPv4 address. Write one that jobs can reach")
     return given
 
 
@@ -75,33 +75,33 @@ Options = Annotated[dict[str, Value], AfterValidator(_options)]
 
 
 class ClusterFields(StageConfig):
-    """Jobs of Slurm that do the tasks of a run (the executor slurm)."""
+    """Slurm jobs that run the tasks of a run (the executor slurm)."""
 
     jobs: Count = Field(default=10, ge=1, le=100_000)
-    """jobs at once, at most, of each size (steps that declare resources have their own); each is one process on one
-    node, and there are no more than there are tasks"""
+    """the most jobs at once of each size (steps that declare resources have their own size); each is one process on one
+    node, and there are never more jobs than tasks"""
     sbatch: Options = Field(default={})
-    """options of sbatch by their long names, such as partition, time, account, mem, cpus-per-task, output"""
+    """sbatch options by their long names, such as partition, time, account, mem, cpus-per-task, output"""
     alone: Options = Field(default={})
-    """options that differ for the job that does a task alone that was lost twice: mem, a partition with more of it"""
+    """options that differ for a job that runs one task alone, after two workers died on it: mem, a larger partition"""
     setup: tuple[str, ...] = ()
-    """only in a profile: lines of shell that a job begins with, such as module load python, source venv/bin/activate"""
+    """only in a profile: shell lines that a job runs first, such as module load python, source venv/bin/activate"""
     python: str | None = Field(default=None, min_length=1)
-    """only in a profile: the Python of jobs, which has Gristmill; without it the one of the run, by its path"""
+    """only in a profile: the Python of jobs, with Gristmill installed; by default the path of the run's own Python"""
     host: Annotated[str, AfterValidator(_host)] | None = None
-    """only in a profile: name or address of the machine that runs the recipe, as jobs reach it; without it all that it
-    knows are tried"""
+    """only in a profile: name or address of the machine that runs the recipe, as jobs reach it; by default jobs try
+    every address it has"""
     port: int = Field(default=0, ge=0, le=65535)
-    """only in a profile: port that jobs reach it at; 0 is any that is free"""
+    """only in a profile: the port that jobs connect to; 0 is any free port"""
 
     @property
     def cpus(self) -> int:
-        """Tasks that a job does at once."""
+        """Tasks that a job runs at once."""
         return int(self.sbatch.get("cpus-per-task", 1))
 
 
 def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
-    """What stands under `cluster`; the defaults where nothing does, or where there is a mistake, which is told."""
+    """The field `cluster`; the defaults if it is missing or has a mistake, which is reported."""
     if not isinstance(raw, dict):
         return ClusterFields()
     acts: list[tuple[str, ...]] = [(name,) for name in ACTING if name in raw]
@@ -110,19 +110,17 @@ def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
     for path in acts:
         draft.add_at_key(
             (*AT, *path),
-            f"{'.'.join(('cluster', *path))} may name a program, a file or a machine, and a recipe, which anybody may "
-            "write, runs, writes and calls none. Move it to a file of your own, and run with "
+            f"{'.'.join(('cluster', *path))} may name a program, a file or a machine. A recipe is not allowed to, "
+            "because anybody may have written it. Move this to a profile, and run with "
             f"{option('profile', 'FILE')}.",
         )
     return (None if acts else check(draft, ClusterFields, raw, AT)) or ClusterFields()
 
 
 def load_profile(path: str) -> ClusterFields:
-    """What a file holds that stands in place of `cluster` of the recipe. Raises UserError with every mistake and its
-    line.
-    """
+    """Load a file that replaces `cluster` of the recipe. Raises UserError with every mistake and its line."""
     try:
-        text = read_text(path, "profile", f"leave {option('profile')} out")
+        text = read_text(path, "profile", f"omit {option('profile')}")
     except UserError as error:
         raise UserError(f"{option('profile')} {error} Nothing was run.") from None
     mistakes = Mistakes(path)

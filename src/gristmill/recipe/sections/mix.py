@@ -1,4 +1,4 @@
-"""The `mix` of a recipe: the step that it stands for, behind all others, and its mistakes."""
+"""The `mix` of a recipe: checks it and turns it into the last step."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -23,43 +23,41 @@ class MixFields(MixOptions):
     """What a user writes under `mix`."""
 
     seed: int = 0
-    """of the order of samples"""
+    """seed for the order of samples"""
 
 
 def load_mix(
     draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], is_sample: bool = False
 ) -> tuple[Step, ...]:
-    """The step that mixes; none where the recipe has no mix, or a mistake in it."""
+    """The step that mixes; empty if the recipe has no mix, or a mistake in it."""
     if not isinstance(raw, dict):
         return ()
     before = len(draft.mistakes)
     fields = load_config(draft, MixFields, raw, AT)
     if draft.tree.value.get("shards") is None:
-        draft.add_at_key(AT, "mix draws from shards, and the recipe makes none. Add shards: to it, or remove mix.")
+        draft.add_at_key(AT, "mix draws from shards, but the recipe makes none. Add shards: to it, or remove mix.")
     if not isinstance(fields, MixFields):
         return ()
-    for path, told in phase_faults(fields):
-        draft.add((*AT, *path), f"{dotted((*AT, *path))}: {told}.")
+    for path, message in phase_faults(fields):
+        draft.add((*AT, *path), f"{dotted((*AT, *path))}: {message}.")
     if not draft.lacks(sources):
         _check_names(draft, fields, sources)
     if len(draft.mistakes) > before:
         return ()
     domains = {source.name: source.domain for source in sources.values()}
-    asked = {field: getattr(fields, field) for field in MixFields.model_fields}
+    options = {field: getattr(fields, field) for field in MixFields.model_fields}
     if is_sample:
-        asked |= _without_budget(fields)
-    config = mix.Config(**asked, recipe=name, sources=domains)
+        options |= _without_budget(fields)
+    config = mix.Config(**options, recipe=name, sources=domains)
     if not check_config(draft, mix.__name__, MIX, config, AT):
         return ()
-    line = draft.tree.line_of_key(
-        (*AT, "tokens")
-    )  # what a mixture cannot give, once all is counted, is most often this
-    return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line, stands_for=MIX),)
+    line = draft.tree.line_of_key((*AT, "tokens"))  # the usual cause of a mix that the counted tokens cannot satisfy
+    return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line, implied_by=MIX),)
 
 
 def _without_budget(fields: MixFields) -> dict[str, Any]:
-    """For a sample: as many tokens as there are, and phases by their shares. The budget of the whole would draw the
-    little that there is over and over.
+    """The options of a sample: every token once, and phases by their shares. The budget of the whole corpus would
+    repeat the few documents of the sample again and again.
     """
     fixed = sum(phase.tokens or 0 for phase in fields.phases)
     total = fields.tokens or fixed
@@ -68,7 +66,7 @@ def _without_budget(fields: MixFields) -> dict[str, Any]:
         phase.tokens / total if phase.tokens is not None else phase.share and phase.share * left
         for phase in fields.phases
     ]
-    shares[-1:] = [None] * bool(shares)  # the last takes the rest, so that no rounding is left over
+    shares[-1:] = [None] * bool(shares)  # the last phase takes the rest, so that rounding loses nothing
     phases = zip(fields.phases, shares, strict=True)
     return {
         "tokens": None,
@@ -77,7 +75,7 @@ def _without_budget(fields: MixFields) -> dict[str, Any]:
 
 
 def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source]) -> None:
-    """Whether domains, tiers and sources that are named are those that there are."""
+    """Check that the domains, tiers and sources that the mix names exist."""
     tiers_of = {
         name: tuple(source.tiers) or (() if source.tier is None else (source.tier,)) for name, source in sources.items()
     }
@@ -101,7 +99,7 @@ def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source])
 
 def _known(draft: Draft, at: Path, name: str, options: Iterable[str], noun: str, plural: str) -> None:
     if name not in options:
-        draft.add_at_key(at, f"{dotted(at)} is no {noun} of the recipe. {suggest(name, options, plural)}")
+        draft.add_at_key(at, f"{dotted(at)} is not a {noun} of the recipe. {suggest(name, options, plural)}")
 
 
 def _check_domains(draft: Draft, domains: Domains, at: Path, sources: Mapping[str, Source]) -> None:
@@ -122,14 +120,14 @@ def _check_domains(draft: Draft, domains: Domains, at: Path, sources: Mapping[st
             fix = f"Add {domain}: and a number; 0 leaves it out."
             draft.add(at, f"{dotted(at)} has no ratio for the domain {show(domain)}. {fix}")
     if not any(domains.values()):
-        draft.add(at, f"{dotted(at)} draws nothing at all. Give a domain a ratio above 0.")
+        draft.add(at, f"{dotted(at)} draws nothing. Give a domain a ratio above 0.")
 
 
 def _want_domains(draft: Draft, where: str, sources: Mapping[str, Source]) -> None:
     for name, source in sources.items():
         if source.domain is None:
-            told = f"{dotted(('sources', name))} has no domain, and {where} goes by domain. Add domain: to it."
-            draft.add_at_key(("sources", name), told, no_domain(name))
+            message = f"{dotted(('sources', name))} has no domain, but {where} works by domain. Add domain: to it."
+            draft.add_at_key(("sources", name), message, no_domain(name))
 
 
 def _check_temperature(
@@ -141,13 +139,13 @@ def _check_temperature(
     if (fields.domains if part.domains is None else part.domains) == "natural":
         _want_domains(draft, dotted(at), sources)
     else:
-        draft.add_at_key(at, f"{dotted(at)} is for domains: natural, and the ratios are given. Remove one of the two.")
+        draft.add_at_key(at, f"{dotted(at)} needs domains: natural, but domains has ratios. Remove one of the two.")
 
 
 def _check_tiers(draft: Draft, tiers: Mapping[str, float], at: Path, tiers_of: Mapping[str, Collection[str]]) -> None:
     known = dict.fromkeys(tier for some in tiers_of.values() for tier in some)
     for tier in tiers:
-        # A slip of the pen; that another name does nothing is told by the run.
+        # Only typos are mistakes; the run warns of other names that have no effect.
         if tier not in known and nearest(tier, known):
             fix = suggest(tier, known, "Tiers")
             draft.add_at_key((*at, tier), f"{dotted((*at, tier))} is the tier of no source. {fix}")
@@ -158,8 +156,8 @@ def _check_tiers(draft: Draft, tiers: Mapping[str, float], at: Path, tiers_of: M
             draft.add(at, f"{dotted(at)} does not say how often the tier {tier} of the source {whose} is drawn. {fix}")
     for name, some in tiers_of.items():
         if not some:
-            told = f"{dotted(('sources', name))} has no tier, and {dotted(at)} goes by tier. Add tier: to it."
-            draft.add_at_key(("sources", name), told, f"{name} has no tier")
+            message = f"{dotted(('sources', name))} has no tier, but {dotted(at)} works by tier. Add tier: to it."
+            draft.add_at_key(("sources", name), message, f"{name} has no tier")
 
 
 def _check_caps(draft: Draft, caps: Mapping[str, float], at: Path, tiers_of: Mapping[str, Collection[str]]) -> None:
@@ -170,10 +168,10 @@ def _check_caps(draft: Draft, caps: Mapping[str, float], at: Path, tiers_of: Map
         plain = name.rpartition("@")[0] if "@" in name else name
         if plain not in options:
             fix = suggest(plain, options, "Names")
-            draft.add_at_key((*at, name), f"{dotted((*at, name))} is no source, group or tier of the recipe. {fix}")
+            draft.add_at_key((*at, name), f"{dotted((*at, name))} is not a source, group or tier of the recipe. {fix}")
         elif name in tiers and name in tiers_of:
             fix = "Use names of groups: " + ", ".join(group for group in groups if name in group.split("/")) + "."
-            draft.add_at_key((*at, name), f"{dotted((*at, name))} is a source and a tier. {fix}")
+            draft.add_at_key((*at, name), f"{dotted((*at, name))} is both a source and a tier. {fix}")
 
 
 def _check_draws(
@@ -184,7 +182,7 @@ def _check_draws(
     sources: Mapping[str, Source],
     tiers_of: Mapping[str, Collection[str]],
 ) -> None:
-    """Whether anything has a weight above 0."""
+    """Check that some source has a weight above 0."""
     phase = with_defaults(fields, part if isinstance(part, MixPhase) else MixPhase(name=MIX))
 
     def weight(source: Source) -> float:
@@ -194,4 +192,4 @@ def _check_draws(
         return ratio * (phase.upsample or {}).get(source.name, 1) * best
 
     if not any(map(weight, sources.values())):
-        draft.add_at_key(at, f"{dotted(at)} draws nothing at all: every source has a weight of 0. Raise one.")
+        draft.add_at_key(at, f"{dotted(at)} draws nothing: every source has a weight of 0. Raise one.")

@@ -1,8 +1,8 @@
-"""The `quality` of a recipe: models that a run trains, as steps in the routes of the documents that they learn from.
+"""The `quality` of a recipe: adds the steps that train its models to the routes of the documents they learn from.
 
-A model is trained on the documents of its sources as they are just before the first step that uses it; of a source none
-of whose steps does, as they are behind the steps of its own, before those of every source. Where several are trained in
-one place, they are in the order in which other sources use them.
+A model is trained on the documents of its sources as they are just before the first step that uses it. If no step of a
+source's route uses it, it learns the source's documents after the source's own steps, before the steps of every source.
+Models that are trained at the same position keep the order in which other sources use them.
 """
 
 import heapq
@@ -37,9 +37,9 @@ from gristmill.stages.quality.quality import step_of
 
 AT: Path = ("quality",)
 WITHHELD = "withheld"
-"""The column that says so (query/takedown/withheld.py)."""
+"""The column that marks withheld documents (query/takedown/withheld.py)."""
 ROUTE = "quality"
-"""What stands before the slash in the ids of the steps."""
+"""The part before the slash in the ids of the steps."""
 Routes = dict[str, tuple[Step, ...]]
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -49,13 +49,13 @@ class ModelKind:
     """How models of one kind are trained."""
 
     fields: type[StageConfig]
-    """What a user writes."""
+    """The fields that a user writes."""
     config: Callable[..., Any]
     sides: Callable[[Any], Mapping[str, Sequence[str]]]
     """The sources of each side."""
     of_documents: str
     of_files: str
-    """The modules that train one on documents, and on files alone."""
+    """The modules that train a model on documents, and on files only."""
 
 
 _KINDS = {
@@ -74,7 +74,7 @@ _KINDS = {
         language_model_of_files.__name__,
     ),
 }
-"""By the field that they stand in."""
+"""Kinds of models by their field in the recipe."""
 
 
 class QualityFields(StageConfig):
@@ -83,91 +83,91 @@ class QualityFields(StageConfig):
     classifiers: dict[str, Any] = Field(default={})
     """fastText classifiers by name: positives, negatives, labels, and how to train"""
     language_models: dict[str, Any] = Field(default={})
-    """n-gram models by name: the sources of the text that they learn, and how to train"""
+    """n-gram models by name: the sources of their training text, and how to train"""
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A model that is to be trained."""
+class TrainedModel:
+    """A model that the run trains."""
 
     name: str
     kind: str
-    """The field that it stands in."""
+    """Its field in the recipe."""
     steps: tuple[Step, ...]
-    """Those that take its sample, and the one that trains it."""
+    """The steps that sample its documents, and the one that trains it."""
     sources: frozenset[str]
 
 
 def load_quality(draft: Draft, raw: Any, routes: Routes) -> Routes:
-    """The routes with the steps that train the models. Where there are mistakes in them, only the routes that use none:
-    what else is wrong with the others cannot be known.
+    """The routes with the steps that train the models. If `quality` has mistakes, only the routes that use no model:
+    the others cannot be checked further.
     """
     models = _load_models(draft, {} if raw is None else raw)
     if models is None or not _are_known(draft, routes, models):
         return {name: route for name, route in routes.items() if not any(map(_used, route))}
     placed = {name: _places(name, route, models) for name, route in routes.items()}
     somewhere = {model for places in placed.values() for model in places}
-    for name, places in placed.items():  # one of files alone that no step uses is trained all the same
+    for name, places in placed.items():  # a model that is trained on files only and that no step uses is trained, too
         places.update({model.name: _own_end(routes[name]) for model in models if model.name not in somewhere})
     models = _in_order_of_use(models, list(placed.values()))
-    made = {name: _with_models(route, models, placed[name]) for name, route in routes.items()}
-    _refuse_what_is_withheld(draft, made, models)
-    return made
+    result = {name: _with_models(route, models, placed[name]) for name, route in routes.items()}
+    _refuse_withheld_later(draft, result, models)
+    return result
 
 
-def _refuse_what_is_withheld(draft: Draft, routes: Routes, models: Sequence[Trained]) -> None:
-    """A step that says of documents that nothing of them may be shown stands before whoever learns their words."""
-    told: set[tuple[str, str]] = set()
+def _refuse_withheld_later(draft: Draft, routes: Routes, models: Sequence[TrainedModel]) -> None:
+    """A step that withholds documents must come before a model learns their words; add a mistake if it does not."""
+    reported: set[tuple[str, str]] = set()
     for source, route in routes.items():
         for model in models:
             if source not in model.sources:
                 continue
             for step in route[route.index(model.steps[-1]) :]:
-                if WITHHELD in columns_of(step) and (step.id, model.name) not in told:
-                    told.add((step.id, model.name))
+                if WITHHELD in columns_of(step) and (step.id, model.name) not in reported:
+                    reported.add((step.id, model.name))
                     draft.mistakes.add(
                         step.line,
-                        f"{step.stands_for or step.id} withholds documents, and the model {model.name} would learn "
-                        "their words before it. Put it above the first step that uses the model, or, for "
+                        f"{step.implied_by or step.id} withholds documents, but the model {model.name} would learn "
+                        "their words before it. Move it above the first step that uses the model, or, for "
                         f"{source}, into the list of its kind.",
                     )
 
 
 def unused_models(recipe: Recipe) -> str | None:
-    """That a model is trained and no step uses it: mostly one whose file has taken its place."""
+    """A warning if a model is trained that no step uses, mostly because a step uses a file instead; else None."""
     used = {name for step in recipe.steps for name in _used(step)}
     trained = [step.id.removeprefix(f"{ROUTE}/") for step in recipe.steps if step.route == ROUTE and step.at]
     idle = [name for name in trained if name not in used]
     if not idle:
         return None
-    return f"quality: {listed(idle)} is trained, and no step uses it. Take it out, or use it (docs/quality.md)."
+    return f"quality: {listed(idle)} is trained, but no step uses it. Remove it, or use it (docs/quality.md)."
 
 
-def _load_models(draft: Draft, raw: Any) -> list[Trained] | None:
+def _load_models(draft: Draft, raw: Any) -> list[TrainedModel] | None:
     before = len(draft.mistakes)
-    if not isinstance(raw, dict):  # which is told with the other fields of the recipe
+    if not isinstance(raw, dict):  # reported with the other fields of the recipe
         return None
     fields = check(draft, QualityFields, raw, AT)
-    models: list[Trained] = []
+    models: list[TrainedModel] = []
     values_of = {} if fields is None else dict(fields)
     for kind in _KINDS if fields is not None else ():
         for name, values in values_of[kind].items():
             at: Path = (*AT, kind, name)
             if not _NAME.fullmatch(name):
-                told = f"{dotted(at)}: {show(name)} cannot be the name of a model, because it becomes one of a column."
-                draft.add_at_key(at, f"{told} Use up to 40 of a-z 0-9 _ and begin with a letter.")
+                message = f"{dotted(at)}: {show(name)} cannot be the name of a model, because it names a column, too."
+                draft.add_at_key(at, f"{message} Use up to 40 of a-z 0-9 _ and begin with a letter.")
             elif any(name == other.name for other in models):
                 draft.add_at_key(at, f"{dotted(at)} has the name of another model. Rename one.")
             elif not isinstance(values, dict):
                 draft.add(at, f"{dotted(at)} must be a mapping that says what the model learns, not {show(values)}.")
             elif (model := _load_model(draft, name, values, at)) is None:
-                return None  # its mistake may be one that was told before, such as a variable that is not set
+                return None  # its mistake may be reported already, such as a variable that is not set
             else:
                 models.append(model)
     return models if len(draft.mistakes) == before else None
 
 
-def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) -> Trained | None:
+def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) -> TrainedModel | None:
     kind = str(at[1])
     trained = _KINDS[kind]
     fields = load_config(draft, trained.fields, values, at)
@@ -178,8 +178,8 @@ def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) ->
     for side, sources in trained.sides(config).items():
         for source in sources:
             if sides.setdefault(source, side) != side:
-                told = f"{dotted(at)} has the source {source} as {sides[source]} and as {side}. Take it out of one."
-                draft.add_at_key(at, told)
+                message = f"{dotted(at)} has the source {source} as {sides[source]} and as {side}. Remove it from one."
+                draft.add_at_key(at, message)
                 return None
     line = draft.tree.line_of_key(at)
     module = trained.of_documents if sides else trained.of_files
@@ -188,38 +188,38 @@ def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) ->
         return None
     fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, module, config, line, at)
     if not sides:
-        return Trained(name, kind, (fit,), frozenset())
+        return TrainedModel(name, kind, (fit,), frozenset())
     seed = dict(config).get("seed", draft.seed)
     taken = sample.Config(sample_bytes=config.sample_bytes, sides=sides, seed=seed)
     parts = ("sample", sample, taken), ("text", texts, texts.Config(name=name, sides=sides))
     steps = [
-        Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, stands_for=fit.id)
+        Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, implied_by=fit.id)
         for part, stage, some in parts
     ]
-    return Trained(name, kind, (*steps, fit), frozenset(sides))
+    return TrainedModel(name, kind, (*steps, fit), frozenset(sides))
 
 
-def _are_known(draft: Draft, routes: Routes, models: Sequence[Trained]) -> bool:
-    """Whether every model that a step asks for is trained and of its kind, and no step has the name of one that trains;
-    mistakes where not.
+def _are_known(draft: Draft, routes: Routes, models: Sequence[TrainedModel]) -> bool:
+    """Whether every model that a step uses is trained and of the right kind, and no step has the name of one that
+    trains a model; adds mistakes if not.
     """
     before = len(draft.mistakes)
     known = {model.name: model for model in models}
     taken = {step.name: model.name for model in models for step in model.steps}
     for step in {step.id: step for route in routes.values() for step in route}.values():
         if step.name in taken:
-            told = f"{step.id} has the name of a step that trains the model {taken[step.name]}. Rename its module."
-            draft.mistakes.add(step.line, told)
+            message = f"{step.id} has the name of a step that trains the model {taken[step.name]}. Rename its module."
+            draft.mistakes.add(step.line, message)
         stage = stage_of(step.module)
         kind = stage.trained if isinstance(stage, LayerStage) else None
         for name in _used(step):
             if name not in known:
                 fix = suggest(name, list(known), "Models") if known else "The recipe has no field quality."
-                told = f"{step.id} uses the model {name}, which the recipe does not train. {fix}"
-                draft.mistakes.add(step.line, f"{told} For a model that exists, write file in place of trained.")
+                message = f"{step.id} uses the model {name}, which the recipe does not train. {fix}"
+                draft.mistakes.add(step.line, f"{message} To use an existing model, write file instead of trained.")
             elif kind not in (None, known[name].kind):
-                told = f"{step.id} uses the model {name} of quality.{known[name].kind}, and those of quality.{kind} are"
-                draft.mistakes.add(step.line, f"{told} for it. Name one of them.")
+                message = f"{step.id} uses the model {name} of quality.{known[name].kind}, but it needs a model of"
+                draft.mistakes.add(step.line, f"{message} quality.{kind}. Name one of them.")
     return len(draft.mistakes) == before
 
 
@@ -231,12 +231,12 @@ def _used(step: Step) -> list[str]:
 
 
 def _own_end(route: Sequence[Step]) -> int:
-    """Where the steps of every source begin."""
+    """The index of the first step that every source takes."""
     return next((at for at, step in enumerate(route) if step.route == EVERY_SOURCE), len(route))
 
 
-def _places(source: str, route: Sequence[Step], models: Sequence[Trained]) -> dict[str, int]:
-    """Before which step of a route each model is trained that one of them uses, or that learns from the source."""
+def _places(source: str, route: Sequence[Step], models: Sequence[TrainedModel]) -> dict[str, int]:
+    """The index of the step of a route before which each model is trained that a step uses or that learns from it."""
     found: dict[str, int] = {}
     for at, step in enumerate(route):
         for name in _used(step):
@@ -245,9 +245,9 @@ def _places(source: str, route: Sequence[Step], models: Sequence[Trained]) -> di
     return {**learned, **found}
 
 
-def _in_order_of_use(models: Sequence[Trained], placed: Sequence[Mapping[str, int]]) -> list[Trained]:
-    """Models in an order that no route turns round; as they stand where there is none (`in_order` tells)."""
-    before: dict[str, dict[str, None]] = {model.name: {} for model in models}  # a set has no order of its own
+def _in_order_of_use(models: Sequence[TrainedModel], placed: Sequence[Mapping[str, int]]) -> list[TrainedModel]:
+    """Models in an order that agrees with every route; unchanged if there is none (`in_order` reports it)."""
+    before: dict[str, dict[str, None]] = {model.name: {} for model in models}  # a dict, because a set has no order
     for places in placed:
         for one, other in itertools.permutations(places, 2):
             if places[one] < places[other]:
@@ -259,8 +259,8 @@ def _in_order_of_use(models: Sequence[Trained], placed: Sequence[Mapping[str, in
         return list(models)
 
 
-def _with_models(route: Sequence[Step], models: Sequence[Trained], places: Mapping[str, int]) -> tuple[Step, ...]:
-    """A route with the steps of its models."""
+def _with_models(route: Sequence[Step], models: Sequence[TrainedModel], places: Mapping[str, int]) -> tuple[Step, ...]:
+    """A route with the steps that train its models."""
     before: dict[int, list[Step]] = {}
     for model in models:
         if model.name in places:
@@ -269,7 +269,7 @@ def _with_models(route: Sequence[Step], models: Sequence[Trained], places: Mappi
 
 
 def in_order(draft: Draft, steps: Sequence[Step], routes: Routes) -> tuple[Step, ...]:
-    """Steps in an order in which every route passes them, else as they stood; a mistake where there is none."""
+    """Steps in an order that agrees with every route, otherwise as in the file; adds a mistake if there is none."""
     place = {step.id: at for at, step in enumerate(steps)}
     behind: dict[str, set[str]] = {step.id: set() for step in steps}
     waits = dict.fromkeys(behind, 0)
@@ -289,7 +289,7 @@ def in_order(draft: Draft, steps: Sequence[Step], routes: Routes) -> tuple[Step,
             if not waits[name]:
                 heapq.heappush(ready, place[name])
     if len(found) < len(steps):
-        told = "the models of quality cannot be trained one after the other: sources pass the steps that use them in"
-        draft.add_at_key(AT, f"{told} different orders. Use them in the same order in every list of steps.")
+        message = "the models of quality cannot be put in one order: sources pass the steps that use them in"
+        draft.add_at_key(AT, f"{message} different orders. Use them in the same order in every list of steps.")
         return tuple(steps)
     return tuple(found)

@@ -1,4 +1,4 @@
-"""The `shards` of a recipe: the steps that encode the corpus, sort it into groups and write it as files of tokens."""
+"""The `shards` of a recipe: the steps that encode the corpus, sort it into groups and write token files."""
 
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
@@ -25,29 +25,29 @@ TOKENS, SHARDS = "tokens", "shards"
 
 def _rising(levels: tuple[float, ...]) -> tuple[float, ...]:
     if list(levels) != sorted(set(levels)):
-        raise ValueError("levels rise, and none stands twice. Write them from the smallest to the largest")
+        raise ValueError("levels must rise without repeating. Write them from the smallest to the largest")
     return levels
 
 
 class ShardsFields(shards.ShardOptions):
-    """What a user writes under `shards`."""
+    """The fields that a user writes under `shards`."""
 
     weight_levels: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1000)], ...], Field(min_length=1, max_length=16), AfterValidator(_rising)
     ] = (0.25, 0.5, 1, 2, 4, 8)
-    """Weights that documents are rounded to, where a source has a weight; each level is a group of its own."""
+    """Levels that document weights are rounded to, if a source has a weight; each level is its own group."""
 
 
 def load_shards(
     draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], tokenizer: tuple[Step, ...]
 ) -> dict[str, tuple[Step, ...]]:
-    """The steps of each source; none where the recipe has no shards, or a mistake in them."""
+    """The steps of each source; empty if the recipe has no shards, or a mistake in them."""
     if not isinstance(raw, dict):
         return {}
     if not tokenizer:
         if draft.tree.value.get("tokenizer") is None:
             fix = "Add tokenizer: {train: {sample_bytes: {DOMAIN: 1GB}}}, or tokenizer: {file: tokenizer.json}."
-            draft.add_at_key(AT, f"shards are made of tokens, and the recipe has no tokenizer. {fix}")
+            draft.add_at_key(AT, f"shards are made of tokens, but the recipe has no tokenizer. {fix}")
         return {}
     fields = load_config(draft, ShardsFields, raw, AT)
     if not isinstance(fields, ShardsFields):
@@ -55,14 +55,14 @@ def load_shards(
     line = draft.tree.line_of_key(AT)
     foreign = tokenizer[-1].module == tokenizer_file.__name__
     encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
-    asked = {field: getattr(fields, field) for field in shards.ShardOptions.model_fields}
-    write = shards.Config(**asked, recipe=name)
+    options = {field: getattr(fields, field) for field in shards.ShardOptions.model_fields}
+    write = shards.Config(**options, recipe=name)
     configs = {tokens.__name__: encode, shards.__name__: write}
     if not all(check_config(draft, module, SHARDS, config, AT) for module, config in configs.items()):
         return {}
     first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
     last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)
-    made: dict[str, tuple[Step, ...]] = {}
+    steps: dict[str, tuple[Step, ...]] = {}
     for source in sources.values():
         group = shard_groups.Config(
             source=source.name,
@@ -72,13 +72,13 @@ def load_shards(
             weight_levels=fields.weight_levels if source.weight is not None else (),
             seed=fields.seed,
         )
-        made[source.name] = (first, _step(source.name, GROUPS, shard_groups.__name__, group, source.line), last)
-    return made
+        steps[source.name] = (first, _step(source.name, GROUPS, shard_groups.__name__, group, source.line), last)
+    return steps
 
 
 def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
-    """Adds what is wrong with the columns of tiers and weights, also of a recipe without shards: it gets them last, and
-    should not fail then for what was written first.
+    """Add the mistakes in the columns of tiers and weights, also for a recipe without shards: adding shards later
+    should not reveal mistakes that were there from the start.
     """
     for source in sources:
         at: Path = ("sources", source.name)
@@ -89,14 +89,14 @@ def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, t
         }
         if source.weight is not None:
             formulas[*at, "weight"] = parse_value(source.weight)
-        for place, formula in formulas.items():
+        for path, formula in formulas.items():
             if source.name in routes:
                 route = tuple(takewhile(lambda step: step.name != GROUPS, routes[source.name]))
-                check_reads(draft, place, formula.columns, route)
+                check_reads(draft, path, formula.columns, route)
 
 
 def idle_settings(recipe: Recipe) -> str | None:
-    """That sources have tiers or weights and nothing uses them: they sort shards, and the recipe makes none."""
+    """A warning if sources have tiers or weights that have no effect because the recipe makes no shards; else None."""
     if any(step.name == SHARDS for step in recipe.steps):
         return None
     sources = recipe.sources.values()
@@ -104,12 +104,12 @@ def idle_settings(recipe: Recipe) -> str | None:
         "tier": [source.name for source in sources if source.tier is not None or source.tiers],
         "weight": [source.name for source in sources if source.weight is not None],
     }
-    told = [f"{setting} (of {listed(names, 5)})" for setting, names in settings.items() if names]
-    if not told:
+    unused = [f"{setting} (of {listed(names, 5)})" for setting, names in settings.items() if names]
+    if not unused:
         return None
-    has = "has" if len(told) == 1 else "have"
-    return f"{' and '.join(told)} {has} no effect as long as the recipe has no shards: section."
+    has = "has" if len(unused) == 1 else "have"
+    return f"{' and '.join(unused)} {has} no effect as long as the recipe has no shards: section."
 
 
 def _step(route: str, name: str, module: str, config: Any, line: int) -> Step:
-    return Step(f"{route}/{name}", name, route, module, config, line, stands_for=SHARDS)
+    return Step(f"{route}/{name}", name, route, module, config, line, implied_by=SHARDS)

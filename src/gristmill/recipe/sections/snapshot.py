@@ -1,8 +1,8 @@
 """The snapshot of a file by its path: a name, or what one group of a regular expression matches.
 
-The expression is searched by RE2 (through Arrow), whose time grows with the length of the path whatever the expression
-and the path are; `(a+)+$` takes Python's own engine years for a path of forty letters. Look-around and references to
-earlier groups are what it does not know.
+The expression is searched by RE2 (through Arrow), which takes time linear in the length of the path for every
+expression; Python's own engine would take years for `(a+)+$` on a path of forty letters. RE2 does not support
+look-around and references to earlier groups.
 """
 
 import re
@@ -17,49 +17,47 @@ from gristmill.counted import counted
 _REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
 _MOST_CHARACTERS = 1000
 _GROUP = "snapshot"
-# Escapes and classes are taken whole, so that a parenthesis in them is left alone.
+# Matches escapes and classes as a whole, so that a parenthesis inside them is not replaced.
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P<\w+>|\((?!\?)", re.DOTALL)
 
 
 def is_regex(snapshot: str) -> bool:
-    """Whether a snapshot is searched in the file's path; without one of these characters it is a literal."""
+    """Whether a snapshot is an expression to search for in the file's path; otherwise it is a literal."""
     return not _REGEX_CHARACTERS.isdisjoint(snapshot)
 
 
 def check_snapshot(value: str) -> str:
-    """ValueError says what is wrong with an expression."""
+    """Check a snapshot; raises ValueError with what is wrong with an expression."""
     if not is_regex(value):
         return value
     if len(value) > _MOST_CHARACTERS:
         raise ValueError(
-            f"an expression of {counted(len(value), 'character')} is more than {_MOST_CHARACTERS}. Write a shorter one"
+            f"the expression has {counted(len(value), 'character')}, more than {_MOST_CHARACTERS}. Write a shorter one"
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # [[:digit:]] means to RE2 what Python warns that it may come to mean
+            warnings.simplefilter("ignore")  # Python warns about [[:digit:]], which RE2 supports
             groups = re.compile(value).groups
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(
-            f"{value!r} is not a regular expression: {error}. Put \\ before a character that means itself"
-        ) from None
+        raise ValueError(f"{value!r} is not a regular expression: {error}. Put \\ before a literal character") from None
     if groups != 1:
         raise ValueError(
-            f"{value!r} has {groups or 'no'} groups, and the snapshot is what one group matches. "
-            "Put ( ) around that part alone; a group that is not the snapshot begins with (?:"
+            f"{value!r} has {groups or 'no'} groups, but the snapshot is what one group matches. "
+            "Put ( ) around that part only; write other groups as (?: )"
         )
     try:
         search(value, [""])
     except pa.ArrowInvalid as error:
-        told = str(error).removeprefix("Invalid regular expression: ")
+        message = str(error).removeprefix("Invalid regular expression: ")
         raise ValueError(
-            f"{value!r} cannot be searched in bounded time ({told}). Write it without look-ahead, look-behind "
+            f"{value!r} cannot be searched in linear time ({message}). Write it without look-ahead, look-behind "
             "and references to earlier groups"
         ) from None
     return value
 
 
 def search(expression: str, paths: Iterable[str]) -> list[str | None]:
-    """What the group matches in the first match of each path; None where there is none."""
+    """The text of the group in the first match in each path; None if there is no match."""
     named = _PIECE.sub(lambda found: f"(?P<{_GROUP}>" if found[0][0] == "(" else found[0], expression)
     texts = [path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths]
     [found] = pc.extract_regex(pa.array(texts, pa.string()), named).flatten()

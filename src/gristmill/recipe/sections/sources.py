@@ -11,17 +11,17 @@ from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import ReadFields, SourceFields, check_name
 from gristmill.recipe.model import Source, Step
-from gristmill.recipe.stage_module import Found, check_config, import_stage, known_formats
+from gristmill.recipe.stage_module import StageModule, check_config, import_stage, known_formats
 from gristmill.stages.contract import Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.reading.fields import Fields
 
 _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
-_BESIDE_READ = dict.fromkeys(SourceFields.model_fields, "It belongs one level up, beside read.")
+_NEXT_TO_READ = dict.fromkeys(SourceFields.model_fields, "It belongs one level up, next to read.")
 
 
 def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
-    """The source at sources.`name`; None where there was a mistake."""
+    """The source at sources.`name`; None if there was a mistake."""
     at: Path = ("sources", name)
     before = len(draft.mistakes)
     try:
@@ -67,8 +67,8 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
     )
 
 
-def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Found | None, StageConfig | None]:
-    """The reader, and its config from the fields of `read` that are not every reader's."""
+def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[StageModule | None, StageConfig | None]:
+    """The reader, and its config from the fields of `read` that not every reader has."""
     name, format_at = read.get("format"), (*at, "format")
     if not isinstance(name, str):
         return None, None
@@ -77,19 +77,19 @@ def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Found
         return None, None
     reader = stage_of(stage.module, Reader)
     for field in ReadFields.model_fields.keys() & reader.config.model_fields.keys():
-        told = f"{name} is not a format: its Config has the field {field}, which every source has already."
-        draft.add_at_key(format_at, told)
+        message = f"{name} is not a format: its Config has the field {field}, which every source has already."
+        draft.add_at_key(format_at, message)
         return None, None
     own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
-    beside = ReadFields.model_fields
-    config = load_config(draft, reader.config, own, at, beside=beside, elsewhere=_BESIDE_READ)
+    common = ReadFields.model_fields
+    config = load_config(draft, reader.config, own, at, also_allowed=common, elsewhere=_NEXT_TO_READ)
     if config is not None and not check_config(draft, stage.module, name, config, at, format_at):
         return None, None
     return stage, config
 
 
 def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
-    """Adds a mistake for every source of markup whose route takes no text out of it."""
+    """Add a mistake for every source of markup whose route does not extract text from it."""
     for name, source in sources.items():
         fields = dict(source.config).get("fields")
         mapped = fields.html if isinstance(fields, Fields) and "html" in fields.model_fields_set else None
@@ -98,7 +98,7 @@ def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[st
             why = f"fields.html names {show(mapped)}" if mapped else f"format: {source.format} reads pages"
             draft.add(
                 ("sources", name, "read", "fields" if mapped else "format"),
-                f"sources.{name}: {why}, and no step of its route takes text out of markup, so its documents would "
+                f"sources.{name}: {why}, but no step of its route extracts text from markup, so its documents would "
                 f"have no text. Add - extract to its steps (kind {source.kind}).",
             )
 
@@ -108,7 +108,7 @@ def _patterns(draft: Draft, texts: tuple[str, ...], at: Path) -> tuple[str, ...]
     for index, text in enumerate(texts):
         pattern = locate_pattern(text, draft.folder)
         if pattern in found:
-            draft.add((*at, index), f"{dotted((*at, index))}: {text!r} stands twice in the list. Remove one.")
+            draft.add((*at, index), f"{dotted((*at, index))}: {text!r} is in the list twice. Remove one.")
         draft.check_scheme((*at, index), pattern)
         found[pattern] = None
     return tuple(found)

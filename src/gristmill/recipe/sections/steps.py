@@ -17,20 +17,20 @@ from gristmill.recipe.stage_module import check_config, import_stage
 from gristmill.stages.declarations import stage_of
 
 RESERVED = (INGEST, "corpus", "index", "copies_left", TOKENS, GROUPS, SHARDS, MIX, MATCH, SETS, TAKEDOWN)
-"""What stages are called that no user writes under `steps`."""
+"""Names of stages that users do not write under `steps`."""
 
 USUAL_KINDS = ("web", "text", "code")
-"""Kinds that recipes have; any other name is one just as well."""
+"""Common kinds; any other name is allowed, too."""
 
 MOST_COMPARED = 20_000
-"""Kinds times lists; beyond that nobody is asked what was meant."""
+"""The most kinds times lists for which typos are searched."""
 
 Lists = dict[str, list[Step | None]]
-"""The steps under each key of `steps`; None stands for one with a mistake."""
+"""The steps under each key of `steps`; None for a step with a mistake."""
 
 
 def load_steps(draft: Draft, raw: Any) -> Lists:
-    """The lists of `steps`; a list in place of a mapping is that of every source."""
+    """The lists of `steps`; a list instead of a mapping applies to every source."""
     if isinstance(raw, list):
         return {EVERY_SOURCE: _load_list(draft, EVERY_SOURCE, raw, ("steps",))}
     lists: Lists = {}
@@ -52,7 +52,7 @@ def _load_list(draft: Draft, route: str, items: list[Any], at: Path) -> list[Ste
 
 
 def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | None]:
-    """The stages that a step has run before it."""
+    """The stages that must run before a step."""
     parts: list[Step] = []
     for name, path, cut in stage_of(step.module).before(step.config):
         stage = import_stage(draft, "step", path, step.at, {})
@@ -62,7 +62,7 @@ def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | N
         config = cut if cut is not None else stage_of(path).config_within(step.config)
         if not check_config(draft, path, name, config, step.at):
             return [None]
-        parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, stands_for=step.id))
+        parts.append(Step(free, name, step.route, path, config, step.line, code=stage.code, implied_by=step.id))
     return parts
 
 
@@ -71,7 +71,7 @@ def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, in
         return None
     if isinstance(item, dict) and len(item) > 1:
         first, second = list(item)[:2]
-        fix = "Begin each step with a dash of its own."
+        fix = "Begin each step with its own dash."
         if item[first] is None:
             fix = f"If {second} is a field of {first}, indent it further; if it is a step, give it a dash."
         draft.add_at_key((*at, second), f"{dotted(at)} holds two keys, {first} and {second}, in one step. {fix}")
@@ -91,7 +91,7 @@ def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, in
     if short in RESERVED or stages.STEPS.get(short, stage.module) != stage.module:
         fix = f"Rename it, to my_{short} perhaps."
         draft.add_at_key(
-            config_at, f"{name} would be called {short} by other steps, as one of Gristmill's own is. {fix}"
+            config_at, f"other steps would call {name} {short}, which is the name of a step of Gristmill. {fix}"
         )
         return None
     config = load_config(draft, stage_of(stage.module).config, fields or {}, (*at, name))
@@ -119,9 +119,9 @@ def _free_id(wanted: str, used: dict[str, int]) -> str:
 
 
 def check_keys(draft: Draft, lists: Lists, kinds: Mapping[str, str]) -> set[str]:
-    """Every key of `steps` must be the way of some source; `kinds` are the kinds of the sources, by name.
+    """Check that some source takes each list of `steps`; `kinds` are the kinds of the sources, by name.
 
-    Answers the sources whose kind is a slip of the pen: nobody knows what steps they should take.
+    Returns the sources whose kind is a typo: their steps are unknown.
     """
     by_kind: dict[str, list[str]] = {}
     for name, kind in kinds.items():
@@ -140,9 +140,9 @@ def check_keys(draft: Draft, lists: Lists, kinds: Mapping[str, str]) -> set[str]
 
 
 def _meant(lists: Lists, by_kind: Mapping[str, list[str]], kinds: Mapping[str, str]) -> dict[str, str]:
-    """Sources whose kind has no list, and the kind that they mean: that of a list with nearly this name.
+    """Sources whose kind has no list, and the kind that they probably mean: a list with nearly the same name.
 
-    Where no source takes that list, one of the two names is wrong: the list's, if the kind is a usual one or several
+    If no source takes that list, one of the two names is wrong: the list's, if the kind is a common one or several
     sources have it.
     """
     found: dict[str, str] = {}
@@ -156,12 +156,12 @@ def _meant(lists: Lists, by_kind: Mapping[str, list[str]], kinds: Mapping[str, s
 
 def _key_fault(key: str, lists: Lists, kinds: Mapping[str, str], of_kind: list[str]) -> str | None:
     if key in kinds and of_kind:
-        return "is the name of a source and a kind, so it is unclear which is meant. Rename the source."
+        return "is the name of both a source and a kind, so it is ambiguous. Rename the source."
     if key in kinds or any(name not in lists for name in of_kind):
         return None
     if of_kind:
         return (
-            f"is used by no source: each source of this kind ({listed(of_kind)}) has a list of its own. "
+            f"is used by no source: each source of this kind ({listed(of_kind)}) has its own list. "
             "Remove one of the lists."
         )
     near = nearest(key, [EVERY_SOURCE, *kinds.values(), *kinds])

@@ -1,4 +1,4 @@
-"""The `takedowns` of a recipe: the steps behind all others that take out what somebody asked to be taken out."""
+"""The `takedowns` of a recipe: the steps after all others that remove documents on request."""
 
 import os
 from typing import Annotated, Any
@@ -27,14 +27,14 @@ def _several(value: Any) -> Any:
 
 
 class TakedownFields(takedown.Choices):
-    """The field `takedowns`, where it is more than a path."""
+    """The field `takedowns`, if it is more than a path."""
 
     file: Annotated[tuple[File, ...], BeforeValidator(_several)]
-    """The requests, in one file or in several: who asks for what to go."""
+    """The requests, in one or several files: which documents must be removed."""
 
 
 def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
-    """The steps that the requests stand for; none where the recipe has none, or a mistake in them."""
+    """The steps that carry out the requests; empty if the recipe has no requests, or a mistake in them."""
     if raw is None or AT in draft.tree.broken:
         return ()
     if not isinstance(raw, str | list | dict):
@@ -46,7 +46,7 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
         return ()
     away = [path for path in fields.file if "://" in path]
     if away:
-        draft.add(AT, f"takedowns names {away[0]}, and requests are read from a local file. Copy them here.")
+        draft.add(AT, f"takedowns names {away[0]}, but requests are read from a local file. Download the file.")
         return ()
     texts, labels = [], []
     try:
@@ -73,9 +73,9 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
 
 
 def _name(path: str) -> str:
-    """Of a file of lines, whose one request is called so; of another it says nothing, and is in no key."""
+    """The base name of a text file, which names its only request; other files name their requests, so "" for them."""
     return os.path.basename(path) if path.lower().endswith(".txt") else ""
 
 
 def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, stands_for="takedowns")
+    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, implied_by="takedowns")

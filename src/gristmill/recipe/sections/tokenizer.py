@@ -1,4 +1,4 @@
-"""The `tokenizer` of a recipe: the steps that it stands for, behind those of every source."""
+"""The `tokenizer` of a recipe: checks it and turns it into steps after those of every source."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ TOKENIZER, SAMPLE, TEXT = "tokenizer", "tokenizer_sample", "tokenizer_text"
 
 
 class TrainFields(tokenizer_sample.SampleOptions, tokenizer.Config):
-    """What a user writes under `train`: the fields of sampling and of training."""
+    """The fields that a user writes under `train`: those of sampling and of training."""
 
 
 class TokenizerFields(StageConfig):
@@ -31,27 +31,28 @@ class TokenizerFields(StageConfig):
     train: dict[str, Any] | None = None
     """the budgets of the sample, the size of the vocabulary, the pattern"""
     pin: str | None = None
-    """the tokenizer.json that `train` once made: it is used, and nothing is trained"""
+    """the tokenizer.json that `train` made earlier: it is used, and nothing is trained"""
     file: str | None = None
-    """a tokenizer.json that exists"""
+    """an existing tokenizer.json"""
 
     @model_validator(mode="after")
     def _one(self) -> "TokenizerFields":
         if (self.train is None) == (self.file is None):
-            raise ValueError("a tokenizer is either trained (train) or there already (file). Write one of the two")
+            raise ValueError("a tokenizer is either trained (train) or read from a file (file). Write one of the two")
         if self.pin is not None and self.train is None:
-            raise ValueError("pin keeps what train made, and there is no train. Write file instead of pin")
+            raise ValueError("pin keeps what train made, but there is no train. Write file instead of pin")
         return self
 
 
 def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists: Lists) -> tuple[Step, ...]:
-    """The steps that make the tokenizer; none where the recipe has none, or a mistake in it."""
+    """The steps that make the tokenizer; empty if the recipe has none, or a mistake in it."""
     if not isinstance(raw, dict):
         return ()
     fields = check(draft, TokenizerFields, raw, AT)
     taken = [step for step in lists.get(EVERY_SOURCE, ()) if step and step.name in (TOKENIZER, SAMPLE, TEXT)]
     for step in taken:
-        draft.mistakes.add(step.line, f"{step.id} has the name of a step that tokenizer stands for. Rename its module.")
+        message = f"{step.id} has the name of a step that the field tokenizer adds. Rename its module."
+        draft.mistakes.add(step.line, message)
     if fields is None or taken:
         return ()
     line = draft.tree.line_of_key(AT)
@@ -74,14 +75,14 @@ def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists:
 
 
 def _checked(draft: Draft, module: str, config: StageConfig | None, line: int) -> tuple[Step, ...]:
-    """The step that takes a tokenizer in; none where it cannot."""
+    """The step that reads a tokenizer; empty if it has a mistake."""
     if config is None or not check_config(draft, module, TOKENIZER, config, AT):
         return ()
     return (_step(TOKENIZER, module, config, line),)
 
 
 def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, stands_for=TOKENIZER)
+    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, implied_by=TOKENIZER)
 
 
 def _cut(fields: TrainFields, model: type[StageConfig]) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def _cut(fields: TrainFields, model: type[StageConfig]) -> dict[str, Any]:
 
 
 def _domains_fit(draft: Draft, train: TrainFields, sources: Mapping[str, Source]) -> bool:
-    """Whether every source has a domain, and every domain a budget, and the other way round; mistakes where not."""
+    """Whether every source has a domain, and the domains match the budgets; adds mistakes if not."""
     if draft.lacks(sources):
         return False
     before = len(draft.mistakes)
@@ -99,8 +100,8 @@ def _domains_fit(draft: Draft, train: TrainFields, sources: Mapping[str, Source]
         if source.domain is None:
             where = dotted(("sources", name))
             fix = f"Add domain: to it, and a budget for it to {dotted(at)}."
-            told = f"{where} has no domain, and the tokenizer samples by domain. {fix}"
-            draft.add_at_key(("sources", name), told, no_domain(name))
+            message = f"{where} has no domain, but the tokenizer samples by domain. {fix}"
+            draft.add_at_key(("sources", name), message, no_domain(name))
     for domain in train.sample_bytes:
         if domain not in known:
             fix = suggest(domain, known, "Domains")
@@ -110,5 +111,5 @@ def _domains_fit(draft: Draft, train: TrainFields, sources: Mapping[str, Source]
             fix = f"Add {domain}: and a size; 0 leaves it out."
             draft.add(at, f"{dotted(at)} has no budget for the domain {show(domain)}. {fix}")
     if not any(train.sample_bytes.values()):
-        draft.add(at, f"{dotted(at)} takes no text at all. Give a domain a size, such as 1GB.")
+        draft.add(at, f"{dotted(at)} takes no text. Give a domain a size, such as 1GB.")
     return len(draft.mistakes) == before

@@ -1,4 +1,4 @@
-"""One change to a recipe's file that leaves every other character of it as it is, comments too."""
+"""Makes one change to a recipe's file and keeps every other character, including comments."""
 
 import json
 import re
@@ -12,9 +12,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 
 
 def with_entry(text: str, holder: str, name: str, value: str) -> str | None:
-    """The text with `name: value` first in the mapping `holder` at its top; None where it cannot be put there.
+    """The text with `name: value` first in the top-level mapping `holder`; None if that is not possible.
 
-    It cannot where the mapping comes through an alias, or where the result would say anything else differently.
+    It is not possible if the mapping comes through an alias, or if the result would change any other value.
     """
     entry = f"{name}: {value if _PLAIN.fullmatch(value) else json.dumps(value)}"
     found = _mapping(text, holder)
@@ -43,7 +43,7 @@ def _mapping(text: str, holder: str) -> yaml.MappingNode | None:
 
 
 def _values(text: str) -> object:
-    """What a recipe says, with variables as they are written."""
+    """The values of a recipe, with its variables unresolved."""
     mistakes = Mistakes("")
     tree = parse(text.replace("$", "$$"), {}, mistakes)
     return None if mistakes else tree.value

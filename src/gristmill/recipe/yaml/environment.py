@@ -1,8 +1,8 @@
-"""`${NAME}` in a value of a recipe.
+"""Fills in `${NAME}` in a value of a recipe.
 
-`${NAME}` is the environment variable NAME; `${NAME:-default}` is `default` where NAME is unset or empty, as in a
-shell; nothing is substituted in the default. `$$` is one dollar. Any other dollar is itself, so that a regular
-expression may end in one.
+`${NAME}` is the environment variable NAME; `${NAME:-default}` is `default` if NAME is unset or empty, as in a shell;
+nothing is substituted in the default. `$$` is one dollar. Any other dollar is literal, so that a regular expression may
+end in one.
 """
 
 import re
@@ -13,7 +13,7 @@ _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", 
 
 
 def substitute(text: str, env: Mapping[str, str]) -> str:
-    """`text` with its variables filled in; ValueError says which one cannot be."""
+    """`text` with its variables filled in; raises ValueError if one cannot be."""
 
     def value_of(found: re.Match[str]) -> str:
         if found["dollar"]:

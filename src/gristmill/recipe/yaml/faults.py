@@ -1,4 +1,4 @@
-"""What a YAML syntax error means to somebody who writes a recipe."""
+"""Explains YAML syntax errors to users who write a recipe."""
 
 import re
 
@@ -19,10 +19,10 @@ _QUOTE_STAR = "A value that begins with * is an alias in YAML: put a pattern suc
 
 
 def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
-    """The line of a syntax error, and the fault and its fix in plain words where they are known."""
+    """The line of a syntax error, and the fault and its fix in plain words if they are known."""
     if isinstance(error, ReaderError):
         line = text.count("\n", 0, error.position) + 1
-        return line, f"the file holds U+{ord(text[error.position]):04X}, which YAML does not allow. Remove it."
+        return line, f"the file contains U+{ord(text[error.position]):04X}, which YAML does not allow. Remove it."
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return 1, f"this is not YAML: {error}. {_CHECK}"
     problem, context = error.problem or "", error.context or ""
@@ -37,15 +37,15 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     opened = _open_quote(text, error.problem_mark.index, (begin, line))
     if opened:
         return opened[0], (
-            f"column {opened[1]}: the quote that opens here is not closed on this line, so that all down to line "
+            f"column {opened[1]}: the quote that opens here is not closed on this line, so everything up to line "
             f"{opened[2]} is one text. Close it."
         )
     if "single document" in context:
         return line, "a second document begins here. A recipe is one document: remove the --- line."
     if "'\\t'" in problem or (indent and "\t" in indent[0]):
-        return line, f"column {column}: this line is indented with a tab. YAML is indented with spaces: replace it."
+        return line, f"column {column}: this line is indented with a tab, but YAML requires spaces. Replace it."
     if "escape character" in problem:
-        return line, f"column {column}: a backslash in double quotes begins an escape. Use single ones, or write \\\\."
+        return line, f"column {column}: a backslash in double quotes is an escape. Use single quotes, or write \\\\."
     if "undefined alias" in problem:
         return line, f"{problem}. Define it earlier in the file, with & and the name before the value."
     if any(_BRACKET.search(text, 0, max(text.rfind("${"), 0)) for text in around.split("\n")):
@@ -53,11 +53,11 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if "alias" in context or _STAR.search(around):
         return line, f"column {column}: this is not YAML: {problem}. {_QUOTE_STAR}"
     if "expected ':'" in problem:
-        return begin, "this line has a key and no value. Put a colon and a space after the key."
+        return begin, "this line has a key but no value. Put a colon and a space after the key."
     if "<stream end>" in problem or "end of stream" in problem:
         return begin, "the bracket or quote that opens here is not closed before the file ends. Close it."
     if problem.startswith("expected") and text[: error.problem_mark.index].endswith(tuple(_QUOTES)):
-        return line, f"column {column}: a text in quotes ends before this. A quote is missing, or one is too many."
+        return line, f"column {column}: a quoted text ends before this. A quote is missing, or there is one too many."
     if problem.startswith(("expected ',' or ']'", "expected ',' or '}'")):
         where = f" (the bracket opens on line {begin})" if begin != line else ""
         return line, f"column {column}: a comma or a closing bracket is missing before this{where}. Add it."
@@ -74,8 +74,8 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
 def _open_quote(text: str, fault: int, lines: tuple[int, int]) -> tuple[int, int, int] | None:
     """Line and column of a quote that was left open, and the line where the next quote closed it, on one of `lines`.
 
-    What stood in quotes there is then outside of them, which is the fault that YAML sees. A text in quotes that begins
-    where such a one ends was turned inside out by it: the first one is to blame.
+    Text that was meant to be quoted there is then unquoted, which is the fault that YAML reports. A quoted text that
+    begins where such a text ends was inverted by it: the first quote is the cause.
     """
     found: tuple[int, int, int] | None = None
     try:
@@ -87,12 +87,12 @@ def _open_quote(text: str, fault: int, lines: tuple[int, int]) -> tuple[int, int
                 first = found[:2] if found and found[2] == start.line + 1 else (start.line + 1, start.column + 1)
                 found = (*first, end.line + 1)
     except yaml.YAMLError:
-        pass  # the fault itself, or one behind it
+        pass  # the fault itself, or a later one
     return found if found and found[2] in lines else None
 
 
 def _slip(lines: list[str], line: int) -> tuple[int, str] | None:
-    """A space or a colon that is missing on the line of a fault or shortly above it: YAML takes that for plain text."""
+    """A space or a colon that is missing on the line of a fault or shortly above it: YAML reads that as plain text."""
     for number in range(line, max(line - _LINES_ABOVE, 1) - 1, -1):
         written = lines[number - 1]
         if found := _TIGHT_DASH.match(written):

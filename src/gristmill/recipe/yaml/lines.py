@@ -1,17 +1,17 @@
 """YAML to Python values, with the line of every key and value.
 
-What is read, and how:
-- A scalar without quotes is typed by the core schema of YAML 1.2: `null`, `true` and `false`, whole numbers, numbers
-  (`1e-3` too), and anything else is text. PyYAML reads YAML 1.1, which makes false of the language code `no`, a date
-  of `2024-10-01` and text of `1e-3`.
-- A key is always text, whatever it looks like.
-- `${NAME}` is filled in first (see environment.py), and the scalar is typed as though the value stood there:
+The rules:
+- An unquoted scalar is typed by the core schema of YAML 1.2: `null`, `true` and `false`, whole numbers, numbers
+  (`1e-3` too), and anything else is text. PyYAML reads YAML 1.1, which turns the language code `no` into false,
+  `2024-10-01` into a date and `1e-3` into text.
+- A key is always text.
+- `${NAME}` is filled in first (see environment.py), and the scalar is typed as though the value were written there:
   `seed: ${SEED}` is a number, `"${SEED}"` is text. Keys are never substituted, and a value is never parsed as YAML:
-  it cannot bring in a list, a mapping or an alias.
-- Anchors, aliases and merge keys (`<<`) work; what comes through an alias has the line where it is written.
-- A key that stands twice in a mapping is a mistake, where YAML would silently keep the last one.
+  it cannot add a list, a mapping or an alias.
+- Anchors, aliases and merge keys (`<<`) work; a value that comes through an alias has the line where it is written.
+- A key that is in a mapping twice is a mistake; YAML would silently keep the last one.
 - Tags (`!!python/object`) are a mistake, and so is a whole number that does not fit into 64 bits.
-- Nothing in a file makes more work than its length: nesting is bounded, and what aliases and merge keys bring in.
+- The work is bounded by the length of the file: nesting is limited, and so is what aliases and merge keys add.
 """
 
 import math
@@ -34,17 +34,17 @@ from gristmill.recipe.yaml.environment import substitute
 from gristmill.recipe.yaml.faults import explain
 
 MOST_BYTES = 4 * 2**20
-"""A larger file is data that was given by mistake."""
+"""A larger file is not a recipe; the user named a data file by mistake."""
 MOST_VALUES = 100_000
-"""Of any recipe; a file of paths, perhaps."""
+"""The most values of any recipe; perhaps a list of paths."""
 FEW_VALUES = 1000
-"""A file may have so many values and one more for each of its characters: aliases of aliases double them with every
-line, and without aliases no file has so many."""
+"""A file may have this many values plus one for each of its characters: aliases of aliases double them with every
+line, and without aliases no file has that many."""
 MOST_NESTED = 50
 """A recipe is a few levels deep; PyYAML's time and stack grow with the square of the levels."""
 
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
-"""What our files and kernels can hold."""
+"""The range of our files and kernels."""
 
 TOO_DEEP = f"the values are nested more than {MOST_NESTED} levels deep"
 
@@ -62,8 +62,8 @@ _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def read_text(shown: str, noun: str, otherwise: str) -> str:
-    """The text of the file of a recipe or a profile (`noun`); UserError where there is none. `otherwise` is what else
-    to do where it is not there.
+    """The text of a recipe or a profile (`noun`); raises UserError if it cannot be read. `otherwise` is the alternative
+    that the message offers if the file does not exist.
     """
     if os.path.isdir(shown):
         raise UserError(f"{shown}: this is a folder, so there is no {noun} to load. Name the YAML file inside it.")
@@ -80,7 +80,7 @@ def read_text(shown: str, noun: str, otherwise: str) -> str:
     except (OSError, ValueError) as error:
         raise UserError(f"{shown}: the file cannot be read: {error}. Check its permissions.") from None
     if len(data) > MOST_BYTES:
-        raise UserError(f"{shown}: the file is larger than 4 MiB, so it is no {noun}. Name the YAML file.")
+        raise UserError(f"{shown}: the file is larger than 4 MiB, so it is not a {noun}. Name the YAML file.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -91,8 +91,8 @@ def read_text(shown: str, noun: str, otherwise: str) -> str:
         ) from None
 
 
-class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """Composes nodes whose tag says how a scalar was written; any other tag stands in the file."""
+class _NodeLoader(Reader, Scanner, Parser, Composer, BaseResolver):
+    """Composes nodes whose tag says how a scalar was written; any other tag is one in the file."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -120,27 +120,27 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
 
 
 @dataclass
-class Tree:
-    """A YAML file as Python values, and where each of them stands."""
+class YamlTree:
+    """A YAML file as Python values, with the line of each value."""
 
     value: Any = None
     broken: set[Path] = field(default_factory=set)
-    """Values that are a mistake already and stand as None: what else is wrong with them is of no interest."""
+    """Values that already have a mistake and are None here: further mistakes in them are not reported."""
     _keys: dict[Path, int] = field(default_factory=dict)
     _values: dict[Path, int] = field(default_factory=dict)
 
     def line_of_key(self, path: Path) -> int:
-        """The line of the key (or list item) at `path`; of what should hold it, where there is none."""
+        """The line of the key (or list item) at `path`; if there is none, the line of what should hold it."""
         while path and path not in self._keys and path not in self._values:
             path = path[:-1]
         return self._keys.get(path) or self._values.get(path, 1)
 
     def line_of_value(self, path: Path) -> int:
-        """The line on which the value at `path` begins; of what holds it, where there is no such value."""
+        """The line on which the value at `path` begins; if there is none, the line of what should hold it."""
         return self._values[path] if path in self._values else self.line_of_key(path)
 
     def note(self, path: Path, value_line: int, key_line: int | None = None) -> None:
-        """Keeps the lines of one value."""
+        """Record the lines of one value."""
         self._values[path] = value_line
         if key_line is not None:
             self._keys[path] = key_line
@@ -150,15 +150,15 @@ class Tree:
 
 
 def node_of(text: str) -> yaml.Node | None:
-    """The nodes of a file, with the place of each in its text."""
-    return _Loader(text).get_single_node()
+    """The root node of a file; nodes know their position in the text."""
+    return _NodeLoader(text).get_single_node()
 
 
-def parse(text: str, env: Mapping[str, str], mistakes: Mistakes) -> Tree:
-    """The values of `text`. Raises UserError where it is not YAML; other faults are added to `mistakes`."""
+def parse(text: str, env: Mapping[str, str], mistakes: Mistakes) -> YamlTree:
+    """The values of `text`. Raises UserError if it is not YAML; other mistakes are added to `mistakes`."""
     try:
         root = node_of(text)
-        tree = Tree()
+        tree = YamlTree()
         if root is not None:
             most = min(MOST_VALUES, FEW_VALUES + len(text))
             tree.value = _Values(tree, env, mistakes, most).build(root, (), 1)
@@ -175,19 +175,19 @@ def parse(text: str, env: Mapping[str, str], mistakes: Mistakes) -> Tree:
 class _Values:
     """Turns nodes into values."""
 
-    def __init__(self, tree: Tree, env: Mapping[str, str], mistakes: Mistakes, most_values: int) -> None:
+    def __init__(self, tree: YamlTree, env: Mapping[str, str], mistakes: Mistakes, most_values: int) -> None:
         self.tree, self.env, self.mistakes = tree, env, mistakes
         self.most_values = most_values
         self.merged = 0
         self.open: set[int] = set()
         self.known: dict[int, Entries] = {}
-        """The keys of mappings that were read, by node: others may merge them any number of times."""
+        """The keys of mappings that were read, by node: other mappings may merge them any number of times."""
 
     def build(self, node: yaml.Node, path: Path, holder_line: int, key_line: int | None = None) -> Any:
-        # An anchor stands before its alias: a value that begins above its holder came through one.
+        # An anchor comes before its alias: a value that begins above its holder came through an alias.
         line = max(_line(node), holder_line) if isinstance(node, yaml.ScalarNode) else _line(node)
         self.tree.note(path, line, key_line)
-        self.bound(len(self.tree), line, "aliases make more than {:,} values of this file. Use fewer.")
+        self.bound(len(self.tree), line, "aliases expand this file to more than {:,} values. Use fewer.")
         if len(path) > MOST_NESTED:
             return self.broken(path, line, f"{TOO_DEEP} here, through an alias. A recipe is a few levels deep.")
         if node.tag not in (_PLAIN, _QUOTED, _COLLECTION):
@@ -196,7 +196,7 @@ class _Values:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path, line)
         if id(node) in self.open:
-            return self.broken(path, holder_line, f"{dotted(path)} is an alias of what holds it. Remove it.")
+            return self.broken(path, holder_line, f"{dotted(path)} is an alias of a value that contains it. Remove it.")
         self.open.add(id(node))
         value = self.mapping(node, path) if isinstance(node, yaml.MappingNode) else self.sequence(node, path)
         self.open.discard(id(node))
@@ -217,7 +217,7 @@ class _Values:
         }
 
     def entries(self, node: yaml.MappingNode, path: Path) -> Entries:
-        """The keys of a mapping, its own first and then what it merges: what it writes itself wins."""
+        """The keys of a mapping, its own first and then merged ones; its own keys win."""
         if id(node) in self.known:
             return self.known[id(node)]
         own: Entries = {}
@@ -245,14 +245,14 @@ class _Values:
             if not isinstance(other, yaml.MappingNode) or id(other) in self.open:
                 self.mistakes.add(
                     _line(key),
-                    f"{dotted((*path, '<<'))} merges what is not a mapping that stands before it. "
+                    f"{dotted((*path, '<<'))} can only merge mappings that come before it. "
                     "Write <<: *name, or <<: [*one, *two].",
                 )
                 continue
             self.open.add(id(other))
             brought = self.entries(other, path)
             self.merged += len(brought)
-            self.bound(self.merged, _line(key), "merge keys bring more than {:,} values into this file. Use fewer.")
+            self.bound(self.merged, _line(key), "merge keys add more than {:,} values to this file. Use fewer.")
             for name, entry in brought.items():
                 own.setdefault(name, entry)
             self.open.discard(id(other))
@@ -265,14 +265,14 @@ class _Values:
         bad = _NOT_TEXT.search(text)
         if bad:
             code = f"U+{ord(bad[0]):04X}"
-            return self.broken(path, line, f"{dotted(path)} holds {code}, which no path or text may hold. Remove it.")
+            return self.broken(path, line, f"{dotted(path)} contains {code}, which no path or text may. Remove it.")
         if node.tag != _PLAIN:
             return text
         value = typed(text)
         if isinstance(value, int) and not LEAST_INT <= value <= MOST_INT:
             digits = f"{len(str(abs(value)))} digits" if abs(value) < 10**100 else "hundreds of digits"
-            told = f"{dotted(path)} is a whole number of {digits}, and numbers go from {LEAST_INT} to {MOST_INT}. "
-            return self.broken(path, line, told + "Write a smaller one, or put it in quotes if it is text.")
+            fact = f"{dotted(path)} is a whole number of {digits}, but numbers go from {LEAST_INT} to {MOST_INT}. "
+            return self.broken(path, line, fact + "Write a smaller one, or put it in quotes if it is text.")
         return value
 
     def broken(self, path: Path, line: int, message: str) -> None:
@@ -281,13 +281,13 @@ class _Values:
 
 
 def typed(text: str) -> Any:
-    """A scalar without quotes, by the core schema of YAML 1.2."""
+    """The value of an unquoted scalar, by the core schema of YAML 1.2."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):
         return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
     if _FLOAT.fullmatch(text):
-        # What only infinity could stand for stays text, so that a number field refuses it.
+        # A number too large for a float stays text, so that a number field refuses it.
         return number if math.isfinite(number := float(text)) else text
     if _SPECIAL_FLOAT.fullmatch(text):
         return float(text.replace(".", ""))

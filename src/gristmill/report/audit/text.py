@@ -14,7 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gristmill.errors import UserError
 from gristmill.hints import option
-from gristmill.places import Place, shown, system_of
+from gristmill.places import FileLocation, shown, system_of
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
@@ -109,7 +109,7 @@ def read_domains(named: Sequence[str]) -> list[Domain]:
                 f"{option('text', argument)}: {pattern} matches no file, so {name} has no text. Check the path."
             )
         for one in found:
-            _read(Place(one, None if isinstance(filesystem, LocalFileSystem) else filesystem), domain)
+            _read(FileLocation(one, None if isinstance(filesystem, LocalFileSystem) else filesystem), domain)
     for domain in domains.values():
         if not domain.size_bytes:
             raise UserError(
@@ -119,7 +119,7 @@ def read_domains(named: Sequence[str]) -> list[Domain]:
     return list(domains.values())
 
 
-def _read(place: Place, domain: Domain) -> None:
+def _read(place: FileLocation, domain: Domain) -> None:
     uri = shown(place.path)
     name = without_compression_suffix(Path(uri).name).lower()
     held = sum(len(text.encode()) for text in domain.texts)

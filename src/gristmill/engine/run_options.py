@@ -1,4 +1,4 @@
-"""What is asked of a run beside its recipe: checked before any work, and held to at its end."""
+"""Checks the options of a run before any work, and enforces `strict` at its end."""
 
 from collections.abc import Sequence
 
@@ -10,26 +10,26 @@ from gristmill.recipe.model import Recipe
 
 
 def check_executor(executor: str | None, address: str | None, profile: str | None) -> None:
-    """Whether there is an executor of that name, and whether the others are for it."""
+    """Check that the executor exists, and that the other options apply to it."""
     if executor is not None:
         find(executor)
-    ours = executor is None or executor in (*BUILT_IN, *PACKAGES)  # another one may use both
+    ours = executor is None or executor in (*BUILT_IN, *PACKAGES)  # an executor of another package may use both
     if address is not None and ours and executor != "ray":
         raise UserError(
-            f"{option('address', address)} only applies to {option('executor', 'ray')}. Add that, or leave "
-            f"{option('address')} out."
+            f"{option('address', address)} only applies to {option('executor', 'ray')}. Add that, or omit "
+            f"{option('address')}."
         )
     if profile is not None and ours and executor != "slurm":
         raise UserError(
-            f"{option('profile', profile)} only applies to {option('executor', 'slurm')}. Add that, or leave "
-            f"{option('profile')} out."
+            f"{option('profile', profile)} only applies to {option('executor', 'slurm')}. Add that, or omit "
+            f"{option('profile')}."
         )
 
 
 def refuse_warnings(recipe: Recipe, warnings: Sequence[str], stored: str = "output") -> None:
-    """What a strict recipe has at the end of a run in place of warnings."""
+    """Raise UserError if the recipe is strict and the run has warnings."""
     if warnings and recipe.strict:
         raise UserError(
             f"{recipe.path}: strict is true and the run has {counted(len(warnings), 'warning')}: "
-            f"{'; '.join(warnings)}. The {stored} is stored. Mend the recipe, or set strict: false."
+            f"{'; '.join(warnings)}. The {stored} is stored. Fix the recipe, or set strict: false."
         )
