@@ -70,11 +70,11 @@ class _ByContent(caching._CacheLocator):
         return found
 
 
-class _Place(caching.CompileResultCacheImpl):
+class _KernelCacheFiles(caching.CompileResultCacheImpl):
     _locator_classes: list[Any] = [_ByContent, *caching.CacheImpl._locator_classes]  # noqa: RUF012
 
 
-class _Shared(caching.FunctionCache):
+class _SharedCache(caching.FunctionCache):
     """A cache of one function that compiles it in one process at a time.
 
     Numba asks `load_overload`, compiles where it answers None, and ends with `save_overload`, or with an error, after
@@ -82,7 +82,7 @@ class _Shared(caching.FunctionCache):
     no two processes wait for each other. The lock goes with the process that holds it.
     """
 
-    _impl_class = _Place
+    _impl_class = _KernelCacheFiles
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -137,7 +137,7 @@ class _Shared(caching.FunctionCache):
             self._held = None
 
 
-class _InnerPlace(_Place):
+class _InnerPlace(_KernelCacheFiles):
     """The same for the form of a kernel that other kernels call."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
@@ -147,14 +147,14 @@ class _InnerPlace(_Place):
         return rebuild(target_context, payload)
 
 
-class _SharedInner(_Shared):
+class _SharedInner(_SharedCache):
     _impl_class = _InnerPlace
 
 
 class Kernel(CPUDispatcher):
     """A function that Python and other kernels call."""
 
-    _kept_by: type[_Shared] = _Shared
+    _kept_by: type[_SharedCache] = _SharedCache
 
     def __init__(self, function: Any, locals: Any = None, options: Any = None, pipeline: Any = None) -> None:
         options = {**(options or {}), "no_cfunc_wrapper": True}  # no kernel is handed to C as a function
@@ -171,7 +171,7 @@ class Kernel(CPUDispatcher):
         try:
             return super().compile(sig)
         finally:
-            if isinstance(self._cache, _Shared):
+            if isinstance(self._cache, _SharedCache):
                 self._cache.let_go()
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
@@ -200,7 +200,7 @@ class _Inner(Kernel):
         options = {**kernel.targetoptions, "no_cpython_wrapper": True}
         super().__init__(kernel.py_func, kernel.locals, options, InnerCompiler)
         self._compiling_counter = kernel._compiling_counter  # a kernel that calls itself
-        if isinstance(kernel._cache, _Shared):
+        if isinstance(kernel._cache, _SharedCache):
             self.enable_caching()
 
 

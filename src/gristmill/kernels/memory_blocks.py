@@ -6,10 +6,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils as _cgutils
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from gristmill.kernels.memory import pointer
+from gristmill.kernels.memory import pointer, require_view
 
 cgutils: Any = _cgutils
 
@@ -79,24 +78,23 @@ def _one_bit_each(builder: Any, lanes: Any) -> Any:
 
 def _bits_of(given: tuple[Any, ...], chosen: Callable[[Any, Any, Any], Any]) -> Any:
     """Type and code of: which of 64 bytes are chosen. `given`: the address, a place, and what else the choice takes."""
-    if not all(isinstance(one, types.Integer) for one in given):
-        raise TypingError("an address, an index and values are integers")
+    require_view(given[0])
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = ir.Constant(ir.IntType(64), BLOCK)
         found = builder.load(pointer(builder, args[0], args[1], size, _BLOCK), align=1)
         return _one_bit_each(builder, chosen(builder, found, args[2:]))
 
-    return types.uint64(types.uint64, *[types.int64] * (len(given) - 1)), codegen
+    return types.uint64(given[0], *[types.int64] * (len(given) - 1)), codegen
 
 
-def _word_bits(context: Any, address: Any, index: Any) -> Any:
+def _word_bits(context: Any, view: Any, index: Any) -> Any:
     """Which of the 64 bytes from `index` on are ASCII letters, digits or `_`."""
 
-    return _bits_of((address, index), lambda builder, found, _: _is_word(builder, found))
+    return _bits_of((view, index), lambda builder, found, _: _is_word(builder, found))
 
 
-def _wide_bits(context: Any, address: Any, index: Any) -> Any:
+def _wide_bits(context: Any, view: Any, index: Any) -> Any:
     """Which of the 64 bytes from `index` on are not printable ASCII or white space."""
 
     def chosen(builder: Any, found: Any, _: Any) -> Any:
@@ -117,25 +115,24 @@ def _wide_bits(context: Any, address: Any, index: Any) -> Any:
         parts = [builder.call(look, [*halves, part]) for part in _quarters(builder, found)]
         return builder.icmp_signed("<", builder.or_(after, _joined(builder, parts)), _same(0))
 
-    return _bits_of((address, index), chosen)
+    return _bits_of((view, index), chosen)
 
 
-def _bytes_in(context: Any, address: Any, index: Any, fold: Any, low: Any, span: Any) -> Any:
+def _bytes_in(context: Any, view: Any, index: Any, fold: Any, low: Any, span: Any) -> Any:
     """Which of the 64 bytes from `index` on, with the bits of `fold` set, are among the `span` values from `low` on."""
 
     def chosen(builder: Any, found: Any, given: Any) -> Any:
         fold, low, span = (_spread(builder, one) for one in given)
         return builder.icmp_unsigned("<", builder.sub(builder.or_(found, fold), low), span)
 
-    return _bits_of((address, index, fold, low, span), chosen)
+    return _bits_of((view, index, fold, low, span), chosen)
 
 
-def _code_signs(context: Any, address: Any, index: Any) -> Any:
+def _code_signs(context: Any, view: Any, index: Any) -> Any:
     """Signs of code in the 64 bytes from `index` on: `=`, `;`, braces, round or square brackets behind a word; twice
     the ends of lines behind a colon. The byte before `index` is looked at.
     """
-    if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
-        raise TypingError("an address and an index are integers")
+    require_view(view)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size, one = ir.Constant(ir.IntType(64), BLOCK), ir.Constant(ir.IntType(64), 1)
@@ -153,7 +150,7 @@ def _code_signs(context: Any, address: Any, index: Any) -> Any:
         )
         return builder.zext(builder.call(total, [signs]), ir.IntType(64))
 
-    return types.int64(types.uint64, types.int64), codegen
+    return types.int64(view, types.int64), codegen
 
 
 def _code_kinds(builder: Any, found: Any) -> list[Any]:
@@ -199,9 +196,8 @@ def _code_kinds_by_tables(builder: Any, found: Any) -> list[Any]:
 def code_bits_by(kinds: Callable[[Any, Any], list[Any]] | None) -> Any:
     """The bits of `code_bits`, by one of two ways; None for the one that is fast on the processor."""
 
-    def bits(context: Any, address: Any, index: Any) -> Any:
-        if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
-            raise TypingError("an address and an index are integers")
+    def bits(context: Any, view: Any, index: Any) -> Any:
+        require_view(view)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             size = ir.Constant(ir.IntType(64), BLOCK)
@@ -214,12 +210,12 @@ def code_bits_by(kinds: Callable[[Any, Any], list[Any]] | None) -> Any:
             return cgutils.pack_array(builder, [_one_bit_each(builder, one) for one in lanes])
 
         six: Any = types.Tuple([types.uint64] * 6)  # type: ignore[no-untyped-call]
-        return six(types.uint64, types.int64), codegen
+        return six(view, types.int64), codegen
 
     return intrinsic(bits)
 
 
-def _prefetch(context: Any, address: Any, index: Any) -> Any:
+def _prefetch(context: Any, view: Any, index: Any) -> Any:
     """Asks for the line of memory, `index` bytes from an address, without waiting for it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -230,7 +226,7 @@ def _prefetch(context: Any, address: Any, index: Any) -> Any:
         builder.call(call, [place, number(0), number(3), number(1)])
         return context.get_dummy_value()
 
-    return types.void(types.uint64, types.int64), codegen
+    return types.void(view, types.int64), codegen
 
 
 # A kernel calls an intrinsic without the context, which no type says.

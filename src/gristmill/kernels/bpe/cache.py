@@ -16,7 +16,7 @@ import numpy as np
 
 from gristmill.kernels.bpe.merge import signed
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, byte_at, eight_bytes_at, four_bytes_at
 from gristmill.kernels.memory_writes import put_byte, put_eight_bytes, put_four_bytes
 
 Array = np.ndarray[Any, Any]
@@ -26,9 +26,12 @@ SHORT = 15
 LONGEST = 256
 """Bytes of a pre-token that is kept at all: a longer one hardly comes twice and would push out many others."""
 
+_SHORT_ENTRY, _LONG_ENTRY = 4, 2
+"""Words of an entry; a set has two entries."""
+
 _ONE = np.uint64(1)
 _FOUR = np.uint64(4)
-_SIX = np.uint64(6)
+_THREE = np.uint64(3)
 _EIGHT = np.uint64(8)
 _HALF = np.uint64(32)
 _LAST = np.uint64(56)
@@ -37,7 +40,7 @@ _ODD_ONE = np.uint64(0x9FB21C651E98DF25)
 _ODD_TWO = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-class Cache(NamedTuple):
+class PretokenCache(NamedTuple):
     """One call at a time may use it."""
 
     short: Array
@@ -51,10 +54,10 @@ class Cache(NamedTuple):
     """uint64[1]: where the next record goes, counted from the beginning of time."""
 
 
-def make_cache(size_bytes: int) -> Cache:
+def make_cache(size_bytes: int) -> PretokenCache:
     """An empty cache of at most so many bytes (8 KB at least): half short pre-tokens, 1/8 hashes, 1/4 ring."""
     sets = 1 << max(6, (size_bytes // 2 // 64).bit_length() - 1)
-    return Cache(_zeros(sets * 8), _zeros(sets // 2 * 4), np.zeros(sets * 8, np.uint32), np.zeros(1, np.uint64))
+    return PretokenCache(_zeros(sets * 8), _zeros(sets // 2 * 4), np.zeros(sets * 8, np.uint32), np.zeros(1, np.uint64))
 
 
 def _zeros(words: int) -> Array:
@@ -65,7 +68,7 @@ def _zeros(words: int) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def key_of(text: int, at: int, length: int, safe: int) -> tuple[np.uint64, np.uint64]:
+def key_of(text: Bytes, at: int, length: int, safe: int) -> tuple[np.uint64, np.uint64]:
     """The key of a short pre-token. Up to `safe`, 16 bytes may be read at once."""
     one, two = np.uint64(0), np.uint64(length) << _LAST
     if at <= safe:
@@ -76,7 +79,7 @@ def key_of(text: int, at: int, length: int, safe: int) -> tuple[np.uint64, np.ui
             two |= eight_bytes_at(text, at + 8) & ((_ONE << (np.uint64(length - 8) * _EIGHT)) - _ONE)
         return one, two
     for place in range(length):
-        bits = np.uint64(byte_at(text, at + place)) << (np.uint64(place & 7) * _EIGHT)
+        bits = np.uint64(text[at + place]) << (np.uint64(place & 7) * _EIGHT)
         if place < 8:
             one |= bits
         else:
@@ -86,47 +89,45 @@ def key_of(text: int, at: int, length: int, safe: int) -> tuple[np.uint64, np.ui
 
 @njit(nogil=True, cache=True)
 def set_of(one: np.uint64, two: np.uint64, mask: np.uint64) -> np.uint64:
-    """The set where a key belongs, in bytes from the first."""
+    """The first word of the set of a key."""
     mixed = (one ^ two * _ODD_TWO) * _ODD_ONE
-    return ((mixed >> _HALF) & mask) << _SIX
+    return ((mixed >> _HALF) & mask) << _THREE
 
 
 @njit(nogil=True, cache=True)
-def recall_short(spot: int, one: np.uint64, two: np.uint64, ids: int, count: int) -> int:
-    """Writes the ids of a short pre-token, whose set is at the address `spot`, to the address `ids` from `count` on.
+def recall_short(spot: Uint64s, one: np.uint64, two: np.uint64, ids: Ints, count: int) -> int:
+    """Writes the ids of a short pre-token, whose set begins at `spot`, to `ids` from `count` on.
 
     Returns the new count; the old one where it is not in the first place of its set with three ids at most. Four
     places are written to.
     """
-    high = eight_bytes_at(spot, 24)
-    if eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two or high >= _FOUR << _HALF:
+    high = spot[3]
+    if spot[0] != one or spot[1] != two or high >= _FOUR << _HALF:
         return count
-    put_eight_bytes(ids, count << 2, eight_bytes_at(spot, 16))
+    put_eight_bytes(ids, count << 2, spot[2])
     put_eight_bytes(ids, (count << 2) + 8, high & _LOW)
     return count + signed(high >> _HALF)
 
 
 @njit(nogil=True, cache=True)
 def recall_second(
-    spot: int,
+    spot: Uint64s,
     one: np.uint64,
     two: np.uint64,
-    ring: int,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     count: int,
 ) -> int:
     """The same for one in the second place, which moves to the first, and for one whose ids lie in the ring."""
-    low, high = eight_bytes_at(spot, 16), eight_bytes_at(spot, 24)
-    if eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two:
-        if eight_bytes_at(spot, 32) != one or eight_bytes_at(spot, 40) != two:
+    low, high = spot[2], spot[3]
+    if spot[0] != one or spot[1] != two:
+        if spot[4] != one or spot[5] != two:
             return count
-        for at in range(0, 32, 8):
-            word = eight_bytes_at(spot, at)
-            put_eight_bytes(spot, at, eight_bytes_at(spot, at + 32))
-            put_eight_bytes(spot, at + 32, word)
-        low, high = eight_bytes_at(spot, 16), eight_bytes_at(spot, 24)
+        for at in range(_SHORT_ENTRY):
+            spot[at], spot[_SHORT_ENTRY + at] = spot[_SHORT_ENTRY + at], spot[at]
+        low, high = spot[2], spot[3]
     number = signed(high >> _HALF)
     if number <= 3:
         put_eight_bytes(ids, count << 2, low)
@@ -136,7 +137,7 @@ def recall_second(
         return count
     base = signed(low & (words - _ONE))
     for place in range(number):
-        put_four_bytes(ids, (count + place) << 2, four_bytes_at(ring, (base + place) << 2))
+        ids[count + place] = ring[base + place]
     return count + number
 
 
@@ -149,47 +150,44 @@ def _room(head: np.uint64, words: np.uint64, wanted: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def keep_short(
-    spot: int,
+    spot: Uint64s,
     one: np.uint64,
     two: np.uint64,
-    ring: int,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     first: int,
     count: int,
 ) -> np.uint64:
     """Remembers the ids from `first` to `count`; returns the new head of the ring."""
     number = count - first
-    low, high = np.uint64(four_bytes_at(ids, first << 2)), np.uint64(number) << _HALF
+    low, high = np.uint64(ids[first]) & _LOW, np.uint64(number) << _HALF
     if number > 3:
         low = _room(head, words, np.uint64(number))
         head = low + np.uint64(number)
         base = signed(low & (words - _ONE))
         for place in range(number):
-            put_four_bytes(ring, (base + place) << 2, four_bytes_at(ids, (first + place) << 2))
+            ring[base + place] = ids[first + place]
     else:
         if number > 1:
-            low |= np.uint64(four_bytes_at(ids, (first + 1) << 2)) << _HALF
+            low |= (np.uint64(ids[first + 1]) & _LOW) << _HALF
         if number > 2:
-            high |= np.uint64(four_bytes_at(ids, (first + 2) << 2))
+            high |= np.uint64(ids[first + 2]) & _LOW
     at = 0
-    if eight_bytes_at(spot, 8) != 0 and (eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two):
-        at = 32
-    put_eight_bytes(spot, at, one)
-    put_eight_bytes(spot, at + 8, two)
-    put_eight_bytes(spot, at + 16, low)
-    put_eight_bytes(spot, at + 24, high)
+    if spot[1] != 0 and (spot[0] != one or spot[1] != two):
+        at = _SHORT_ENTRY
+    spot[at], spot[at + 1], spot[at + 2], spot[at + 3] = one, two, low, high
     return head
 
 
 @njit(nogil=True, cache=True)
-def span_hash(text: int, begin: int, end: int) -> np.uint64:
+def span_hash(text: Bytes, begin: int, end: int) -> np.uint64:
     """Hash of some bytes, eight at a time; the last eight overlap those before. Never 0."""
     mixed = np.uint64(end - begin) * _ODD_TWO
     if end - begin < 8:
         for at in range(begin, end):
-            mixed = (mixed ^ np.uint64(byte_at(text, at))) * _ODD_ONE
+            mixed = (mixed ^ np.uint64(text[at])) * _ODD_ONE
     else:
         for at in range(begin, end - 8, 8):
             mixed = (mixed ^ eight_bytes_at(text, at)) * _ODD_ONE
@@ -200,8 +198,8 @@ def span_hash(text: int, begin: int, end: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def same(one: int, begin: int, two: int, start: int, length: int) -> bool:
-    """Whether `length` bytes at two addresses are equal."""
+def same(one: Bytes, begin: int, two: Bytes, start: int, length: int) -> bool:
+    """Whether `length` bytes from byte `begin` of one view and from byte `start` of another on are equal."""
     for at in range(length if length < 8 else 0):
         if byte_at(one, begin + at) != byte_at(two, start + at):
             return False
@@ -215,42 +213,42 @@ def same(one: int, begin: int, two: int, start: int, length: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def recall_long(
-    text: int,
+    text: Bytes,
     at: int,
     length: int,
     mark: np.uint64,
-    spot: int,
-    ring: int,
+    spot: Uint64s,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     count: int,
 ) -> int:
     """Writes the ids of a long pre-token with the hash `mark`, whose set is at `spot`; returns the new count."""
-    for way in range(0, 32, 16):
-        place = eight_bytes_at(spot, way + 8)
-        if eight_bytes_at(spot, way) == mark and place + words >= head:
+    for way in range(0, 2 * _LONG_ENTRY, _LONG_ENTRY):
+        place = spot[way + 1]
+        if spot[way] == mark and place + words >= head:
             base = signed(place & (words - _ONE)) << 2
             if four_bytes_at(ring, base) == length and same(text, at, ring, base + 8, length):
                 number = four_bytes_at(ring, base + 4)
                 base += 8 + ((length + 3) >> 2 << 2)
                 for one in range(number):
-                    put_four_bytes(ids, (count + one) << 2, four_bytes_at(ring, base + (one << 2)))
+                    ids[count + one] = four_bytes_at(ring, base + (one << 2))
                 return count + int(number)
     return count
 
 
 @njit(nogil=True, cache=True)
 def keep_long(
-    text: int,
+    text: Bytes,
     at: int,
     length: int,
     mark: np.uint64,
-    spot: int,
-    ring: int,
+    spot: Uint64s,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     first: int,
     count: int,
 ) -> np.uint64:
@@ -268,12 +266,10 @@ def keep_long(
     put_four_bytes(ring, base + 4, number)
     base += 8
     for byte in range(length):
-        put_byte(ring, base + byte, byte_at(text, at + byte))
+        put_byte(ring, base + byte, text[at + byte])
     base += size << 2
     for one in range(number):
-        put_four_bytes(ring, base + (one << 2), four_bytes_at(ids, (first + one) << 2))
-    put_eight_bytes(spot, 16, eight_bytes_at(spot, 0))
-    put_eight_bytes(spot, 24, eight_bytes_at(spot, 8))
-    put_eight_bytes(spot, 0, mark)
-    put_eight_bytes(spot, 8, place)
+        put_four_bytes(ring, base + (one << 2), ids[first + one])
+    spot[2], spot[3] = spot[0], spot[1]
+    spot[0], spot[1] = mark, place
     return place + wanted

@@ -12,7 +12,7 @@ import numpy as np
 from gristmill.kernels.bpe.cache import (
     LONGEST,
     SHORT,
-    Cache,
+    PretokenCache,
     keep_long,
     keep_short,
     key_of,
@@ -25,19 +25,18 @@ from gristmill.kernels.bpe.cache import (
 )
 from gristmill.kernels.bpe.merge import (
     FEW,
-    Addresses,
     Merges,
-    addresses_of,
+    MergeViews,
     make_bench,
     merge_few,
     merge_many,
+    merge_views,
     signed,
 )
 from gristmill.kernels.bpe.pretokenize import next_ends
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, Ints, borrow, tail, view
 from gristmill.kernels.memory_blocks import prefetch
-from gristmill.kernels.memory_writes import put_eight_bytes, put_four_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -50,10 +49,11 @@ TEXT = -2
 
 _HALF = np.uint64(32)
 _ONE = np.uint64(1)
-_FIVE = np.uint64(5)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
 
 
-class Vocabulary(NamedTuple):
+class TokenTables(NamedTuple):
     """What decides the ids, as tables."""
 
     merges: Merges
@@ -87,7 +87,7 @@ class Space(NamedTuple):
     cuts: Array
     """int64: ends of a block of pre-tokens."""
     keys: Array
-    """uint64: two words of key and where its set of the cache begins, for each of them."""
+    """uint64: two words of key and the word of the cache where its set begins, for each of them."""
 
 
 def make_space() -> Space:
@@ -118,7 +118,7 @@ def build_trie(strings: dict[bytes, int]) -> Trie:
 
 @njit(nogil=True, cache=True)
 def _fill_whole(slots: Array, data: Array, offsets: Array, wanted: Array) -> None:
-    text, mask = address_of(data), np.uint64(len(slots) - 1)
+    text, mask = view(data), np.uint64(len(slots) - 1)
     for token in wanted:
         slot = (span_hash(text, offsets[token], offsets[token + 1]) >> _HALF) & mask
         while slots[slot] >= 0:
@@ -135,7 +135,7 @@ def build_whole(data: Array, offsets: Array, wanted: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def _whole_token(text: int, begin: int, end: int, whole: Array, data: int, offsets: Array) -> int:
+def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, offsets: Array) -> int:
     """The token that has exactly these bytes, or -1."""
     mask = np.uint64(len(whole) - 1)
     slot = (span_hash(text, begin, end) >> _HALF) & mask
@@ -149,13 +149,13 @@ def _whole_token(text: int, begin: int, end: int, whole: Array, data: int, offse
 
 
 @njit(nogil=True, cache=True)
-def _next_string(text: int, at: int, stop: int, trie: Trie) -> tuple[int, int, int]:
+def _next_string(text: Bytes, at: int, stop: int, trie: Trie) -> tuple[int, int, int]:
     """Begin, end and id of the leftmost string of the trie, the longest that begins there; or stop, stop, -1."""
     while at < stop:
         place, node, end, found = at, signed(0), at, signed(-1)
         while place < stop:
             node = signed(trie.child[node])
-            while node != 0 and trie.byte[node] != byte_at(text, place):
+            while node != 0 and trie.byte[node] != text[place]:
                 node = signed(trie.sibling[node])
             if node == 0:
                 break
@@ -170,22 +170,22 @@ def _next_string(text: int, at: int, stop: int, trie: Trie) -> tuple[int, int, i
 
 @njit(nogil=True, cache=True)
 def _merge(
-    text: int,
+    text: Bytes,
     begin: int,
     end: int,
-    tables: Addresses,
+    tables: MergeViews,
     bench: Array,
     whole: Array,
-    tokens: int,
+    tokens: Bytes,
     offsets: Array,
-    ids: int,
+    ids: Ints,
     count: int,
 ) -> int:
     """Writes the ids of a pre-token that is not in the cache; returns the new count."""
     if len(whole) > 1:
         token = _whole_token(text, begin, end, whole, tokens, offsets)
         if token >= 0:
-            put_four_bytes(ids, count << 2, token)
+            ids[count] = token
             return count + 1
     if end - begin <= FEW:
         return merge_few(text, begin, end, tables, bench, ids, count)
@@ -198,9 +198,9 @@ def encode_rows(
     starts: Array,
     pattern: int,
     table: Array,
-    vocabulary: Vocabulary,
+    vocabulary: TokenTables,
     trie: Trie,
-    cache: Cache,
+    cache: PretokenCache,
     space: Space,
     ids: Array,
     ends: Array,
@@ -213,14 +213,14 @@ def encode_rows(
     A block of pre-tokens is scanned before the first of them is looked up, and the place of each in the cache is asked
     for when it is known: so the processor waits for many lines of memory at once.
     """
-    text, classes, safe = address_of(data), address_of(table), len(data) - 16
-    whole, tokens, offsets = borrow(vocabulary.whole), address_of(vocabulary.data), borrow(vocabulary.offsets)
-    tables, bench = addresses_of(vocabulary.merges), borrow(space.bench)
+    text, classes, safe = view(data), view(table), len(data) - 16
+    whole, tokens, offsets = borrow(vocabulary.whole), view(vocabulary.data), borrow(vocabulary.offsets)
+    tables, bench = merge_views(vocabulary.merges), borrow(space.bench)
     strings = Trie(borrow(trie.byte), borrow(trie.child), borrow(trie.sibling), borrow(trie.token))
-    short, long, ring, head = address_of(cache.short), address_of(cache.long), address_of(cache.ring), cache.head[0]
+    short, long, ring, head = view(cache.short), view(cache.long), view(cache.ring), cache.head[0]
     words = np.uint64(len(cache.ring))
     short_mask, long_mask = np.uint64(len(cache.short) // 8 - 1), np.uint64(len(cache.long) // 4 - 1)
-    cuts, keys, out = borrow(space.cuts), address_of(space.keys), address_of(ids)
+    cuts, keys, out = borrow(space.cuts), view(space.keys), view(ids)
     count = 0
     for row in range(len(starts) - 1):
         begin, last = starts[row], starts[row + 1]
@@ -235,17 +235,15 @@ def encode_rows(
                     if cuts[number] - at <= SHORT:
                         one, two = key_of(text, at, cuts[number] - at, safe)
                         where = set_of(one, two, short_mask)
-                        prefetch(short, where)
-                        put_eight_bytes(keys, 24 * number, one)
-                        put_eight_bytes(keys, 24 * number + 8, two)
-                        put_eight_bytes(keys, 24 * number + 16, where)
+                        prefetch(short, where << _THREE)
+                        keys[3 * number], keys[3 * number + 1], keys[3 * number + 2] = one, two, where
                     at = cuts[number]
                 for number in range(found):
                     end, first = cuts[number], count
                     length = end - begin
                     if length <= SHORT:
-                        one, two = eight_bytes_at(keys, 24 * number), eight_bytes_at(keys, 24 * number + 8)
-                        spot = short + eight_bytes_at(keys, 24 * number + 16)
+                        one, two = keys[3 * number], keys[3 * number + 1]
+                        spot = tail(short, keys[3 * number + 2])
                         count = recall_short(spot, one, two, out, count)
                         if count == first:
                             count = recall_second(spot, one, two, ring, words, head, out, count)
@@ -254,7 +252,7 @@ def encode_rows(
                                 head = keep_short(spot, one, two, ring, words, head, out, first, count)
                     elif length <= LONGEST:
                         mark = span_hash(text, begin, end)
-                        spot = long + ((mark >> _HALF & long_mask) << _FIVE)
+                        spot = tail(long, (mark >> _HALF & long_mask) << _TWO)
                         count = recall_long(text, begin, length, mark, spot, ring, words, head, out, count)
                         if count == first:
                             count = _merge(text, begin, end, tables, bench, whole, tokens, offsets, out, count)
@@ -263,7 +261,7 @@ def encode_rows(
                         count = _merge(text, begin, end, tables, bench, whole, tokens, offsets, out, count)
                     begin = end
             if special >= 0:
-                put_four_bytes(out, count << 2, special)
+                out[count] = special
                 count += 1
             begin = resume
         ends[row] = count

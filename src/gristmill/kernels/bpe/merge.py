@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at
-from gristmill.kernels.memory_writes import put_four_bytes
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, view
 
 Array = np.ndarray[Any, Any]
 
@@ -39,9 +38,6 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _LOW = signed(0xFFFFFFFF)
 _ONE = np.uint64(1)
-_THREE = np.uint64(3)
-_FOUR = np.uint64(4)
-_EIGHT = np.uint64(8)
 _SIX = np.uint64(6)
 _SIXTY_THREE = np.uint64(63)
 
@@ -61,8 +57,16 @@ class Merges(NamedTuple):
     """What is left of a hash when it is shifted by so many bits numbers a slot, a bit."""
 
 
-Addresses = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
-"""Of `byte_ids`, `byte_pairs`, `pairs`, `seen`, and the two shifts."""
+class MergeViews(NamedTuple):
+    """Views of the arrays of `Merges`, and its two shifts."""
+
+    byte_ids: Ints
+    byte_pairs: Ints
+    pairs: Uint64s
+    seen: Uint64s
+    slot_shift: np.uint64
+    bit_shift: np.uint64
+
 
 # Parts of the array that `merge_few` works in, each with a place for every byte.
 _SYMBOLS, _RANKS, _MADE, _AFTER, _BEFORE = (np.uint64(part * ROOM) for part in range(5))
@@ -74,32 +78,32 @@ def make_bench() -> Array:
 
 
 @njit(nogil=True, cache=True)
-def addresses_of(merges: Merges) -> Addresses:
+def merge_views(merges: Merges) -> MergeViews:
     """What the innermost functions take: an array in their arguments would cost more than what they do."""
-    return (
-        address_of(merges.byte_ids),
-        address_of(merges.byte_pairs),
-        address_of(merges.pairs),
-        address_of(merges.seen),
+    return MergeViews(
+        view(merges.byte_ids),
+        view(merges.byte_pairs),
+        view(merges.pairs),
+        view(merges.seen),
         merges.shifts[0],
         merges.shifts[1],
     )
 
 
 @njit(nogil=True, cache=True)
-def pair_value(tables: Addresses, left: int, right: int) -> int:
+def pair_value(tables: MergeViews, left: int, right: int) -> int:
     """`rank << 32 | id` of the merge of two neighbours, or NEVER."""
     key = np.uint64(left) << _HALF | np.uint64(right)
     mixed = key * _ODD
-    bit = mixed >> tables[5]
-    if not (eight_bytes_at(tables[3], bit >> _SIX << _THREE) >> (bit & _SIXTY_THREE)) & _ONE:
+    bit = mixed >> tables.bit_shift
+    if not (tables.seen[bit >> _SIX] >> (bit & _SIXTY_THREE)) & _ONE:
         return NEVER
-    mask = (_ONE << (_SIXTY_THREE - tables[4] + _ONE)) - _ONE
-    slot = mixed >> tables[4]
+    mask = (_ONE << (_SIXTY_THREE - tables.slot_shift + _ONE)) - _ONE
+    slot = mixed >> tables.slot_shift
     while True:
-        found = eight_bytes_at(tables[2], slot << _FOUR)
+        found = tables.pairs[slot << _ONE]
         if found == key:
-            return signed(eight_bytes_at(tables[2], slot << _FOUR | _EIGHT))
+            return signed(tables.pairs[slot << _ONE | _ONE])
         if found == _EMPTY:
             return NEVER
         slot = (slot + _ONE) & mask
@@ -117,7 +121,7 @@ def _fill(merges: Merges, left: Array, right: Array, rank: Array, made: Array) -
         pairs[slot << _ONE] = key
         pairs[slot << _ONE | _ONE] = np.uint64(rank[merge]) << _HALF | np.uint64(made[merge])
         merges.seen[bit >> _SIX] |= _ONE << (bit & _SIXTY_THREE)
-    tables, byte_ids = addresses_of(merges), merges.byte_ids
+    tables, byte_ids = merge_views(merges), merges.byte_ids
     for one in range(256):
         for two in range(256):
             merges.byte_pairs[one << 8 | two] = pair_value(tables, signed(byte_ids[one]), signed(byte_ids[two]))
@@ -140,16 +144,16 @@ def make_merges(byte_ids: Array, left: Array, right: Array, rank: Array, made: A
 
 
 @njit(nogil=True, cache=True)
-def merge_few(text: int, begin: int, end: int, tables: Addresses, bench: Array, ids: int, count: int) -> int:
+def merge_few(text: Bytes, begin: int, end: int, tables: MergeViews, bench: Array, ids: Ints, count: int) -> int:
     """Ids of a pre-token of at most FEW bytes, written to the address `ids` from `count` on; returns the new count."""
     size = np.uint64(end - begin)
-    last = byte_at(text, begin)
-    bench[_SYMBOLS] = four_bytes_at(tables[0], last << 2)
+    last = text[begin]
+    bench[_SYMBOLS] = tables.byte_ids[last]
     for at in range(_ONE, size):
         before = at - _ONE
-        byte = byte_at(text, begin + signed(at))
-        value = signed(eight_bytes_at(tables[1], (last << 8 | byte) << 3))
-        bench[_SYMBOLS + at] = four_bytes_at(tables[0], byte << 2)
+        byte = text[begin + signed(at)]
+        value = tables.byte_pairs[last << 8 | byte]
+        bench[_SYMBOLS + at] = tables.byte_ids[byte]
         bench[_MADE + before] = value & _LOW
         bench[_RANKS + before] = (value >> 32) << 8 | signed(before) if value != NEVER else _LAST
         bench[_AFTER + before] = at
@@ -183,7 +187,7 @@ def merge_few(text: int, begin: int, end: int, tables: Addresses, bench: Array, 
             bench[_RANKS + before] = (value >> 32) << 8 | signed(before) if value != NEVER else _LAST
     place = np.uint64(0)
     while place < size:
-        put_four_bytes(ids, count << 2, bench[_SYMBOLS + place])
+        ids[count] = bench[_SYMBOLS + place]
         count += 1
         place = np.uint64(bench[_AFTER + place])
     return count
@@ -214,7 +218,7 @@ def _rise(heap: Array, hole: int, entry: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def merge_many(text: int, begin: int, end: int, tables: Addresses, ids: int, count: int) -> int:
+def merge_many(text: Bytes, begin: int, end: int, tables: MergeViews, ids: Ints, count: int) -> int:
     """The same for any length, with 44 bytes of memory for each of its bytes while it runs.
 
     An entry of the heap is `rank << 32 | place`. It has gone stale when the pair at its place has another rank by now.
@@ -227,13 +231,13 @@ def merge_many(text: int, begin: int, end: int, tables: Addresses, ids: int, cou
     heap = np.empty(3 * size, np.int64)
     waiting = 0
     for at in range(size):
-        byte = byte_at(text, begin + at)
-        symbols[at] = four_bytes_at(tables[0], byte << 2)
+        byte = text[begin + at]
+        symbols[at] = tables.byte_ids[byte]
         before[at] = at - 1
         after[at] = at + 1
         values[at] = NEVER
         if at + 1 < size:
-            values[at] = signed(eight_bytes_at(tables[1], (byte << 8 | byte_at(text, begin + at + 1)) << 3))
+            values[at] = tables.byte_pairs[byte << 8 | text[begin + at + 1]]
         if values[at] != NEVER:
             heap[waiting] = values[at] & ~_LOW | at
             waiting += 1
@@ -264,7 +268,7 @@ def merge_many(text: int, begin: int, end: int, tables: Addresses, ids: int, cou
             values[place] = NEVER
     at = 0
     while at < size:
-        put_four_bytes(ids, count << 2, symbols[at])
+        ids[count] = symbols[at]
         count += 1
         at = after[at]
     return count

@@ -7,7 +7,7 @@ import numpy as np
 from gristmill.kernels.bpe.pretokenize import next_ends
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, add_block
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 
 Array = np.ndarray[Any, Any]
 
@@ -22,7 +22,7 @@ def count_pretokens(table: WordCounts, data: Array, offsets: Array, pattern: int
     Text i is `data[offsets[i]:offsets[i + 1]]`, valid UTF-8; `pattern` and `classes` are as for
     `pretokenize.next_ends`, which sees each text by itself. The table that is given is not to be used again.
     """
-    text, kinds = address_of(data), address_of(classes)
+    text, kinds = view(data), view(classes)
     bounds = np.empty(BLOCK + 1, np.int64)
     ones = np.ones(BLOCK, np.int64)
     keys = np.empty((BLOCK, 2), np.uint64)

@@ -34,7 +34,7 @@ from gristmill.kernels.bpe.pretoken_classes import (
 )
 from gristmill.kernels.bpe.pretokenize_ahead import CASED, NUMBER_CHARS, SPACED, TAIL, contraction_end, starts_ahead
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, trailing_zeros, view
 
 GPT2 = SPACED
 CL100K = 3
@@ -48,41 +48,41 @@ _ONE = np.uint64(1)
 
 
 @njit(nogil=True, cache=True)
-def _wide_class(data: int, at: int, stop: int, table: int) -> int:
+def _wide_class(data: Bytes, at: int, stop: int, table: Bytes) -> int:
     """Class << 3 | bytes of the character at a byte >= 0x80: one number, which a call returns in a register.
 
     What is not UTF-8 is cut somehow, with no class where the text ends too early or no code point is meant.
     """
-    lead = byte_at(data, at)
+    lead = data[at]
     size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
     if at + size > stop:
         return stop - at
-    second = byte_at(data, at + 1) & 0x3F
+    second = data[at + 1] & 0x3F
     if size == 2:
         point = (lead & 0x1F) << 6 | second
     elif size == 3:
-        point = (lead & 0x0F) << 12 | second << 6 | (byte_at(data, at + 2) & 0x3F)
+        point = (lead & 0x0F) << 12 | second << 6 | (data[at + 2] & 0x3F)
     else:
-        third = byte_at(data, at + 2) & 0x3F
-        point = (lead & 0x07) << 18 | second << 12 | third << 6 | (byte_at(data, at + 3) & 0x3F)
+        third = data[at + 2] & 0x3F
+        point = (lead & 0x07) << 18 | second << 12 | third << 6 | (data[at + 3] & 0x3F)
         if point > 0x10FFFF:
             return size
-    page: int = byte_at(table, PAGES_AT + (point >> 8))
-    kind: int = byte_at(table, CLASSES_AT + (page << 8 | point & 255))
+    page: int = table[PAGES_AT + (point >> 8)]
+    kind: int = table[CLASSES_AT + (page << 8 | point & 255)]
     return kind << 3 | size
 
 
 @njit(nogil=True, cache=True)
-def _class_at(data: int, at: int, stop: int, table: int) -> int:
+def _class_at(data: Bytes, at: int, stop: int, table: Bytes) -> int:
     """Class << 3 | bytes of the character at `at`, which is below `stop`."""
-    kind: int = byte_at(table, byte_at(data, at))
+    kind: int = table[data[at]]
     if kind & WIDE:
         return _wide_class(data, at, stop, table)
     return kind << 3 | 1
 
 
 @njit(nogil=True, cache=True)
-def _run_end(data: int, at: int, stop: int, table: int, mask: int, wanted: int) -> int:
+def _run_end(data: Bytes, at: int, stop: int, table: Bytes, mask: int, wanted: int) -> int:
     """Where the characters from `at` on end that have a bit of `mask` (`wanted` 1) or none (`wanted` 0)."""
     while at < stop:
         packed = _class_at(data, at, stop, table)
@@ -93,7 +93,7 @@ def _run_end(data: int, at: int, stop: int, table: int, mask: int, wanted: int) 
 
 
 @njit(nogil=True, cache=True)
-def _cased_word_end(data: int, at: int, stop: int, table: int) -> int:
+def _cased_word_end(data: Bytes, at: int, stop: int, table: Bytes) -> int:
     """Where the word of o200k that begins at `at` ends; `at` where there is none."""
     packed = _class_at(data, at, stop, table)
     before = packed >> 3
@@ -121,13 +121,13 @@ def _cased_word_end(data: int, at: int, stop: int, table: int) -> int:
         end = here
     else:
         return at
-    if end < stop and byte_at(data, end) == _APOSTROPHE:
+    if end < stop and data[end] == _APOSTROPHE:
         return contraction_end(data, end, stop, 1)
     return end
 
 
 @njit(nogil=True, cache=True)
-def _number_end(data: int, at: int, stop: int, most: int, table: int) -> int:
+def _number_end(data: Bytes, at: int, stop: int, most: int, table: Bytes) -> int:
     """Where the number that begins at `at` ends, after `most` characters at the latest; 0: no limit."""
     if most == 0:
         return _run_end(data, at, stop, table, NUMBER, 1)
@@ -142,7 +142,7 @@ def _number_end(data: int, at: int, stop: int, most: int, table: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _space_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
+def _space_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> int:
     """Where the pre-token of white space alone that begins at `at` ends."""
     here = at
     last = at
@@ -164,13 +164,13 @@ def _space_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def next_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
+def next_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> int:
     """Where the pre-token ends that begins at byte `at`, which is below `stop`, the end of the text.
 
     `data` is the address of valid UTF-8, `at` a place where a pre-token begins, `table` the address of
     `pretoken_classes.class_table()`, `pattern` one of the constants above. Reads no byte at or past `stop`.
     """
-    byte = byte_at(data, at)
+    byte = data[at]
     packed = _class_at(data, at, stop, table)
     kind = packed >> 3
     after = at + (packed & 7)
@@ -204,7 +204,7 @@ def next_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
     if pattern & SPACED:
         return end
     while end < stop:
-        byte = byte_at(data, end)
+        byte = data[end]
         if byte != 0x0A and byte != 0x0D and (byte != _SLASH or not pattern & CASED):
             break
         end += 1
@@ -212,7 +212,7 @@ def next_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def next_ends(data: int, at: int, stop: int, pattern: int, table: int, ends: npt.NDArray[np.int64]) -> int:
+def next_ends(data: Bytes, at: int, stop: int, pattern: int, table: Bytes, ends: npt.NDArray[np.int64]) -> int:
     """Ends of the pre-tokens from `at` on, as `next_end` gives them, into `ends`; how many there are.
 
     Stops at `stop`, or when fewer than 64 places of `ends` are left, of which it must have 64; go on from the last end.
@@ -221,7 +221,7 @@ def next_ends(data: int, at: int, stop: int, pattern: int, table: int, ends: npt
     most = len(ends) - 64
     count = 0
     while at < stop and count <= most:
-        if at + 64 <= stop and byte_at(data, at + 1) < 0x80:
+        if at + 64 <= stop and data[at + 1] < 0x80:
             starts = starts_ahead(data, at, pattern)
             starts &= starts - _ONE
             if starts:
@@ -252,8 +252,8 @@ def split(
     texts = len(offsets) - 1
     ends = np.empty(max(1024, (offsets[texts] - offsets[0]) // 3), np.int64)
     counts = np.zeros(texts + 1, np.int64)
-    address = address_of(data)
-    classes = address_of(table)
+    address = view(data)
+    classes = view(table)
     size = 0
     for text in range(texts):
         at = int(offsets[text])

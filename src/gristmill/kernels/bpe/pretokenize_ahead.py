@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, trailing_zeros
 from gristmill.kernels.memory_blocks import bytes_in
 
 NUMBER_CHARS = 3
@@ -46,18 +46,18 @@ reversed_bits: Any = intrinsic(_reversed_bits)
 
 
 @njit(nogil=True, cache=True)
-def contraction_end(data: int, at: int, stop: int, caseless: int) -> int:
+def contraction_end(data: Bytes, at: int, stop: int, caseless: int) -> int:
     """Where the contraction that begins at the apostrophe at `at` ends; `at` where there is none."""
     if at + 1 >= stop:
         return at
     fold = 0x20 if caseless else 0
-    first = byte_at(data, at + 1) | fold
+    first = data[at + 1] | fold
     if first == ord("s") or first == ord("t") or first == ord("m") or first == ord("d"):
         return at + 2
     if at + 2 >= stop:
         return at
-    second = byte_at(data, at + 2)
-    if caseless and byte_at(data, at + 1) == 0xC5 and second == 0xBF:  # U+017F
+    second = data[at + 2]
+    if caseless and data[at + 1] == 0xC5 and second == 0xBF:  # U+017F
         return at + 3
     second |= fold
     if first == ord("l"):
@@ -69,7 +69,7 @@ def contraction_end(data: int, at: int, stop: int, caseless: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _with_contractions(
-    starts: np.uint64, candidates: np.uint64, letters: np.uint64, known: np.uint64, data: int, at: int, pattern: int
+    starts: np.uint64, candidates: np.uint64, letters: np.uint64, known: np.uint64, data: Bytes, at: int, pattern: int
 ) -> np.uint64:
     """`starts` with the contractions at apostrophes of `candidates`, cut where one reaches past what is known."""
     size = trailing_zeros(~known)
@@ -94,7 +94,7 @@ def _with_contractions(
 
 
 @njit(nogil=True, cache=True)
-def starts_ahead(data: int, at: int, pattern: int) -> np.uint64:
+def starts_ahead(data: Bytes, at: int, pattern: int) -> np.uint64:
     """Bit i: a pre-token begins at byte `at + i`, for as many of 64 readable bytes as can be said for sure.
 
     A pre-token must begin at `at`. 0 or 1: nothing can be said. The highest bit is a place to go on from.

@@ -9,10 +9,11 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.literals import DIGIT, KINDS, WORD
-from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, Units, make_scratch, match
+from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, make_scratch, match
 from gristmill.kernels.decontaminate.sift import follow, sift
 from gristmill.kernels.decontaminate.tokens import sums_of_tokens
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.decontaminate.units import Units
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_blocks import BLOCK, code_signs
 
 Array = np.ndarray[Any, Any]
@@ -35,18 +36,18 @@ def _sign(before: int, byte: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _signs(text: int, at: int, begin: int, end: int) -> int:
+def _signs(text: Bytes, at: int, begin: int, end: int) -> int:
     """Signs of code in a group that begins at `at`; of what lies before `begin` nothing is known."""
     stop = min(at + _GROUP * BLOCK, end)
     signs = 0
     if at == begin:
-        signs = _sign(10, byte_at(text, at))
+        signs = _sign(10, text[at])
         at += 1
     while at + BLOCK <= stop:
         signs += code_signs(text, at)
         at += BLOCK
     while at < stop:
-        signs += _sign(byte_at(text, at - 1), byte_at(text, at))
+        signs += _sign(text[at - 1], text[at])
         at += 1
     return signs
 
@@ -56,13 +57,13 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
     """The hits in ranges of bytes of texts (row, begin, end; sorted), with places in bytes of the text; and in which
     rows the bound on work was reached.
     """
-    text = address_of(data)
+    text = view(data)
     room = 1 << 16
     starts = np.empty(room, np.int64)
     sums = np.zeros(room + 1, np.uint64)
     maybe = np.empty(room, np.uint64)
     leads = np.empty((room, 2), np.int64)
-    seen, rows = make_scratch(units)
+    scratch = make_scratch(units)
     hits = np.empty((64, FIELDS), np.int64)
     found = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
@@ -97,15 +98,13 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
             at = stop
         if count < units.seed_words:
             continue
-        known = sift(sums, 0, count - units.seed_words + 1, units.seed_words, units.filter, maybe)
+        known = sift(sums, 0, count - units.seed_words + 1, units, maybe)
         led = follow(sums, count, maybe, known, units, leads)
         if not led:
             continue
         was = found
         # Of each range by itself: what was seen of a unit in another one of the same text says nothing.
-        hits, found, is_bounded = match(
-            sums, count, number, units.seed_words, leads[:led], units, seen, rows, hits, found
-        )
+        hits, found, is_bounded = match(sums, count, number, leads[:led], units, scratch, hits, found)
         for k in range(was, found):
             stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end
             hits[k, ROW] = row

@@ -21,9 +21,8 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.literals import BLANK, KINDS, LINE, LITERAL, NOTHING, SIGN, WORD, after_odd
 from gristmill.kernels.decontaminate.marks import is_in
 from gristmill.kernels.dedup.shingles import ROLL
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, leading_zeros, trailing_zeros
+from gristmill.kernels.memory import Bytes, Uint64s, eight_bytes_at, leading_zeros, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, code_bits
-from gristmill.kernels.memory_writes import put_eight_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +50,7 @@ def _leading_word(chunk: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
+def _chunk(text: Bytes, at: int, end: int, size: int) -> np.uint64:
     """Eight bytes from `at` on; zeros behind `end`."""
     chunk = np.uint64(0)
     if at + 8 <= size:
@@ -60,12 +59,12 @@ def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
             chunk &= (_ONE << np.uint64(8 * (end - at))) - _ONE
         return np.uint64(chunk)
     for place in range(at, end):
-        chunk |= np.uint64(byte_at(text, place)) << np.uint64(8 * (place - at))
+        chunk |= np.uint64(text[place]) << np.uint64(8 * (place - at))
     return chunk
 
 
 @njit(nogil=True, cache=True)
-def _word(text: int, at: int, end: int, size: int) -> tuple[np.uint64, int]:
+def _word(text: Bytes, at: int, end: int, size: int) -> tuple[np.uint64, int]:
     """The hash of the word that begins at `at`, and where it ends."""
     state = _SEED
     while at < end:
@@ -85,7 +84,7 @@ def _word(text: int, at: int, end: int, size: int) -> tuple[np.uint64, int]:
 @njit(nogil=True, cache=True)
 def word_hash(data: Array) -> np.uint64:
     """Of a word that stands for itself."""
-    return _word(address_of(data), 0, len(data), len(data))[0]
+    return _word(view(data), 0, len(data), len(data))[0]
 
 
 @njit(nogil=True, cache=True)
@@ -100,11 +99,11 @@ def fill_kept(hashes: Array, kept: Array) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _edge_bits(text: int, at: int, end: int) -> tuple[np.uint64, np.uint64]:
+def _edge_bits(text: Bytes, at: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Of up to 64 bytes from `at` on: which are no blanks, and which are ends of lines."""
     signs = lines = np.uint64(0)
     for k in range(min(end - at, BLOCK)):
-        kind, bit = KINDS[byte_at(text, at + k)], _ONE << np.uint64(k)
+        kind, bit = KINDS[text[at + k]], _ONE << np.uint64(k)
         if kind == LINE:
             lines |= bit
         elif kind != BLANK:
@@ -125,7 +124,7 @@ def _behind_dots(dots: np.uint64, blanks: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _hash(text: int, at: int, length: int) -> np.uint64:
+def _hash(text: Bytes, at: int, length: int) -> np.uint64:
     """Of a word that does not lie in the last eight bytes of all data."""
     state = _SEED
     while length > 8:
@@ -138,9 +137,9 @@ def _hash(text: int, at: int, length: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _unless_name(word: np.uint64, table: int, mask: int) -> np.uint64:
+def _unless_name(word: np.uint64, table: Uint64s, mask: int) -> np.uint64:
     """A word that is kept, or NAME; one look, and no branch, for nearly all words."""
-    held = eight_bytes_at(table, 8 * (np.int64(word >> np.uint64(40)) & mask))
+    held = table[np.int64(word >> np.uint64(40)) & mask]
     is_name = held != word
     if is_name & (held != 0):
         is_name = not is_in(table, mask, word)
@@ -148,15 +147,15 @@ def _unless_name(word: np.uint64, table: int, mask: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _goes_on(sums: int, first: int, count: int) -> bool:
+def _goes_on(sums: Uint64s, first: int, count: int) -> bool:
     """Whether the last two tokens are a literal, and a comma or colon."""
     if count < first + 2:
         return False
-    between = eight_bytes_at(sums, 8 * count - 8)
-    last = eight_bytes_at(sums, 8 * count) - between * ROLL
+    between = sums[count - 1]
+    last = sums[count] - between * ROLL
     if last != _COMMA and last != _COLON:
         return False
-    return bool(between - eight_bytes_at(sums, 8 * count - 16) * ROLL == LITERAL)
+    return bool(between - sums[count - 2] * ROLL == LITERAL)
 
 
 @njit(nogil=True, cache=True)
@@ -164,10 +163,10 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
     """Counts the tokens of data[begin:end], on from `count`; sums[i] becomes the rolled sum of the first i of them,
     starts[i] where token i begins. There are as many tokens as bytes, at most.
     """
-    text, size = address_of(data), len(data)
-    table, mask = address_of(kept), len(kept) - 1
-    at_sums, at_starts = address_of(sums), address_of(starts)
-    total = eight_bytes_at(at_sums, 8 * count)
+    text, size = view(data), len(data)
+    table, mask = view(kept), len(kept) - 1
+    at_sums, at_starts = view(sums), view(starts)
+    total = at_sums[count]
     first = count
     before = 10  # the first byte of the last token; a line that has begun since is one
     at = begin
@@ -209,19 +208,19 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
                     if not dotted >> here & _ONE:
                         token = _unless_name(token, table, mask)
                 else:
-                    token = np.uint64(byte_at(text, start)) * SIGN
+                    token = np.uint64(text[start]) * SIGN
                 total = total * ROLL + token
-                put_eight_bytes(at_starts, 8 * count, np.uint64(start))
+                at_starts[count] = start
                 count += 1
-                put_eight_bytes(at_sums, 8 * count, total)
+                at_sums[count] = total
             if marks:
-                before = byte_at(text, base + BLOCK - 1 - leading_zeros(marks))
+                before = text[base + BLOCK - 1 - leading_zeros(marks)]
             if not next_odd:
                 at = stop
                 break
             here = np.uint64(trailing_zeros(next_odd))
             start = base + int(np.int64(here))
-            byte = byte_at(text, start)
+            byte = text[start]
             number = trailing_zeros(~((words | dots) >> here))
             if digits >> here & _ONE and start + number < stop:
                 at, token = start + number, LITERAL
@@ -237,12 +236,12 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
                 before = byte
                 if token == LITERAL and _goes_on(at_sums, first, count):
                     count -= 1
-                    total = eight_bytes_at(at_sums, 8 * count)
+                    total = at_sums[count]
                 else:
                     total = total * ROLL + token
-                    put_eight_bytes(at_starts, 8 * count, np.uint64(start))
+                    at_starts[count] = start
                     count += 1
-                    put_eight_bytes(at_sums, 8 * count, total)
+                    at_sums[count] = total
             if at >= stop:
                 break
             passed = np.uint64(at - base)

@@ -20,9 +20,9 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, half_at, trailing_zeros
-from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
-from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables
+from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables, UnicodeViews, unicode_views
 from gristmill.kernels.text.words import class_at
 
 Array = np.ndarray[Any, Any]
@@ -81,7 +81,7 @@ def _fold(state: np.uint64, lane: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Both halves of the hash of some bytes; `data` is an address."""
     a, b, c, d, p, q, r, s = _START
     at = begin
@@ -97,7 +97,7 @@ def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
             word = eight_bytes_at(data, at)
         else:
             for place in range(end - at):
-                word |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
+                word |= np.uint64(data[at + place]) << np.uint64(8 * place)
         a, b, c, d = b, c, d, _first(a, word)
         p, q, r, s = q, r, s, _second(p, word)
         at += 8
@@ -138,31 +138,29 @@ def _folded(eight: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def _put_lower(out: int, size: int, point: int, lower_pages: int, lowers: int) -> int:
+def _put_lower(out: Bytes, size: int, point: int, lower_pages: Bytes, lowers: Ints) -> int:
     """Write a code point in lower case; where the next goes."""
-    place = (byte_at(lower_pages, point >> 8) << 8 | point & 255) << 1
-    shift = half_at(lowers, place) | half_at(lowers, place + 1) << 16
-    point = (point + shift) & 0xFFFFFFFF
+    point += lowers[lower_pages[point >> 8] << 8 | point & 255]
     if point < 0x80:
-        put_byte(out, size, point)
+        out[size] = point
         return size + 1
     if point < 0x800:
-        put_byte(out, size, 0xC0 | point >> 6)
+        out[size] = 0xC0 | point >> 6
     else:
         if point < 0x10000:
-            put_byte(out, size, 0xE0 | point >> 12)
+            out[size] = 0xE0 | point >> 12
         else:
-            put_byte(out, size, 0xF0 | point >> 18)
+            out[size] = 0xF0 | point >> 18
             size += 1
-            put_byte(out, size, 0x80 | point >> 12 & 63)
+            out[size] = 0x80 | point >> 12 & 63
         size += 1
-        put_byte(out, size, 0x80 | point >> 6 & 63)
-    put_byte(out, size + 1, 0x80 | point & 63)
+        out[size] = 0x80 | point >> 6 & 63
+    out[size + 1] = 0x80 | point & 63
     return size + 2
 
 
 @njit(nogil=True, cache=True)
-def _rewrite(data: int, at: int, end: int, out: int, form: int, tables: tuple[int, int, int, int]) -> int:
+def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, tables: UnicodeViews) -> int:
     """Write a text in a form; the bytes written.
 
     Eight bytes at a time are turned and written, of which those count that come before the first that needs care; that
@@ -186,14 +184,14 @@ def _rewrite(data: int, at: int, end: int, out: int, form: int, tables: tuple[in
             if plain:
                 size += plain
                 at += plain
-                blank = np.int64(byte_at(out, size - 1) == 32)
+                blank = np.int64(out[size - 1] == 32)
         bits, point, after = class_at(data, at, end, pages, classes)
         if bits & SPACE if form == WHITESPACE else not bits & WORD:
             if not blank:
-                put_byte(out, size, 32)
+                out[size] = 32
                 size += 1
                 blank = 1
-            while after < end and byte_at(data, after) == 32:
+            while after < end and data[after] == 32:
                 after += 1
         else:
             blank = 0
@@ -201,7 +199,7 @@ def _rewrite(data: int, at: int, end: int, out: int, form: int, tables: tuple[in
                 size = _put_lower(out, size, point, lower_pages, lowers)
             else:
                 for place in range(at, after):
-                    put_byte(out, size, byte_at(data, place))
+                    out[size] = data[place]
                     size += 1
         at = after
     return size - 1 if blank and size else size
@@ -210,7 +208,7 @@ def _rewrite(data: int, at: int, end: int, out: int, form: int, tables: tuple[in
 @njit(nogil=True, cache=True)
 def _hash_bytes(data: Array, offsets: Array) -> Array:
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
-    text = address_of(data)
+    text = view(data)
     for row in range(len(hashes)):
         hashes[row, 0], hashes[row, 1] = hash_span(text, offsets[row], offsets[row + 1])
     return hashes
@@ -219,9 +217,8 @@ def _hash_bytes(data: Array, offsets: Array) -> Array:
 @njit(nogil=True, cache=True)
 def _hash_forms(data: Array, offsets: Array, form: int, tables: UnicodeTables, out: Array) -> Array:
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
-    text, written = address_of(data), address_of(out)
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
-    places = (pages, classes, address_of(tables.lower_pages), address_of(tables.lowers))
+    text, written = view(data), view(out)
+    places = unicode_views(tables)
     for row in range(len(hashes)):
         begin, end = offsets[row], offsets[row + 1]
         # A constant for the form: LLVM makes a loop of each.

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 
 Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
-def precedes(ranks: int, width: int, one: int, two: int) -> bool:
+def precedes(ranks: Bytes, width: int, one: int, two: int) -> bool:
     """Whether rank `one` sorts before rank `two`, byte by byte; `ranks` is the address of ranks of `width` bytes."""
     one, two = one * width, two * width
     for place in range(width):
-        difference = byte_at(ranks, one + place) - byte_at(ranks, two + place)
+        difference = ranks[one + place] - ranks[two + place]
         if difference:
             return bool(difference < 0)
     return False
@@ -29,7 +29,7 @@ def keepers(high: Array, low: Array, ranks: Array) -> tuple[Array, Array]:
     are told apart by going over their run once for each.
     """
     count, width = ranks.shape
-    address = address_of(ranks)
+    address = view(ranks)
     best = np.full(count, -1, np.int64)
     sizes = np.empty(count, np.int32)
     begin = 0

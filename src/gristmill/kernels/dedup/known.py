@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +51,7 @@ def _first_at_least(values: Array, wanted: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _shared(one: int, start: int, stop: int, other: int, begin: int, end: int, least: int) -> int:
+def _shared(one: Bytes, start: int, stop: int, other: Bytes, begin: int, end: int, least: int) -> int:
     """Shingles that two stored sets share, or -1 as soon as they cannot be `least`."""
     common = 0
     while start < stop and begin < end:
@@ -85,7 +85,7 @@ def find_known(
     number = len(starts) - 1
     fits = (len(known_packed) - PADDING_BYTES) // SHINGLE_BYTES
     best, similar = np.full(number, -1), np.zeros(number, np.float32)
-    one, other = address_of(packed), address_of(known_packed)
+    one, other = view(packed), view(known_packed)
     tried = np.empty(most_comparisons, np.int64)
     for document in range(number):
         comparisons, full = 0, False

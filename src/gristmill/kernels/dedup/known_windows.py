@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +49,7 @@ def new_stack(width: int) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def same_ahead(data: int, one: int, two: int, most: int) -> int:
+def same_ahead(data: Bytes, one: int, two: int, most: int) -> int:
     """How many bytes from `one` and from `two` on are equal."""
     count = 0
     while count + 32 <= most:
@@ -64,18 +64,18 @@ def same_ahead(data: int, one: int, two: int, most: int) -> int:
         if differing != np.uint64(0):
             return count + int(trailing_zeros(differing) >> 3)
         count += 8
-    while count < most and byte_at(data, one + count) == byte_at(data, two + count):
+    while count < most and data[one + count] == data[two + count]:
         count += 1
     return count
 
 
 @njit(nogil=True, cache=True)
-def _same_behind(data: int, one: int, two: int, most: int) -> int:
+def _same_behind(data: Bytes, one: int, two: int, most: int) -> int:
     """How many bytes before `one` and before `two` are equal."""
     count = 0
     while count + 8 <= most and (eight_bytes_at(data, one - count - 8) == eight_bytes_at(data, two - count - 8)):
         count += 8
-    while count < most and byte_at(data, one - count - 1) == byte_at(data, two - count - 1):
+    while count < most and data[one - count - 1] == data[two - count - 1]:
         count += 1
     return count
 
@@ -131,7 +131,7 @@ def _add_span(spans: Array, count: int, row: int, start: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def look_up(
-    data: int,
+    data: Bytes,
     offsets: Array,
     row: int,
     anchor: int,
@@ -196,7 +196,7 @@ def look_up(
         if beyond <= last:
             value = hash_right
             for at in range(anchor + length + right, anchor + length + ahead + 1):
-                value = _fold(value, byte_at(data, at))
+                value = _fold(value, data[at])
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = beyond, last, left, ahead + 1
             stack[depth, _HASH_LEFT], stack[depth, _HASH_RIGHT] = hash_left, value
             depth += 1
@@ -210,7 +210,7 @@ def look_up(
         if first < anchor - behind:
             value = hash_left
             for back in range(left + 1, behind + 2):
-                value = _fold(value, byte_at(data, anchor - back))
+                value = _fold(value, data[anchor - back])
             stack[depth, 0], stack[depth, 1] = first, min(last, anchor - behind - 1)
             stack[depth, 2], stack[depth, 3] = behind + 1, right
             stack[depth, _HASH_LEFT], stack[depth, _HASH_RIGHT] = value, hash_right

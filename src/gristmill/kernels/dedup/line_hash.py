@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at, trailing_zeros
-from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
+from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, four_bytes_at, tail, trailing_zeros
+from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.text.cut_spans import blank_width, is_blank
 from gristmill.kernels.text.words import decode
 
@@ -40,7 +40,7 @@ _ONE, _EIGHT, _TOP = np.uint64(1), np.uint64(8), np.uint64(63)
 
 
 @njit(nogil=True, cache=True)
-def _hash(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+def _hash(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Two hashes of some bytes; the last eight are read with a load that overlaps."""
     size = end - begin
     one = np.uint64(size) * _MUL_TWO
@@ -60,7 +60,7 @@ def _hash(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     else:
         rest = 0
         for at in range(begin, end):
-            rest = rest << 8 | byte_at(data, at)
+            rest = rest << 8 | data[at]
         eight = np.uint64(rest)
     one = (one ^ eight) * _MUL_ONE
     two = (two + eight) * _MUL_TWO
@@ -79,7 +79,7 @@ def _is(eight: np.uint64, byte: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _has_wide_blank(data: int, at: int, stop: int, eight: np.uint64, here: np.uint64) -> bool:
+def _has_wide_blank(data: Bytes, at: int, stop: int, eight: np.uint64, here: np.uint64) -> bool:
     """Whether one of the eight bytes at `at` begins a blank character beyond ASCII, by the bytes that one begins with.
 
     Most text beyond ASCII has few of them, but Japanese (E3) and curly quotes (E2) do: each is looked at.
@@ -93,7 +93,7 @@ def _has_wide_blank(data: int, at: int, stop: int, eight: np.uint64, here: np.ui
 
 
 @njit(nogil=True, cache=True)
-def _scan_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, bool]:
+def _scan_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, bool]:
     """The line at `at`, eight bytes at a time: its end (its newline, or `stop`); its characters, or -1 if it is not
     words with one space between; and, if it is, whether it says something.
 
@@ -103,7 +103,7 @@ def _scan_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, boo
     chars: Any = 0
     while at < stop:
         if at + 8 > limit:
-            while at < stop and byte_at(data, at) != 10:
+            while at < stop and data[at] != 10:
                 at += 1
             return at, -1, False
         eight = eight_bytes_at(data, at)
@@ -134,13 +134,13 @@ def _scan_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, boo
 
 
 @njit(nogil=True, cache=True)
-def _words(data: int, at: int, end: int, scratch: int) -> tuple[int, int, bool]:
+def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bool]:
     """Writes the words with one space between; the bytes written, the characters, and whether they say something."""
     size, chars = 0, 0
     pending = False
     says: Any = False
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte <= 32 or byte >= 0xC2:
             width = blank_width(data, at, end)
             if width:
@@ -148,7 +148,7 @@ def _words(data: int, at: int, end: int, scratch: int) -> tuple[int, int, bool]:
                 at += width
                 continue
         if pending:
-            put_byte(scratch, size, 32)
+            scratch[size] = 32
             size += 1
             chars += 1
             pending = False
@@ -166,41 +166,41 @@ def _words(data: int, at: int, end: int, scratch: int) -> tuple[int, int, bool]:
             continue
         says = says or byte >= 0x80 or 97 <= byte | 32 <= 122
         chars += 1 if byte & 0xC0 != 0x80 else 0
-        put_byte(scratch, size, byte)
+        scratch[size] = byte
         size += 1
         at += 1
     return size, chars, says
 
 
 @njit(nogil=True, cache=True)
-def _lower(source: int, size: int, target: int, lower_pages: int, lowers: int) -> int:
+def _lower(source: Bytes, size: int, target: Bytes, lower_pages: Bytes, lowers: Ints) -> int:
     """Writes text in lower case, each character beyond ASCII as four bytes, and returns how many bytes that is."""
     at, written = 0, 0
     while at < size:
-        byte = byte_at(source, at)
+        byte = source[at]
         if byte < 0x80:
-            put_byte(target, written, byte + 32 if 65 <= byte <= 90 else byte)
+            target[written] = byte + 32 if 65 <= byte <= 90 else byte
             at += 1
             written += 1
             continue
         point, at = decode(source, at, size)
-        change = four_bytes_at(lowers, 4 * (byte_at(lower_pages, point >> 8) << 8 | point & 255))
-        point = (point + change) & 0xFFFFFF  # adding a negative number of 32 bits, read without its sign
-        put_byte(target, written, 0x80 | point >> 16)
-        put_byte(target, written + 1, 0x80 | point >> 11 & 31)
-        put_byte(target, written + 2, 0x80 | point >> 6 & 31)
-        put_byte(target, written + 3, 0x80 | point & 63)
+        change = lowers[lower_pages[point >> 8] << 8 | point & 255]
+        point += change
+        target[written] = 0x80 | point >> 16
+        target[written + 1] = 0x80 | point >> 11 & 31
+        target[written + 2] = 0x80 | point >> 6 & 31
+        target[written + 3] = 0x80 | point & 63
         written += 4
     return written
 
 
 @njit(nogil=True, cache=True)
-def _next_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, int, bool]:
+def _next_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, int, bool]:
     """First byte of the line at `at` that may show something, its end, and what `_scan_line` says of it from there on.
 
     First is end if the line is blank.
     """
-    while at < stop and byte_at(data, at) <= 32 and byte_at(data, at) != 10:
+    while at < stop and data[at] <= 32 and data[at] != 10:
         at += 1
     end, chars, says = _scan_line(data, at, stop, limit)
     if chars < 0 and is_blank(data, at, end):
@@ -209,7 +209,7 @@ def _next_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, int
 
 
 @njit(nogil=True, cache=True)
-def next_unit(data: int, at: int, stop: int, limit: int, paragraphs: bool) -> tuple[int, int, int, int, int, bool]:
+def next_unit(data: Bytes, at: int, stop: int, limit: int, paragraphs: bool) -> tuple[int, int, int, int, int, bool]:
     """The unit at or behind `at`: begin, first byte that may show, end, end with its line end; characters, says.
 
     First is end if there is none. Blank lines before the unit are skipped.
@@ -233,13 +233,22 @@ def next_unit(data: int, at: int, stop: int, limit: int, paragraphs: bool) -> tu
 
 @njit(nogil=True, cache=True)
 def hash_unit(
-    data: int, begin: int, end: int, chars: int, says: bool, scratch: int, folded: int, lower_pages: int, lowers: int
+    data: Bytes,
+    begin: int,
+    end: int,
+    chars: int,
+    says: bool,
+    scratch: Bytes,
+    fold: bool,
+    folded: Bytes,
+    lower_pages: Bytes,
+    lowers: Ints,
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Both hashes of a unit and its characters; 0 characters if it says nothing. `folded` 0: case counts."""
+    """Returns both hashes of a unit and its characters, 0 if it has no letter. `fold`: ignores the case of letters."""
     size = end - begin
-    form: Any = data + np.uint64(begin)
+    form = tail(data, begin)
     if chars >= 0:
-        while byte_at(data, begin + size - 1) <= 32:
+        while data[begin + size - 1] <= 32:
             size -= 1
             chars -= 1
     else:
@@ -247,7 +256,7 @@ def hash_unit(
         form = scratch
     if not says:
         return np.uint64(0), np.uint64(0), 0
-    if folded:
+    if fold:
         size = _lower(form, size, folded, lower_pages, lowers)
         form = folded
     one, two = _hash(form, 0, size)

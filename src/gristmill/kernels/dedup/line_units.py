@@ -6,7 +6,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.text.unicode_classes import UnicodeTables
 
 Array = np.ndarray[Any, Any]
@@ -62,13 +62,13 @@ def _count_units(
     folded: Array,
 ) -> tuple[Array, Array, Array, Array]:
     rows = len(offsets) - 1
-    data, limit = address_of(text), len(text)
+    data, limit = view(text), len(text)
     most = rows + _newlines(text[offsets[0] : offsets[rows]])
     keys, marks = np.empty(most, np.uint64), np.empty(most, np.uint32)
     owners, counts = np.empty(most, np.int32), np.empty(most, np.int32)
-    scratch = address_of(words)
-    lower: Any = address_of(folded) if fold else np.uint64(0)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    scratch = view(words)
+    lower = view(folded)
+    lower_pages, lowers = view(tables.lower_pages), view(tables.lowers)
     table = np.empty(4 * most + 8, np.int64)
     last = 0
     for row in range(rows):
@@ -77,7 +77,7 @@ def _count_units(
             _, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, lower, lower_pages, lowers)
+            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, lower_pages, lowers)
             if chars and chars >= min_chars:
                 keys[last], marks[last] = one, np.uint32(two >> HALF)
                 last += 1
@@ -112,16 +112,16 @@ def _find_units(
     folded: Array,
 ) -> tuple[Array, Array, Array]:
     rows = len(offsets) - 1
-    data, limit = address_of(text), len(text)
+    data, limit = view(text), len(text)
     most = 0
     for row in range(rows):
         if firsts[row] < firsts[row + 1]:
             most += 1 + _newlines(text[offsets[row] : offsets[row + 1]])
     spans, hashes, first = np.empty((most, 3), np.int64), np.empty(most, np.uint64), np.zeros(most, np.bool_)
     seen = np.zeros(len(wanted), np.bool_)
-    scratch = address_of(words)
-    lower: Any = address_of(folded) if fold else np.uint64(0)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    scratch = view(words)
+    lower = view(folded)
+    lower_pages, lowers = view(tables.lower_pages), view(tables.lowers)
     count = 0
     for row in range(rows):
         if firsts[row] == firsts[row + 1]:
@@ -133,7 +133,7 @@ def _find_units(
             start, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, lower, lower_pages, lowers)
+            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, lower_pages, lowers)
             if not chars or chars < min_chars:
                 continue
             place, above = low, high

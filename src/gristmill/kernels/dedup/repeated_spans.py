@@ -16,7 +16,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.known_windows import MOST_CONTEXT, grown, look_up, new_stack, new_table, same_ahead
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
-from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, Uint64s, borrow, view
 
 Array = np.ndarray[Any, Any]
 
@@ -34,7 +34,15 @@ _VALUES = np.asarray(mix.py_func(np.arange(1, 257, dtype=np.uint64) * GOLDEN))  
 
 @njit(nogil=True, cache=True)
 def _hash_on(
-    text: int, rolled: np.uint64, first: int, stop: int, length: int, into: int, out_of: int, values: Array, width: int
+    text: Bytes,
+    rolled: np.uint64,
+    first: int,
+    stop: int,
+    length: int,
+    into: Uint64s,
+    out_of: Uint64s,
+    values: Array,
+    width: int,
 ) -> np.uint64:
     """Hashes of the stretches of `length` bytes that begin at first..stop - 1, after those of `width` before them.
 
@@ -42,8 +50,8 @@ def _hash_on(
     """
     base = np.uint64(_BASE)
     for at in range(first, stop):
-        came, went = byte_at(text, at + length - 1) << 3, byte_at(text, at - 1) << 3
-        rolled = rolled * base + (eight_bytes_at(into, came) - eight_bytes_at(out_of, went))
+        came, went = text[at + length - 1], text[at - 1]
+        rolled = rolled * base + (into[came] - out_of[went])
         values[np.uint64(at - first + width)] = (rolled ^ (rolled >> _HALF)) * _MIX
     return rolled
 
@@ -68,9 +76,9 @@ def _find(
     """Puts spans (row, start, stop) into their room. False: the room for spans or in the table is used up; given more,
     it goes on. `state` (int64) and `marks` (uint64) say where; zeros at first.
     """
-    text, into, out_of = address_of(data), address_of(byte_values), address_of(leaving)
+    text, into, out_of = view(data), view(byte_values), view(leaving)
     length = size - width + 1
-    hashes = address_of(values)
+    hashes = view(values)
     count, entries, started = state[_COUNT], state[_ENTRIES], state[_NUMBER]
     for number in range(started, len(order)):
         row = order[number]
@@ -85,7 +93,7 @@ def _find(
         else:
             rolled = np.uint64(0)
             for place in range(begin, begin + length):
-                rolled = rolled * np.uint64(_BASE) + eight_bytes_at(into, byte_at(text, place) << 3)
+                rolled = rolled * np.uint64(_BASE) + into[text[place]]
             least, least_at = (rolled ^ (rolled >> _HALF)) * _MIX, begin
             values[width - 1] = least
             filled = at = begin + 1
@@ -94,7 +102,7 @@ def _find(
             before, hash_before = begin, np.uint64(0)
         while True:
             stop = min(filled, least_at + width)
-            while at < stop and eight_bytes_at(hashes, (at - origin) << 3) > least:
+            while at < stop and hashes[at - origin] > least:
                 at += 1
             if at == filled and filled <= last:
                 for place in range(width):
@@ -131,11 +139,11 @@ def _find(
             low = max(begin, at - width + 1)
             before, hash_before = least_at, least
             if at < least_at + width:
-                least, least_at = eight_bytes_at(hashes, (at - origin) << 3), at
+                least, least_at = hashes[at - origin], at
             else:
-                least = eight_bytes_at(hashes, (low - origin) << 3)
+                least = hashes[low - origin]
                 for place in range(low, at + 1):
-                    value = eight_bytes_at(hashes, (place - origin) << 3)
+                    value = hashes[place - origin]
                     if value <= least:
                         least, least_at = value, place
             at += 1

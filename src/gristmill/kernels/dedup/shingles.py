@@ -26,9 +26,8 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
-from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.text.look_alikes import IGNORED, parts, reading_tables, unpacked
 from gristmill.kernels.text.unicode_classes import (
     LETTER,
@@ -44,7 +43,6 @@ from gristmill.kernels.text.unicode_classes import (
 from gristmill.kernels.text.words import hash_bytes, trimmed
 
 Array = np.ndarray[Any, Any]
-Addresses = tuple[int, int, int, int, int]  # of the arrays of WordTables
 
 _NONE, _MARK, _PART, _ALONE, _IGNORED = range(5)
 """What a character is to a word: outside; inside if something is before it; inside; a word by itself; nothing."""
@@ -76,6 +74,16 @@ class WordTables(NamedTuple):
     """For code points below 0x800: the UTF-8 of the lower case, its bytes << 24, the kind << 28."""
 
 
+class WordViews(NamedTuple):
+    """Views of the arrays of `WordTables`."""
+
+    pages: Bytes
+    classes: Ints
+    lower_pages: Bytes
+    lowers: Ints
+    short: Ints
+
+
 @lru_cache(maxsize=1)
 def word_tables() -> WordTables:
     """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
@@ -103,6 +111,14 @@ def _word_tables(tables: UnicodeTables) -> WordTables:
 
 
 @njit(nogil=True, cache=True)
+def word_views(tables: WordTables) -> WordViews:
+    """Views of tables that the caller's caller keeps alive."""
+    return WordViews(
+        view(tables.pages), view(tables.classes), view(tables.lower_pages), view(tables.lowers), view(tables.short)
+    )
+
+
+@njit(nogil=True, cache=True)
 def _fed(state: np.uint64, chunk: np.uint64) -> np.uint64:
     state = (state ^ chunk) * _WORD_MUL
     return state ^ (state >> np.uint64(32))
@@ -115,19 +131,19 @@ def _ended(state: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _load(data: int, at: int, size: int) -> np.uint64:
+def _load(data: Bytes, at: int, size: int) -> np.uint64:
     """Eight bytes from `at` on; zeros behind the end of the data."""
     if at + 8 <= size:
         loaded: np.uint64 = eight_bytes_at(data, at)
         return loaded
     value = _ZERO
     for place in range(at, size):
-        value |= np.uint64(byte_at(data, place)) << np.uint64(8 * (place - at))
+        value |= np.uint64(data[place]) << np.uint64(8 * (place - at))
     return value
 
 
 @njit(nogil=True, cache=True)
-def _ascii_word(data: int, begin: int, end: int, size: int) -> np.uint64:
+def _ascii_word(data: Bytes, begin: int, end: int, size: int) -> np.uint64:
     """The hash of an ASCII word in any case."""
     state = _WORD_SEED
     while end - begin > 8:
@@ -169,7 +185,7 @@ def _joined(
 
 @njit(nogil=True, cache=True)
 def _scan_wide(
-    data: int, begin: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, sum_: np.uint64
+    data: Bytes, begin: int, at: int, stop: int, size: int, tables: WordViews, out: Uint64s, count: int, sum_: np.uint64
 ) -> tuple[int, int, np.uint64]:
     """Words from a character outside ASCII, or a control character, at `at` to the next word that starts with ASCII.
 
@@ -189,12 +205,12 @@ def _scan_wide(
         if bytes_held:
             held = (_load(data, begin, size) | _CASE) & (_ALL >> np.uint64(64 - 8 * bytes_held))
     while at < stop:
-        byte = byte_at(data, at)
+        byte = data[at]
         second = third = 0  # further code points of a reading
         if byte < 0xE0:
             if byte < 0x80:
                 if not inside or alone:
-                    entry = four_bytes_at(short, 4 * byte)
+                    entry = short[byte]
                     if entry >> 28 == _PART:
                         break
                 point = byte
@@ -202,9 +218,9 @@ def _scan_wide(
             else:
                 point = 0
                 if at + 2 <= stop:
-                    point = (byte & 0x1F) << 6 | byte_at(data, at + 1) & 0x3F
+                    point = (byte & 0x1F) << 6 | data[at + 1] & 0x3F
                 at += 2
-            entry = four_bytes_at(short, 4 * point)
+            entry = short[point]
             kind = entry >> 28
             length = entry >> 24 & 15
             written = np.uint64(entry & 0xFFFFFF)
@@ -213,23 +229,23 @@ def _scan_wide(
             if at + length > stop:
                 at = stop
                 break
-            point = (byte_at(data, at + 1) & 0x3F) << 6 | byte_at(data, at + 2) & 0x3F
-            raw = byte | byte_at(data, at + 1) << 8 | byte_at(data, at + 2) << 16
+            point = (data[at + 1] & 0x3F) << 6 | data[at + 2] & 0x3F
+            raw = byte | data[at + 1] << 8 | data[at + 2] << 16
             if length == 3:
                 point |= (byte & 0x0F) << 12
             else:
-                point = point << 6 | byte_at(data, at + 3) & 0x3F | (byte & 0x07) << 18
-                raw |= byte_at(data, at + 3) << 24
+                point = point << 6 | data[at + 3] & 0x3F | (byte & 0x07) << 18
+                raw |= data[at + 3] << 24
                 point = min(point, 0x10FFFF)
             at += length
-            bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+            bits = classes[pages[point >> 8] << 8 | point & 255]
             if bits & (LETTER | NUMBER):
                 kind = _ALONE if bits & (UNIT | PIECE) else _PART
             else:
                 kind = _MARK if bits & MARK else _IGNORED if bits & IGNORED else _NONE
             if bits & UPPER or (kind == _PART and not bits & LOWER):
-                place = byte_at(lower_pages, point >> 8) << 8 | point & 255
-                change = np.int64(np.int32(four_bytes_at(lowers, 4 * place)))
+                place = lower_pages[point >> 8] << 8 | point & 255
+                change = lowers[place]
                 if change:
                     first, second, third = parts(point + change)
                     raw, length = _utf8(first)
@@ -242,7 +258,7 @@ def _scan_wide(
                 state = _fed(state, held)
             sum_ = sum_ * ROLL + _ended(state)
             count += 1
-            put_eight_bytes(out, 8 * count, sum_)
+            out[count] = sum_
             inside = False
         if not inside:
             if kind <= _MARK:
@@ -260,23 +276,25 @@ def _scan_wide(
             state = _fed(state, held)
         sum_ = sum_ * ROLL + _ended(state)
         count += 1
-        put_eight_bytes(out, 8 * count, sum_)
+        out[count] = sum_
     return at, count, sum_
 
 
 @njit(nogil=True, cache=True)
-def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, edge: Array) -> int:
+def scan_words(
+    data: Bytes, at: int, stop: int, size: int, tables: WordViews, out: Uint64s, count: int, edge: Array
+) -> int:
     """Counts the words, on from `count`; number i of `out` becomes the rolled sum of the hashes of the first i. As
-    `sums_of`, with addresses for arrays.
+    `sums_of`, with views for arrays.
     """
-    sum_ = eight_bytes_at(out, 8 * count)
+    sum_ = out[count]
     begin = -1  # of a word that is open where a block begins
     while at < stop:
         block, place = data, at
         if at + BLOCK > size:
             for k in range(BLOCK):
-                edge[k] = byte_at(data, at + k) if at + k < size else 0
-            block, place = address_of(edge), 0
+                edge[k] = data[at + k] if at + k < size else 0
+            block, place = view(edge), 0
         words = word_bits(block, place)
         wide = wide_bits(block, place)
         limit = min(BLOCK, stop - at)
@@ -288,7 +306,7 @@ def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out:
         if begin >= 0 and edges:
             sum_ = sum_ * ROLL + _ascii_word(data, begin, at + trailing_zeros(edges), size)
             count += 1
-            put_eight_bytes(out, 8 * count, sum_)
+            out[count] = sum_
             edges &= edges - _ONE
             begin = -1
         while edges:
@@ -300,7 +318,7 @@ def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out:
             edges &= edges - _ONE
             sum_ = sum_ * ROLL + _ascii_word(data, begin, end, size)
             count += 1
-            put_eight_bytes(out, 8 * count, sum_)
+            out[count] = sum_
             begin = -1
         at += limit
         if limit < BLOCK and at < stop:
@@ -309,12 +327,12 @@ def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out:
     if begin >= 0:
         sum_ = sum_ * ROLL + _ascii_word(data, begin, stop, size)
         count += 1
-        put_eight_bytes(out, 8 * count, sum_)
+        out[count] = sum_
     return count
 
 
 @njit(nogil=True, cache=True)
-def _wordless(data: int, begin: int, end: int, pages: int, classes: int) -> np.uint64:
+def _wordless(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> np.uint64:
     """The hash of a text's bytes without the white space around them."""
     begin, end = trimmed(data, begin, end, pages, classes)
     return mix(hash_bytes(data, begin, end) ^ _WORDLESS)
@@ -325,10 +343,7 @@ def sums_of(data: Array, begin: int, end: int, tables: WordTables, buffer: Array
     """Counts the words of data[begin:end], on from `count`; buffer[i] becomes the rolled sum of the hashes of the first
     i of them. What comes before buffer[count + 1] is there already; buffer[0] is 0.
     """
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
-    addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
-    return scan_words(address_of(data), begin, end, len(data), addresses, address_of(buffer), count, edge)
+    return scan_words(view(data), begin, end, len(data), word_views(tables), view(buffer), count, edge)
 
 
 @njit(nogil=True, cache=True)
@@ -341,10 +356,21 @@ def roll_power(width: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def shingle_at(sums: int, at: int, width: int, power: np.uint64) -> np.uint64:
-    """The shingle of `width` words from word `at` on; `sums` is the address of the rolled sums."""
-    rolled = eight_bytes_at(sums, 8 * (at + width)) - eight_bytes_at(sums, 8 * at) * power
-    return mix(rolled + np.uint64(width) * _LENGTH)
+def word_at(sums: Uint64s, at: int) -> np.uint64:
+    """The hash of word `at`, from rolled sums."""
+    return sums[at + 1] - sums[at] * ROLL
+
+
+@njit(nogil=True, cache=True)
+def window_sum(sums: Uint64s, at: int, width: int, power: np.uint64) -> np.uint64:
+    """The rolled sum of the `width` words from word `at` on; `power` is `roll_power(width)`."""
+    return sums[at + width] - sums[at] * power
+
+
+@njit(nogil=True, cache=True)
+def shingle_at(sums: Uint64s, at: int, width: int, power: np.uint64) -> np.uint64:
+    """The shingle of `width` words from word `at` on; `sums` is a view of the rolled sums."""
+    return mix(window_sum(sums, at, width, power) + np.uint64(width) * _LENGTH)
 
 
 @njit(nogil=True, cache=True)
@@ -356,13 +382,13 @@ def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTable
     buffer[0] = 0
     words = sums_of(data, begin, end, tables, buffer, 0, edge)
     if words == 0:
-        buffer[0] = _wordless(address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes))
+        buffer[0] = _wordless(view(data), begin, end, view(tables.pages), view(tables.classes))
         return 1
-    out = address_of(buffer)
+    out = view(buffer)
     width = min(words, ngram)
     power = roll_power(width)
     for at in range(words - width + 1):
-        put_eight_bytes(out, 8 * at, shingle_at(out, at, width, power))
+        out[at] = shingle_at(out, at, width, power)
     return words - width + 1
 
 

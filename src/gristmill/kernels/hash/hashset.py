@@ -17,7 +17,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 
 Array = np.ndarray[Any, Any]
 
@@ -68,38 +68,38 @@ def lower(byte: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Place and mark of some bytes as they are; `data` is an address."""
     one, two = SEED
     for at in range(begin, end):
-        one, two = feed(one, two, byte_at(data, at))
+        one, two = feed(one, two, data[at])
     return finish(one, two)
 
 
 @njit(nogil=True, cache=True)
-def hash_folded(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+def hash_folded(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Place and mark of some bytes with ASCII letters in lower case."""
     one, two = SEED
     for at in range(begin, end):
-        one, two = feed(one, two, lower(byte_at(data, at)))
+        one, two = feed(one, two, lower(data[at]))
     return finish(one, two)
 
 
 @njit(nogil=True, cache=True)
-def next_entry(data: int, at: int, stop: int) -> tuple[int, int, int]:
+def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
     """Begin and end of the entry in the line at `at`, and where the next line begins. Begin is end where there is none.
 
     Lines end with LF, CR or both. Spaces around an entry and a byte order mark do not count, and neither does a
     comment: `#` at the start of a line or after a space (inside, it is the fragment of a URL).
     """
     begin = at
-    if stop - begin >= 3 and byte_at(data, begin) == 0xEF and byte_at(data, begin + 1) == 0xBB:
-        begin += 3 if byte_at(data, begin + 2) == 0xBF else 0
-    while begin < stop and byte_at(data, begin) <= 32 and byte_at(data, begin) != 10 and byte_at(data, begin) != 13:
+    if stop - begin >= 3 and data[begin] == 0xEF and data[begin + 1] == 0xBB:
+        begin += 3 if data[begin + 2] == 0xBF else 0
+    while begin < stop and data[begin] <= 32 and data[begin] != 10 and data[begin] != 13:
         begin += 1
     after, end, before = begin, -1, 32
     while after < stop:
-        byte = byte_at(data, after)
+        byte = data[after]
         if byte <= 35:
             if byte == 10 or byte == 13:
                 break
@@ -109,7 +109,7 @@ def next_entry(data: int, at: int, stop: int) -> tuple[int, int, int]:
         after += 1
     if end < 0:
         end = after
-    while end > begin and byte_at(data, end - 1) <= 32:
+    while end > begin and data[end - 1] <= 32:
         end -= 1
     return begin, end, after + 1
 
@@ -128,7 +128,7 @@ def count_lines(data: Array) -> int:
 def hash_words(data: Array) -> tuple[Array, int]:
     """Place and mark of every entry of a list, in lower case, and how many entries are none: 0, since any will do."""
     hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count = address_of(data), len(data), 0, 0
+    text, stop, at, count = view(data), len(data), 0, 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin < end:
@@ -161,7 +161,7 @@ def hash_all_digests(data: Array) -> tuple[Array, int]:
 @njit(nogil=True, cache=True)
 def _hash_digests(data: Array, another: int) -> tuple[Array, int]:
     hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
+    text, stop, at, count, faults = view(data), len(data), 0, 0, 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -169,7 +169,7 @@ def _hash_digests(data: Array, another: int) -> tuple[Array, int]:
         good = end - begin == 32 or end - begin == 64 or end - begin == another
         one, two = SEED
         for place in range(begin, end if good else begin, 2):
-            high, low = hex_digit(byte_at(text, place)), hex_digit(byte_at(text, place + 1))
+            high, low = hex_digit(text[place]), hex_digit(text[place + 1])
             good = good and high >= 0 and low >= 0
             one, two = feed(one, two, high << 4 | low)
         if good:
@@ -249,7 +249,7 @@ def labels_of(strings: HashSet, hashes: Array) -> Array:
 def hash_strings(data: Array, offsets: Array) -> Array:
     """Place and mark of each string of an Arrow array, as it is."""
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
-    text = address_of(data)
+    text = view(data)
     for row in range(len(hashes)):
         hashes[row, 0], hashes[row, 1] = hash_span(text, offsets[row], offsets[row + 1])
     return hashes

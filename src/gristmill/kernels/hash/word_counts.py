@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 from gristmill.kernels.text.byte_strings import order_of, take_strings
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ class WordCounts(NamedTuple):
     """int64: slots and bytes of the arena that are in use."""
 
 
-class Words(NamedTuple):
+class CountedWords(NamedTuple):
     """Distinct strings in ascending order of their bytes, with their counts."""
 
     data: Array
@@ -68,7 +68,7 @@ def _slot(low: np.uint64, high: np.uint64, mask: int) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _hash_long(text: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+def _hash_long(text: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Two hashes of 16 bytes or more; the last eight are read once more, so that none is left over."""
     low, high = np.uint64(end - begin), np.uint64(0x243F6A8885A308D3)
     at = begin
@@ -83,7 +83,7 @@ def _hash_long(text: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _key(text: int, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint64]:
+def _key(text: Bytes, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint64]:
     """What stands in the slot of a string; never two zeros."""
     length = end - begin
     if length > _INLINE:
@@ -93,7 +93,7 @@ def _key(text: int, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint
         low = eight_bytes_at(text, begin) & _LOW_MASKS[length]
         return low, high | (eight_bytes_at(text, begin + 8) & _HIGH_MASKS[length])
     for place in range(length):
-        value = np.uint64(byte_at(text, begin + place)) << np.uint64(8 * (place & 7))
+        value = np.uint64(text[begin + place]) << np.uint64(8 * (place & 7))
         if place < 8:
             low |= value
         else:
@@ -102,7 +102,7 @@ def _key(text: int, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint
 
 
 @njit(nogil=True, cache=True)
-def _same(arena: int, at: int, text: int, begin: int, length: int) -> bool:
+def _same(arena: Bytes, at: int, text: Bytes, begin: int, length: int) -> bool:
     """Whether a long string is the one at a place of the arena."""
     if int(np.int64(eight_bytes_at(arena, at))) != length:
         return False
@@ -142,7 +142,7 @@ def _add(
 ) -> None:
     """Counts a block of spans, for which there is room."""
     mask = len(slots) - 1
-    text, store = address_of(data), address_of(arena)
+    text, store = view(data), view(arena)
     for row in range(len(begins)):
         low, high = keys[row, 0], keys[row, 1]
         slot = _slot(low, high, mask)
@@ -172,7 +172,7 @@ def add_block(table: WordCounts, data: Array, begins: Array, ends: Array, counts
 
     The keys of the whole block come first: so short a loop has many of its loads under way at once.
     """
-    text, size, long_bytes = address_of(data), len(data), 0
+    text, size, long_bytes = view(data), len(data), 0
     for row in range(len(begins)):
         begin, end = int(np.int64(begins[row])), int(np.int64(ends[row]))
         keys[row, 0], keys[row, 1] = _key(text, begin, end, size)
@@ -195,7 +195,7 @@ def add_words(table: WordCounts, data: Array, offsets: Array, counts: Array) -> 
 
 
 @njit(nogil=True, cache=True)
-def _length(slots: Array, slot: int, arena: int) -> int:
+def _length(slots: Array, slot: int, arena: Bytes) -> int:
     """Bytes of the word in a slot."""
     high = slots[slot, _HIGH]
     if high >= _LONG:
@@ -206,7 +206,7 @@ def _length(slots: Array, slot: int, arena: int) -> int:
 @njit(nogil=True, cache=True)
 def _gather(slots: Array, arena: Array, min_count: int) -> tuple[Array, Array, Array]:
     """All words of a minimum count, in the order of their slots."""
-    store = address_of(arena)
+    store = view(arena)
     kept = np.flatnonzero((slots[:, _HIGH] != _ZERO) & (slots[:, _COUNT] >= np.uint64(max(min_count, 0))))
     offsets, counts = np.zeros(len(kept) + 1, np.int64), np.empty(len(kept), np.int64)
     for word in range(len(kept)):
@@ -227,9 +227,9 @@ def _gather(slots: Array, arena: Array, min_count: int) -> tuple[Array, Array, A
     return data, offsets, counts
 
 
-def export(table: WordCounts, min_count: int = 1) -> Words:
+def export(table: WordCounts, min_count: int = 1) -> CountedWords:
     """The words that were seen `min_count` times or more, by their bytes: the same for any order of adding."""
     data, offsets, counts = _gather(table.slots, table.arena, min_count)
     order = order_of(data, offsets)
     data, offsets = take_strings(data, offsets, order)
-    return Words(data, offsets, counts[order])
+    return CountedWords(data, offsets, counts[order])

@@ -31,8 +31,8 @@ from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import LEVEL
 from gristmill.kernels.html.hashes import MAX_TRIES, text_hash
 from gristmill.kernels.html.names import HASH_MIX
-from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
-from gristmill.kernels.memory_writes import copy_bytes, put_byte
+from gristmill.kernels.memory import borrow, eight_bytes_at, view
+from gristmill.kernels.memory_writes import copy_bytes
 
 LEAST_EXPECTED = 100
 """Of 1,000: a page of which no choice promises a better F1 has no main content."""
@@ -117,7 +117,7 @@ def drop_copies(
 
     `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than twice as many as there are blocks.
     """
-    text = address_of(texts)
+    text = view(texts)
     blocks, keep, keys, owners = borrow(blocks), borrow(keep), borrow(keys), borrow(owners)
     for slot in range(mask + 1):
         owners[slot, 0] = -1
@@ -138,7 +138,7 @@ def drop_copies(
         first = blocks[owners[slot, 0], B_START]
         same = 0
         if blocks[owners[slot, 0], B_STOP] - first == stop - begin:
-            while same < stop - begin and byte_at(text, begin + same) == byte_at(text, first + same):
+            while same < stop - begin and text[begin + same] == text[first + same]:
                 same += 1
         keep[row] = same < stop - begin
     if longest < HOLDER_BYTES:
@@ -149,7 +149,7 @@ def drop_copies(
             continue
         held = 0
         for at in range(begin + 1, stop - WINDOW):
-            before = byte_at(text, at - 1)
+            before = text[at - 1]
             if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may be glued to the one before it
                 here = _window(text, at)
                 slot = _window_slot(keys, owners, here, mask)
@@ -182,7 +182,7 @@ def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> A
 @njit(nogil=True, cache=True, forceinline=True)
 def _put(text: Any, at: int, byte: int, times: int) -> int:
     for _ in range(times):
-        put_byte(text, at, byte)
+        text[at] = byte
         at += 1
     return at
 
@@ -195,7 +195,7 @@ def _put_number(text: Any, at: int, number: int) -> int:
         power *= 10
         size += 1
     for place in range(size - 1, -1, -1):
-        put_byte(text, at + place, 0x30 + number % 10)
+        text[at + place] = 0x30 + number % 10
         number //= 10
     return at + size
 
@@ -208,20 +208,20 @@ def _put_marker(out: Any, end: int, marker: int) -> int:
         return _put(out, end, 0x20, 2)
     if number:
         end = _put_number(out, end, number - 1)
-        put_byte(out, end, 0x2E)
+        out[end] = 0x2E
     else:
-        put_byte(out, end, 0x2D)
-    put_byte(out, end + 1, 0x20)
+        out[end] = 0x2D
+    out[end + 1] = 0x20
     return end + 2
 
 
 @njit(nogil=True, cache=True)
 def _new_line(out: Any, end: int, quoted: bool) -> int:
     """In Markdown every line of a quotation begins with a sign."""
-    put_byte(out, end, 0x0A)
+    out[end] = 0x0A
     if quoted:
-        put_byte(out, end + 1, 0x3E)
-        put_byte(out, end + 2, 0x20)
+        out[end + 1] = 0x3E
+        out[end + 2] = 0x20
     return end + (3 if quoted else 1)
 
 
@@ -230,7 +230,7 @@ def _fence_of(text: Any, begin: int, stop: int) -> int:
     """Signs of a fence around code: one more than it has in a row, three at least."""
     longest = run = 0
     for at in range(begin, stop):
-        run = run + 1 if byte_at(text, at) == 0x60 else 0
+        run = run + 1 if text[at] == 0x60 else 0
         longest = max(longest, run)
     return max(3, longest + 1)
 
@@ -242,11 +242,11 @@ def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: boo
         copy_bytes(out, end, text, begin, stop - begin)
         return end + stop - begin
     for at in range(begin, stop):
-        byte = byte_at(text, at)
+        byte = text[at]
         if byte == 0x0A and not heading:
             end = _new_line(out, end, quoted)
         else:
-            put_byte(out, end, 0x20 if byte == 0x0A else byte)
+            out[end] = 0x20 if byte == 0x0A else byte
             end += 1
     return end
 
@@ -278,7 +278,7 @@ def write_text(
     indents, a number of six digits, a dot, a space), 8 of fences or a heading's signs, 4 around a row and 8 of the line
     below it, and 6 for quoted line ends.
     """
-    text, target = address_of(texts), address_of(out)
+    text, target = view(texts), view(out)
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     end = fence = 0
     last = -1
@@ -303,8 +303,8 @@ def write_text(
                     end = _put(target, end, 0x3E, 1)
                 end = _put(target, end, 0x0A, 1)
         if quoted:
-            put_byte(target, end, 0x3E)
-            put_byte(target, end + 1, 0x20)
+            target[end] = 0x3E
+            target[end + 1] = 0x20
             end += 2
         if marker and not level and not verbatim:  # one would shift the first line of code alone
             end = _put_marker(target, end, marker)
@@ -315,8 +315,8 @@ def write_text(
                 fence = _fence_of(text, begin, stop)
                 end = _new_line(target, _put(target, end, 0x60, fence), quoted)
             elif is_row:
-                put_byte(target, end, 0x7C)
-                put_byte(target, end + 1, 0x20)
+                target[end] = 0x7C
+                target[end + 1] = 0x20
                 end += 2
         end = _put_lines(text, begin, stop, target, end, quoted, markdown and level > 0)
         if markdown and verbatim and not level:
@@ -326,7 +326,7 @@ def write_text(
             if new_table:
                 end = _put(target, _new_line(target, end, quoted), 0x7C, 1)
                 for at in range(begin - 1, stop):
-                    if at < begin or (at > begin and byte_at(text, at) == 0x7C and byte_at(text, at - 1) == 0x20):
+                    if at < begin or (at > begin and text[at] == 0x7C and text[at - 1] == 0x20):
                         end = _put(target, _put(target, end, 0x2D, 3), 0x7C, 1)
         last = row
     return end

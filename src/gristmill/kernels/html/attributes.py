@@ -17,7 +17,7 @@ from gristmill.kernels.html.names import (
     HASH_MIX,
     HASH_PRIME,
 )
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 
 
 def _name(text: str) -> int:
@@ -146,7 +146,7 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
 def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> Any:
     """`hints_of`, remembered: pages use few classes many times. Returns the hash of the value; adds its hints."""
     stop = min(stop, begin + _LONGEST_VALUE)
-    code = np.int64(mixed(address_of(data), begin, stop, np.uint64(stop - begin + 1) * HASH_MIX))
+    code = np.int64(mixed(view(data), begin, stop, np.uint64(stop - begin + 1) * HASH_MIX))
     place = ATTRIBUTES + (code & (_REMEMBERED - 1))
     if noted[place] != code:
         noted[place] = code

@@ -6,8 +6,8 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.entities import reference
-from gristmill.kernels.memory import byte_at
-from gristmill.kernels.memory_writes import put_byte, put_four_bytes
+from gristmill.kernels.memory import Bytes
+from gristmill.kernels.memory_writes import put_four_bytes
 from gristmill.kernels.text.words import PIECE_LETTERS
 
 SPACE, DIGIT, UPPER, COMMA, SIGN, END, CLOSER, SPECIAL = (1 << bit for bit in range(8))
@@ -157,41 +157,43 @@ def _count(tally: np.ndarray, kind: int, script: int) -> None:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _decoded(data: int, at: int, stop: int) -> tuple[int, int]:
+def _decoded(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """The code point at `at` of UTF-8, and its bytes; what is no UTF-8 counts as one byte."""
-    lead = byte_at(data, at)
+    lead = data[at]
     if lead < 0xE0:
         if at + 1 < stop:
-            return (lead & 31) << 6 | byte_at(data, at + 1) & 63, 2
+            return (lead & 31) << 6 | data[at + 1] & 63, 2
     elif lead < 0xF0:
         if at + 2 < stop:
-            return (lead & 15) << 12 | (byte_at(data, at + 1) & 63) << 6 | byte_at(data, at + 2) & 63, 3
+            return (lead & 15) << 12 | (data[at + 1] & 63) << 6 | data[at + 2] & 63, 3
     elif at + 3 < stop:
-        high = (lead & 7) << 18 | (byte_at(data, at + 1) & 63) << 12
-        return high | (byte_at(data, at + 2) & 63) << 6 | byte_at(data, at + 3) & 63, 4
+        high = (lead & 7) << 18 | (data[at + 1] & 63) << 12
+        return high | (data[at + 2] & 63) << 6 | data[at + 3] & 63, 4
     return 0xFFFD, 1
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def put_gap(text: int, end: int, tally: np.ndarray) -> int:
+def put_gap(text: Bytes, end: int, tally: np.ndarray) -> int:
     """The white space that waits, if it stands behind a word."""
     if tally[T_GAP]:
         tally[T_GAP] = 0
-        if end > tally[T_BEGIN] and byte_at(text, end - 1) > 0x20:
-            put_byte(text, end, 0x20)
+        if end > tally[T_BEGIN] and text[end - 1] > 0x20:
+            text[end] = 0x20
             return end + 1
     return end
 
 
 @njit(nogil=True, cache=True)
-def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarray, verbatim: bool) -> tuple[int, int]:
+def _special(
+    data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: np.ndarray, verbatim: bool
+) -> tuple[int, int]:
     """A reference, a control character, or a character beyond ASCII."""
-    if byte_at(data, at) == 0x26:
+    if data[at] == 0x26:
         value, size, after = reference(data, at, stop)
         if size == 0:
             end = put_gap(text, end, tally)
             _count(tally, 0, 0)
-            put_byte(text, end, 0x26)
+            text[end] = 0x26
             return at + 1, end + 1
         first: Any = np.int64(value & np.uint64(0xFF))
         code: Any = first
@@ -204,12 +206,12 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
             code = (first & 31) << 6 | np.int64(value >> np.uint64(8) & np.uint64(63))
     else:
         value, after = np.uint64(0), at
-        code = byte_at(data, at)
+        code = data[at]
         size = 1
         if code >= 0x80:
             code, size = _decoded(data, at, stop)
         for place in range(size):
-            value |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
+            value |= np.uint64(data[at + place]) << np.uint64(8 * place)
         after = at + size
     if code < 0x80:
         kind: Any = np.int64(KINDS[code])
@@ -223,7 +225,7 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
         if not verbatim:
             tally[T_GAP] = 1
             return after, end
-        put_byte(text, end, 0x20 if code >= 0x80 else 0x0A if code > 0x09 and code < 0x20 else code)
+        text[end] = 0x20 if code >= 0x80 else 0x0A if code > 0x09 and code < 0x20 else code
         return after, end + 1
     end = put_gap(text, end, tally)
     script = _script(code)
@@ -238,13 +240,13 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
 
 
 @njit(nogil=True, cache=True)
-def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, verbatim: bool) -> int:
+def take_text(data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: Any, verbatim: bool) -> int:
     """Adds the text `data[at:stop]`, which has no tags in it, behind `end`; returns where it ends then.
 
     The buffer needs room for 6 bytes for every 5 of these, and 8 more.
     """
     while at < stop:
-        byte = byte_at(data, at)
+        byte = data[at]
         kind: Any = np.int64(KINDS[byte])
         if kind == SPECIAL:
             at, end = _special(data, at, stop, text, end, tally, verbatim)
@@ -255,19 +257,19 @@ def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, ve
             if not verbatim:
                 tally[T_GAP] = 1
             elif byte != 0x0D:
-                put_byte(text, end, 0x0A if byte == 0x0C else byte)
+                text[end] = 0x0A if byte == 0x0C else byte
                 end += 1
-            elif at >= stop or byte_at(data, at) != 0x0A:
-                put_byte(text, end, 0x0A)
+            elif at >= stop or data[at] != 0x0A:
+                text[end] = 0x0A
                 end += 1
             continue
         end = put_gap(text, end, tally)
         _count(tally, kind, 0)
-        put_byte(text, end, byte)
+        text[end] = byte
         end += 1
         run = at
-        while at < stop and not KINDS[byte_at(data, at)]:
-            put_byte(text, end, byte_at(data, at))
+        while at < stop and not KINDS[data[at]]:
+            text[end] = data[at]
             end += 1
             at += 1
         if at > run:

@@ -98,14 +98,7 @@ from gristmill.kernels.html.names import (
     HASH_PRIME,
 )
 from gristmill.kernels.html.skipped import end_of_nested, end_of_script
-from gristmill.kernels.memory import (
-    address_of,
-    borrow,
-    byte_at,
-)
-from gristmill.kernels.memory_writes import (
-    put_byte,
-)
+from gristmill.kernels.memory import borrow, view
 
 
 @njit(nogil=True, cache=True)
@@ -124,7 +117,7 @@ def cut_page(
     elements: np.ndarray,
     texts: np.ndarray,
 ) -> None:
-    source, text = address_of(data), address_of(texts)
+    source, text = view(data), view(texts)
     data, words, state, tally, stack = borrow(data), borrow(words), borrow(state), borrow(tally), borrow(stack)
     counts, missing, noted = borrow(counts), borrow(missing), borrow(noted)
     blocks, elements = borrow(blocks), borrow(elements)
@@ -179,8 +172,8 @@ def cut_page(
         if flags & BOX:
             if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
                 # A line of code that is a box of its own.
-                if state[S_END] > tally[T_BEGIN] and byte_at(text, state[S_END] - 1) != 0x0A:
-                    put_byte(text, state[S_END], 0x0A)
+                if state[S_END] > tally[T_BEGIN] and text[state[S_END] - 1] != 0x0A:
+                    text[state[S_END]] = 0x0A
                     state[S_END] += 1
                     end_word(tally)
                 continue
@@ -219,12 +212,12 @@ def cut_page(
         elif kind == BOX_BR:
             if state[S_END] > tally[T_BEGIN]:
                 end_word(tally)
-                if byte_at(text, state[S_END] - 1) == 0x0A and not state[S_VERBATIM]:
+                if text[state[S_END] - 1] == 0x0A and not state[S_VERBATIM]:
                     breaks = state[S_BREAKS] + 1
                     flush(state, tally, stack, blocks, text)
                     state[S_BREAKS] = breaks
                 else:
-                    put_byte(text, state[S_END], 0x0A)
+                    text[state[S_END]] = 0x0A
                     state[S_END] += 1
                     state[S_BREAKS] += 1
             tally[T_GAP] = 0

@@ -91,7 +91,7 @@ from gristmill.kernels.html.block_text import (
     TALLIES,
     end_word,
 )
-from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory import Bytes
 from gristmill.kernels.text.words import PIECE_LETTERS
 
 MAX_DEPTH = 512
@@ -145,7 +145,7 @@ next item, and whether an item has had a block."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.ndarray, text: int) -> None:
+def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.ndarray, text: Bytes) -> None:
     """Ends the block; one without a character never was."""
     if tally[T_CHARS] == 0:
         state[S_END] = tally[T_BEGIN]
@@ -157,12 +157,12 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
     if state[S_STRONG]:
         state[S_STRONG_CHARS] += tally[T_CHARS] - state[S_STRONG_FROM]
     begin, end = tally[T_BEGIN], state[S_END]
-    while byte_at(text, end - 1) <= 0x20:
+    while text[end - 1] <= 0x20:
         end -= 1
     first = begin
-    while byte_at(text, first) <= 0x20:  # blank lines go, the indentation of the first other stays
+    while text[first] <= 0x20:  # blank lines go, the indentation of the first other stays
         first += 1
-        if byte_at(text, first - 1) == 0x0A:
+        if text[first - 1] == 0x0A:
             begin = first
     top = state[S_TOP] - 1
     if state[S_BLOCKS] < blocks.shape[0]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import HASH_BASIS, HASH_PRIME, fnv
-from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory import Bytes
 
 _LONGEST = max(len(name) for name in html5)
 _SLOTS = 8192
@@ -64,13 +64,13 @@ def utf8_of(code: int) -> tuple[Any, int]:
 
 
 @njit(nogil=True, cache=True)
-def _number(data: int, at: int, stop: int) -> tuple[Any, int, int]:
+def _number(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
     """A numeric reference whose `#` stands before `at`."""
-    hexadecimal = at < stop and byte_at(data, at) | 0x20 == 0x78
+    hexadecimal = at < stop and data[at] | 0x20 == 0x78
     at += hexadecimal
     first, code = at, 0
     while at < stop:
-        byte = byte_at(data, at)
+        byte = data[at]
         letter = byte | 0x20
         if 0x30 <= byte <= 0x39:
             digit = byte - 0x30
@@ -82,7 +82,7 @@ def _number(data: int, at: int, stop: int) -> tuple[Any, int, int]:
         at += 1
     if at == first:
         return np.uint64(0), 0, at
-    at += at < stop and byte_at(data, at) == 0x3B
+    at += at < stop and data[at] == 0x3B
     if 0x80 <= code < 0xA0:
         code = _WINDOWS[code - 0x80]
     elif code == 0 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
@@ -92,22 +92,22 @@ def _number(data: int, at: int, stop: int) -> tuple[Any, int, int]:
 
 
 @njit(nogil=True, cache=True)
-def reference(data: int, at: int, stop: int) -> tuple[Any, int, int]:
+def reference(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
     """What the `&` at `at` stands for: UTF-8 as a little-endian number, its bytes (0: a plain `&`), where it ends."""
     at += 1
-    if at < stop and byte_at(data, at) == 0x23:
+    if at < stop and data[at] == 0x23:
         return _number(data, at + 1, stop)
     code = HASH_BASIS
     found: Any = -1
     begin, after = at, at
     while at < stop and at - begin < _LONGEST:
-        byte = byte_at(data, at)
+        byte = data[at]
         letter = byte | 0x20
         if not (0x30 <= byte <= 0x39 or 0x61 <= letter <= 0x7A):
             break
         code = (code ^ np.uint64(byte)) * HASH_PRIME
         at += 1
-        closed = at < stop and byte_at(data, at) == 0x3B
+        closed = at < stop and data[at] == 0x3B
         if closed or at - begin <= 6:  # no name without a semicolon is longer
             slot: Any = np.int64(code & np.uint64(_SLOTS - 1))
             while _SIZES[slot] and _HASHES[slot] != code:

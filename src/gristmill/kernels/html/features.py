@@ -45,7 +45,7 @@ from gristmill.kernels.html.block_names import (
     HINTS,
 )
 from gristmill.kernels.html.hashes import in_title, slot_of, text_hash, title_words
-from gristmill.kernels.memory import address_of, borrow
+from gristmill.kernels.memory import borrow, view
 
 _OWN = [
     "chars",
@@ -285,7 +285,7 @@ def measure(
     `sums` has SUM_ROWS rows of `count` + 1, `away` as many places as there are elements and blocks; `keys` and `groups`
     are tables of `mask` + 1 places, a power of two, at least four times `count`; `slots` has TITLE_SLOTS.
     """
-    text = address_of(texts)
+    text = view(texts)
     blocks, elements, sums, away = borrow(blocks), borrow(elements), borrow(sums), borrow(away)
     keys, groups, slots, out = borrow(keys), borrow(groups), borrow(slots), borrow(out)
     for field in range(SUM_ROWS):

@@ -6,27 +6,27 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import HASH_BASIS, HASH_MIX, HASH_PRIME
-from gristmill.kernels.memory import byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at
 
 TITLE_SLOTS = 256
 MAX_TRIES = 64
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def mixed(text: int, begin: int, stop: int, code: Any) -> Any:
+def mixed(text: Bytes, begin: int, stop: int, code: Any) -> Any:
     """Bytes stirred into a number, eight at a time."""
     while begin + 8 <= stop:
         code = (code ^ eight_bytes_at(text, begin)) * HASH_MIX
         code ^= code >> np.uint64(29)
         begin += 8
     while begin < stop:
-        code = (code ^ np.uint64(byte_at(text, begin))) * HASH_PRIME
+        code = (code ^ np.uint64(text[begin])) * HASH_PRIME
         begin += 1
     return code ^ code >> np.uint64(32)
 
 
 @njit(nogil=True, cache=True)
-def text_hash(text: int, begin: int, stop: int) -> Any:
+def text_hash(text: Bytes, begin: int, stop: int) -> Any:
     return mixed(text, begin, stop, np.uint64(stop - begin) * HASH_MIX) * HASH_MIX
 
 
@@ -68,12 +68,12 @@ def title_words(data: np.ndarray, begin: int, stop: int, slots: np.ndarray) -> i
 
 
 @njit(nogil=True, cache=True)
-def in_title(text: int, begin: int, stop: int, slots: np.ndarray) -> int:
+def in_title(text: Bytes, begin: int, stop: int, slots: np.ndarray) -> int:
     """How many of 255 words of a block stand in the title."""
     found = words = size = 0
     code = HASH_BASIS
     for at in range(begin, stop + 1):
-        byte = byte_at(text, at) if at < stop else 0x20
+        byte = text[at] if at < stop else 0x20
         letter = byte | 0x20
         if (0x61 <= letter <= 0x7A) or 0x30 <= byte <= 0x39 or byte >= 0x80:
             code = (code ^ np.uint64(letter if byte < 0x80 else byte)) * HASH_PRIME

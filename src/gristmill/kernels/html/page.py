@@ -178,7 +178,7 @@ def main_text(
     return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
 
-class Room:
+class PageBuffers:
     """Memory for pages of at most so many bytes, used again for each."""
 
     def __init__(self, page_bytes: int, max_blocks: int = MAX_BLOCKS) -> None:

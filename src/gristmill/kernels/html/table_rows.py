@@ -27,8 +27,7 @@ from gristmill.kernels.html.block_names import (
     E_PARENT,
     UNCOUNTED,
 )
-from gristmill.kernels.memory import address_of, borrow, byte_at
-from gristmill.kernels.memory_writes import put_byte
+from gristmill.kernels.memory import Bytes, borrow, view
 
 MAX_CELL_BYTES = 200
 """A row of a table with a longer cell is laid out, and no row of data."""
@@ -41,12 +40,12 @@ def _is_one_line(blocks: np.ndarray, row: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _part(text: int, at: int, times: int) -> int:
+def _part(text: Bytes, at: int, times: int) -> int:
     """What parts cells, once and for each empty one; returns where it ends."""
     for _ in range(times):
-        put_byte(text, at, 0x20)
-        put_byte(text, at + 1, 0x7C)
-        put_byte(text, at + 2, 0x20)
+        text[at] = 0x20
+        text[at + 1] = 0x7C
+        text[at + 2] = 0x20
         at += 3
     return at
 
@@ -59,7 +58,7 @@ def join_rows(
 
     Empty cells have left room for what parts them (boxes.py), so the others stay in their columns.
     """
-    text = address_of(texts)
+    text = view(texts)
     blocks, elements, moved = borrow(blocks), borrow(elements), borrow(moved)
     read = write = 0
     tried = 0  # rows up to here were looked at, and are no rows of data
@@ -90,7 +89,7 @@ def join_rows(
                 end = _part(text, end, 1 + max(0, empty)) - 3
                 size = blocks[other, B_STOP] - blocks[other, B_START]
                 for at in range(size):
-                    put_byte(text, end + 3 + at, byte_at(text, blocks[other, B_START] + at))
+                    text[end + 3 + at] = text[blocks[other, B_START] + at]
                 blocks[write, B_STOP] = end + 3 + size
                 for field in range(B_CHARS, B_HINTS):
                     blocks[write, field] += blocks[other, field]

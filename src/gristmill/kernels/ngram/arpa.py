@@ -6,7 +6,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.ngram.tables import longer
 from gristmill.kernels.text.words import hash_bytes
 
@@ -19,16 +19,16 @@ _TENS = np.array([10.0**power for power in range(23)])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _number(data: int, begin: int, end: int) -> tuple[float, bool]:
+def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
     """A decimal number, and whether it is one. 15 digits count; behind them its size does."""
     at = begin
     sign = 1.0
-    if at < end and (byte_at(data, at) == 45 or byte_at(data, at) == 43):
-        sign = -1.0 if byte_at(data, at) == 45 else 1.0
+    if at < end and (data[at] == 45 or data[at] == 43):
+        sign = -1.0 if data[at] == 45 else 1.0
         at += 1
     value, digits, scale, seen, is_behind = 0.0, 0, 0, False, False
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte == 46 and not is_behind:
             is_behind = True
         elif 48 <= byte <= 57:
@@ -42,14 +42,14 @@ def _number(data: int, begin: int, end: int) -> tuple[float, bool]:
         else:
             break
         at += 1
-    if seen and at < end and byte_at(data, at) | 32 == 101:
+    if seen and at < end and data[at] | 32 == 101:
         at += 1
-        lower = at < end and byte_at(data, at) == 45
-        if at < end and (byte_at(data, at) == 45 or byte_at(data, at) == 43):
+        lower = at < end and data[at] == 45
+        if at < end and (data[at] == 45 or data[at] == 43):
             at += 1
         exponent, seen = 0, False
-        while at < end and 48 <= byte_at(data, at) <= 57:
-            exponent = min(exponent * 10 + byte_at(data, at) - 48, 10_000)
+        while at < end and 48 <= data[at] <= 57:
+            exponent = min(exponent * 10 + data[at] - 48, 10_000)
             seen = True
             at += 1
         scale += -exponent if lower else exponent
@@ -70,12 +70,12 @@ def _is_gap(byte: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_unknown(text: int, begin: int, end: int) -> bool:
+def _is_unknown(text: Bytes, begin: int, end: int) -> bool:
     """Whether it is <unk> or <UNK>."""
-    if end - begin != 5 or byte_at(text, begin) != 60 or byte_at(text, end - 1) != 62:
+    if end - begin != 5 or text[begin] != 60 or text[end - 1] != 62:
         return False
-    middle = byte_at(text, begin + 1) << 16 | byte_at(text, begin + 2) << 8 | byte_at(text, begin + 3)
-    return middle | 0x202020 == 0x756E6B  # type: ignore[no-any-return]
+    middle = text[begin + 1] << 16 | text[begin + 2] << 8 | text[begin + 3]
+    return middle | 0x202020 == 0x756E6B
 
 
 @njit(nogil=True, cache=True)
@@ -89,29 +89,29 @@ def read_ngrams(
     words, where they stand (spans). Returns where it goes on, how many were read, lines that were passed, and what is
     wrong with the next one. `special`: hashes of <unk>, <s>, </s>, which <UNK> and the like stand for.
     """
-    text = address_of(data)
+    text = view(data)
     read = lines = 0
     begins, ends = np.empty(MOST_ORDER + 3, np.int64), np.empty(MOST_ORDER + 3, np.int64)
     while read < most:
         stop = at
-        while stop < len(data) and byte_at(text, stop) != 10:
+        while stop < len(data) and text[stop] != 10:
             stop += 1
         if stop == len(data):
             break
         fields, place = 0, at
         while True:
-            while place < stop and _is_gap(byte_at(text, place)):
+            while place < stop and _is_gap(text[place]):
                 place += 1
             if place == stop:
                 break
             if fields == order + 2:
                 return at, read, lines, TOO_MANY
             begins[fields] = place
-            while place < stop and not _is_gap(byte_at(text, place)):
+            while place < stop and not _is_gap(text[place]):
                 place += 1
             ends[fields] = place
             fields += 1
-        if fields == 0 or (byte_at(text, begins[0]) == 92 and fields == 1):
+        if fields == 0 or (text[begins[0]] == 92 and fields == 1):
             break
         probability, is_number = _number(text, begins[0], ends[0])
         if not is_number:

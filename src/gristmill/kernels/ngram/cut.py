@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
-from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
+from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, LOWER, MARK, NUMBER, PIECE, UNIT, unicode_tables
 from gristmill.kernels.text.words import decode, hash_bytes
 
 Array = np.ndarray[Any, Any]
-Addresses = tuple[int, int, int, int, int]  # of the arrays of CutTables
 
 LONGEST = 120
 """Bytes of a word in lower case; the longest of dictionaries have 60 letters."""
@@ -51,6 +50,16 @@ class CutTables(NamedTuple):
     lowers: npt.NDArray[np.int32]
 
 
+class CutViews(NamedTuple):
+    """Views of the arrays of `CutTables`."""
+
+    plain: Bytes
+    pages: Bytes
+    classes: Ints
+    lower_pages: Bytes
+    lowers: Ints
+
+
 @lru_cache(maxsize=1)
 def cut_tables() -> CutTables:
     """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
@@ -64,43 +73,43 @@ def cut_tables() -> CutTables:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def addresses_of(tables: CutTables) -> Addresses:
-    """Of tables that the caller's caller holds."""
-    return (
-        address_of(tables.plain),
-        address_of(tables.pages),
-        address_of(tables.classes),
-        address_of(tables.lower_pages),
-        address_of(tables.lowers),
+def cut_views(tables: CutTables) -> CutViews:
+    """Views of tables that the caller's caller keeps alive."""
+    return CutViews(
+        view(tables.plain),
+        view(tables.pages),
+        view(tables.classes),
+        view(tables.lower_pages),
+        view(tables.lowers),
     )
 
 
 @njit(nogil=True, cache=True)
-def _put_utf8(out: int, at: int, point: int) -> int:
+def _put_utf8(out: Bytes, at: int, point: int) -> int:
     """Writes a code point; where the next goes."""
     if point < 0x80:
-        put_byte(out, at, point)
+        out[at] = point
         return at + 1
     if point < 0x800:
-        put_byte(out, at, 0xC0 | point >> 6)
-        put_byte(out, at + 1, 0x80 | point & 0x3F)
+        out[at] = 0xC0 | point >> 6
+        out[at + 1] = 0x80 | point & 0x3F
         return at + 2
     if point < 0x10000:
-        put_byte(out, at, 0xE0 | point >> 12)
-        put_byte(out, at + 1, 0x80 | point >> 6 & 0x3F)
-        put_byte(out, at + 2, 0x80 | point & 0x3F)
+        out[at] = 0xE0 | point >> 12
+        out[at + 1] = 0x80 | point >> 6 & 0x3F
+        out[at + 2] = 0x80 | point & 0x3F
         return at + 3
-    put_byte(out, at, 0xF0 | point >> 18)
-    put_byte(out, at + 1, 0x80 | point >> 12 & 0x3F)
-    put_byte(out, at + 2, 0x80 | point >> 6 & 0x3F)
-    put_byte(out, at + 3, 0x80 | point & 0x3F)
+    out[at] = 0xF0 | point >> 18
+    out[at + 1] = 0x80 | point >> 12 & 0x3F
+    out[at + 2] = 0x80 | point >> 6 & 0x3F
+    out[at + 3] = 0x80 | point & 0x3F
     return at + 4
 
 
 @njit(nogil=True, cache=True)
-def _wide(point: int, pages: int, classes: int, lower_pages: int, lowers: int) -> tuple[int, int]:
+def _wide(point: int, pages: Bytes, classes: Ints, lower_pages: Bytes, lowers: Ints) -> tuple[int, int]:
     """What a character outside of ASCII is to a word, and what is written for it."""
-    bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+    bits = classes[pages[point >> 8] << 8 | point & 255]
     if bits & (UNIT | PIECE):
         return _ALONE, point
     if bits & DIGIT:
@@ -108,8 +117,8 @@ def _wide(point: int, pages: int, classes: int, lower_pages: int, lowers: int) -
     if bits & (LETTER | NUMBER):
         if bits & LOWER:
             return _PART, point
-        place = byte_at(lower_pages, point >> 8) << 8 | point & 255
-        return _PART, point + int(np.int64(np.int32(four_bytes_at(lowers, 4 * place))))
+        place = lower_pages[point >> 8] << 8 | point & 255
+        return _PART, point + lowers[place]
     return (_MARK if bits & MARK else _NONE), point
 
 
@@ -128,7 +137,7 @@ def _eight(block: np.uint64) -> tuple[int, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def cut_some(
-    data: int, at: int, stop: int, tables: Addresses, out: int, spans: Array, is_first: bool
+    data: Bytes, at: int, stop: int, tables: CutViews, out: Bytes, spans: Array, is_first: bool
 ) -> tuple[int, int, bool]:
     """Cuts up to ROOM words from `at` on. Their bytes go to `out`, ROOM_BYTES; spans[i] is begin and end there of word
     i, and whether a sentence begins with it.
@@ -149,10 +158,10 @@ def cut_some(
                     write += run
                 at += run
                 continue
-        byte = byte_at(data, at)
+        byte = data[at]
         after = at + 1
         if byte < 0x80:
-            point = byte_at(plain, byte)
+            point = plain[byte]
             kind = _PART if point > 10 else _BREAK if point else _NONE
         else:
             point, after = decode(data, at, stop)
@@ -187,15 +196,15 @@ def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, star
 
     `words` (uint8, ROOM_BYTES) and `starts` (int64, [ROOM, 3]) are scratch.
     """
-    text, bytes_ = address_of(data), address_of(words)
-    addresses = addresses_of(tables)
+    text, bytes_ = view(data), view(words)
+    views = cut_views(tables)
     out = np.empty(2 * (offsets[-1] - offsets[0]) + 16, np.uint8)  # a wide letter becomes four bytes and a space
     ends = np.empty(len(offsets) - 1, np.int64)
     write = 0
     for row in range(len(offsets) - 1):
         at, stop, is_first, is_open = offsets[row], offsets[row + 1], True, False
         while at < stop:
-            at, count, is_first = cut_some(text, at, stop, addresses, bytes_, starts, is_first)
+            at, count, is_first = cut_some(text, at, stop, views, bytes_, starts, is_first)
             for word in range(count):
                 if is_open:
                     out[write] = 10 if starts[word, 2] else 32
@@ -214,15 +223,15 @@ def hash_texts(data: Array, offsets: Array, tables: CutTables, words: Array, sta
 
     Scratch as in `cut_texts`. A word has two bytes of text or more, counting what is behind it.
     """
-    text, bytes_ = address_of(data), address_of(words)
-    addresses = addresses_of(tables)
+    text, bytes_ = view(data), view(words)
+    views = cut_views(tables)
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
     hashes, firsts = np.empty(room, np.uint64), np.empty(room, np.bool_)
     found = 0
     for row in range(len(offsets) - 1):
         at, stop, is_first = offsets[row], offsets[row + 1], True
         while at < stop:
-            at, count, is_first = cut_some(text, at, stop, addresses, bytes_, starts, is_first)
+            at, count, is_first = cut_some(text, at, stop, views, bytes_, starts, is_first)
             for word in range(count):
                 begin, end = starts[word, 0], starts[word, 1]
                 hashes[found] = hash_bytes(bytes_, begin, end) if end - begin <= LONGEST else np.uint64(0)

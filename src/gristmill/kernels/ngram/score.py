@@ -11,8 +11,8 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, borrow
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, addresses_of, cut_some
+from gristmill.kernels.memory import Bytes, borrow, view
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, CutTables, CutViews, cut_some, cut_views
 from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer
 from gristmill.kernels.text.fasttext_output import exponential
 from gristmill.kernels.text.words import hash_bytes
@@ -74,7 +74,7 @@ def _look_up(
     """
     hashes, rolled, lengths = borrow(spare.hashes), borrow(spare.rolled), borrow(spare.lengths)
     steps, left, mixed, queue = borrow(spare.steps), borrow(spare.left), borrow(spare.mixed), borrow(waiting)
-    table = address_of(slots)
+    table = view(slots)
     first, places, walk = shape[0, 0], shape[0, 1], shape[0, 2]
     begun, ended = np.uint64(_BEFORE), np.uint64(tokens)
     for at in range(begun, ended):
@@ -142,7 +142,7 @@ def _keep_last(tokens: int, hashes: Array, lengths: Array, left: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _score_text(
-    text: int, at: int, stop: int, tables: Tables, cut: Addresses, bytes_: int, spare: Scratch
+    text: Bytes, at: int, stop: int, tables: Tables, cut: CutViews, bytes_: Bytes, spare: Scratch
 ) -> tuple[int, int, int]:
     """Of one text: steps, words and ends of sentences, words that are not known."""
     spans, hashes = spare.spans, spare.hashes
@@ -181,11 +181,9 @@ def score(data: Array, begins: Array, ends: Array, tables: Tables, cut: CutTable
     ends of sentences, in steps, down; how many these are; how many words the model does not know. int64, [texts, 3].
     """
     found = np.zeros((len(begins), 3), np.int64)
-    addresses = addresses_of(cut)
+    views = cut_views(cut)
     for row in range(len(begins)):
-        found[row] = _score_text(
-            address_of(data), begins[row], ends[row], tables, addresses, address_of(spare.words), spare
-        )
+        found[row] = _score_text(view(data), begins[row], ends[row], tables, views, view(spare.words), spare)
     return found
 
 

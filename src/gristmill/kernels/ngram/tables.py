@@ -14,7 +14,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, eight_bytes_at
+from gristmill.kernels.memory import Uint64s, view
 
 Array = np.ndarray[Any, Any]
 
@@ -60,15 +60,15 @@ def place_of(mixed: np.uint64, places: int) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def find(slots: int, first: int, places: int, walk: int, mixed: np.uint64) -> np.uint64:
+def find(slots: Uint64s, first: int, places: int, walk: int, mixed: np.uint64) -> np.uint64:
     """What stands in the slot of an n-gram whose hash is mixed; 0 where it is not there. `slots` is an address.
 
     Four slots are compared without a branch, which nobody could predict; hardly one in ten look-ups goes on from there.
     """
     mark = max(mixed & _LOW, _ONE)
     at = first + place_of(mixed, places)
-    one, two = eight_bytes_at(slots, 8 * at), eight_bytes_at(slots, 8 * at + 8)
-    three, four = eight_bytes_at(slots, 8 * at + 16), eight_bytes_at(slots, 8 * at + 24)
+    one, two = slots[at], slots[at + 1]
+    three, four = slots[at + 2], slots[at + 3]
     found = four if four >> _HALF == mark else _EMPTY
     found = three if three >> _HALF == mark else found
     found = two if two >> _HALF == mark else found
@@ -76,9 +76,9 @@ def find(slots: int, first: int, places: int, walk: int, mixed: np.uint64) -> np
     ends = (one == _EMPTY) | (two == _EMPTY) | (three == _EMPTY) | (four == _EMPTY) | (found != _EMPTY)
     if not ends:
         for step in range(at + LEAST_WALK, at + walk):
-            slot = eight_bytes_at(slots, 8 * step)
+            slot = slots[step]
             if slot == _EMPTY or slot >> _HALF == mark:
-                return slot  # type: ignore[no-any-return]
+                return slot
     return found
 
 
@@ -100,7 +100,7 @@ def values_of(mixed: Array, order: int, tables: Tables) -> Array:
     found = np.empty(len(mixed), np.int64)
     first, places, walk = tables.shape[order - 1]
     for row in range(len(mixed)):
-        slot = find(address_of(tables.slots), first, places, walk, mixed[row])
+        slot = find(view(tables.slots), first, places, walk, mixed[row])
         found[row] = -1 if slot == _EMPTY else np.int64(slot & _LOW)
     return found
 

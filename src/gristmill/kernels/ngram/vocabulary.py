@@ -6,15 +6,15 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.ngram.counts import FIRST_WORD, UNKNOWN
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, addresses_of, cut_some
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, cut_some, cut_views
 from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
 
 
-class Vocabulary(NamedTuple):
+class NumberedWords(NamedTuple):
     """Words by number, and how to find the number of one."""
 
     slots: Array
@@ -30,14 +30,14 @@ class Vocabulary(NamedTuple):
     """int64, one: bytes of the arena that are in use."""
 
 
-def vocabulary_of(hashes: Array) -> Vocabulary:
+def vocabulary_of(hashes: Array) -> NumberedWords:
     """Words of these hashes (uint64), numbered as they stand there, from FIRST_WORD on."""
     numbered = np.concatenate([np.zeros(FIRST_WORD, np.uint64), hashes])
     slots = np.zeros(1 << max(2 * len(hashes), 2).bit_length(), np.int32)
     _fill(slots, numbered)
     begins, ends = np.full(len(numbered), -1, np.int64), np.zeros(len(numbered), np.int64)
     arena = np.empty(len(hashes) * LONGEST, np.uint8)  # takes memory where it is written, and words are short
-    return Vocabulary(slots, numbered, begins, ends, arena, np.zeros(1, np.int64))
+    return NumberedWords(slots, numbered, begins, ends, arena, np.zeros(1, np.int64))
 
 
 @njit(nogil=True, cache=True)
@@ -52,13 +52,13 @@ def _fill(slots: Array, hashes: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def number_texts(
-    data: Array, offsets: Array, tables: CutTables, words: Array, spans: Array, known: Vocabulary
+    data: Array, offsets: Array, tables: CutTables, words: Array, spans: Array, known: NumberedWords
 ) -> tuple[Array, Array]:
     """The number of every word of all texts, and whether a sentence begins with it; a word that is met for the first
     time leaves its bytes in the vocabulary. Scratch as in `cut_texts`.
     """
-    text, bytes_ = address_of(data), address_of(words)
-    addresses = addresses_of(tables)
+    text, bytes_ = view(data), view(words)
+    views = cut_views(tables)
     slots, hashes, begins, ends, arena, used = known
     mask = len(slots) - 1
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
@@ -67,7 +67,7 @@ def number_texts(
     for row in range(len(offsets) - 1):
         at, stop, is_first = offsets[row], offsets[row + 1], True
         while at < stop:
-            at, count, is_first = cut_some(text, at, stop, addresses, bytes_, spans, is_first)
+            at, count, is_first = cut_some(text, at, stop, views, bytes_, spans, is_first)
             for word in range(count):
                 begin, end = spans[word, 0], spans[word, 1]
                 number = 0
@@ -92,7 +92,7 @@ def number_texts(
 @njit(nogil=True, cache=True)
 def hash_strings(data: Array, offsets: Array) -> Array:
     """The hashes of words that lie one after the other."""
-    text = address_of(data)
+    text = view(data)
     hashes = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(hashes)):
         hashes[row] = hash_bytes(text, offsets[row], offsets[row + 1])

@@ -17,7 +17,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.exact_hash import hash_span
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.text.fasttext_output import exponential
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +29,7 @@ _START = np.float32(1.0)
 @njit(nogil=True, cache=True)
 def hash_pieces(data: Array, starts: Array, ends: Array) -> Array:
     """A hash of each text data[start:end], uint64."""
-    text = address_of(data)
+    text = view(data)
     found = np.empty(starts.size, np.uint64)
     for at in range(starts.size):
         found[at] = hash_span(text, starts[at], ends[at])[0]

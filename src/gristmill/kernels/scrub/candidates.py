@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, trailing_zeros
+from gristmill.kernels.memory import trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
 from gristmill.kernels.scrub.shapes import (
     COLONS,
@@ -67,7 +67,7 @@ def _scan(
     found: Array,
     count: int,
 ) -> tuple[Array, int]:
-    data, kinds, table = address_of(text), address_of(classes), address_of(opened)
+    data, kinds, table = view(text), view(classes), view(opened)
     size = len(text)
     at = begin
     covered, last_at, last_colon = begin, begin, begin
@@ -77,8 +77,8 @@ def _scan(
         block, place = data, at
         if at + BLOCK > size:
             for k in range(BLOCK):
-                edge[k] = byte_at(data, at + k) if at + k < size else 0
-            block, place = address_of(edge), 0
+                edge[k] = data[at + k] if at + k < size else 0
+            block, place = view(edge), 0
         words = word_bits(block, place)
         digits = bytes_in(block, place, 0, 48, 11)  # and `:`, which is no word
         signs = bytes_in(block, place, 0x24, 100, 1)  # `@` and backticks, and the letter d
@@ -103,7 +103,7 @@ def _scan(
             seeds &= seeds - _ONE
             if here < covered:
                 continue
-            if here > begin and byte_at(data, here - 1) == 37:  # `%`
+            if here > begin and data[here - 1] == 37:  # `%`
                 kind, start, stop = at_sign(data, here - 1, 3, begin, end, kinds, begin)
                 if kind >= 0:
                     found = _put(found, count, kind, row, start, stop)
@@ -115,11 +115,11 @@ def _scan(
                     covered = stop
                     continue
             start, stop = here, here
-            while start > covered and is_in(kinds, byte_at(data, start - 1), WORD):
+            while start > covered and is_in(kinds, data[start - 1], WORD):
                 start -= 1
             letters, digital = start < here, False
-            while stop < end and is_in(kinds, byte_at(data, stop), WORD):
-                one = is_in(kinds, byte_at(data, stop), DIGIT)
+            while stop < end and is_in(kinds, data[stop], WORD):
+                one = is_in(kinds, data[stop], DIGIT)
                 letters |= not one
                 digital |= one
                 stop += 1
@@ -147,7 +147,7 @@ def _scan(
         while signs:
             here = at + trailing_zeros(signs)
             signs &= signs - _ONE
-            if byte_at(data, here) != 64:
+            if data[here] != 64:
                 continue
             kind, start, stop = at_sign(data, here, 1, begin, end, kinds, last_at)
             last_at = here + 1
@@ -158,7 +158,7 @@ def _scan(
         while inner:
             here = at + trailing_zeros(inner)
             inner &= inner - _ONE
-            after = byte_at(data, here + 1) if here + 1 < end else 0
+            after = data[here + 1] if here + 1 < end else 0
             if here < last_colon or not (after == 58 or is_in(kinds, after, WORD)):
                 continue
             start, last_colon, wanted = colons_at(data, here, max(begin, last_colon), end, kinds)
@@ -169,7 +169,7 @@ def _scan(
         while pairs:
             here = at + trailing_zeros(pairs)
             pairs &= pairs - _ONE
-            if (here == begin or byte_at(data, here - 1) != 45) and is_key(data, here, end):
+            if (here == begin or data[here - 1] != 45) and is_key(data, here, end):
                 found = _put(found, count, KEY, row, here, here + 11)
                 count += 1
         # `dot` is a word of three letters; behind `at`, of two, a bracket closes

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.signals.characters import byte_entropy, count_characters, has_xml_header
 from gristmill.kernels.signals.columns import (
     BLOCKED_TOKENS,
@@ -37,8 +37,8 @@ from gristmill.kernels.signals.scan import (
     N_STATE,
     PARAGRAPH_COUNT,
     TERMS_SEEN,
-    Blocks,
-    Vocabulary,
+    DistinctTokens,
+    LineHashes,
     scan_document,
     start_document,
 )
@@ -52,9 +52,9 @@ _INT32_MAX = 2**31 - 1
 
 
 @njit(nogil=True, cache=True)
-def _vocabulary(old: Vocabulary, size: int) -> Vocabulary:
+def _vocabulary(old: DistinctTokens, size: int) -> DistinctTokens:
     """A vocabulary of `size` entries that starts with those of the old one."""
-    new = Vocabulary(
+    new = DistinctTokens(
         np.empty(size, np.uint64),
         np.empty(size, np.uint64),
         np.empty(size, np.int32),
@@ -70,8 +70,8 @@ def _vocabulary(old: Vocabulary, size: int) -> Vocabulary:
 
 
 @njit(nogil=True, cache=True)
-def _blocks(old: Blocks, lines: int, paragraphs: int) -> Blocks:
-    new = Blocks(
+def _blocks(old: LineHashes, lines: int, paragraphs: int) -> LineHashes:
+    new = LineHashes(
         np.empty(lines, np.uint64),
         np.empty(lines, np.int32),
         np.empty(paragraphs, np.uint64),
@@ -112,7 +112,7 @@ def measure(
     numbers = np.empty(4096, np.int32)
     times = np.empty(4096, np.int32)
     keys = np.empty(4096, np.uint64)
-    vocabulary = Vocabulary(
+    vocabulary = DistinctTokens(
         np.empty(0, np.uint64),
         np.empty(0, np.uint64),
         np.empty(0, np.int32),
@@ -121,7 +121,7 @@ def measure(
         np.empty(0, np.int32),
     )
     vocabulary = _vocabulary(vocabulary, 2048)
-    blocks = Blocks(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
+    blocks = LineHashes(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
     blocks = _blocks(blocks, 512, 512)
 
     for document in range(documents):
@@ -130,11 +130,9 @@ def measure(
         begin: Any = np.int64(offsets[document])
         end: Any = np.int64(offsets[document + 1])
         row[:] = 0
-        count_characters(
-            address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes), histogram, row
-        )
+        count_characters(view(data), begin, end, view(tables.pages), view(tables.classes), histogram, row)
         entropy[document] = byte_entropy(histogram, end - begin)
-        xml[document] = histogram[60] > 0 and has_xml_header(address_of(data), begin, end)
+        xml[document] = histogram[60] > 0 and has_xml_header(view(data), begin, end)
 
         bits = slot_bits((end - begin) >> 3)
         table = new_table(table, bits, clock, keys, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, half_at
+from gristmill.kernels.memory import Bytes, Ints
 from gristmill.kernels.signals.columns import (
     ALNUM_CHARS,
     BYTES,
@@ -58,18 +58,18 @@ def byte_entropy(histogram: npt.NDArray[np.int64], total: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def has_xml_header(data: int, begin: int, end: int) -> bool:
+def has_xml_header(data: Bytes, begin: int, end: int) -> bool:
     """Whether `<?xml version=` lies wholly in the first 100 characters."""
     chars = 0
     stop = begin
     while stop < end and chars < XML_HEADER_CHARS:
         stop += 1
-        while stop < end and byte_at(data, stop) & 0xC0 == 0x80:
+        while stop < end and data[stop] & 0xC0 == 0x80:
             stop += 1
         chars += 1
     for at in range(begin, stop - len(XML_HEADER) + 1):
         k = 0
-        while k < len(XML_HEADER) and byte_at(data, at + k) == XML_HEADER[k]:
+        while k < len(XML_HEADER) and data[at + k] == XML_HEADER[k]:
             k += 1
         if k == len(XML_HEADER):
             return True
@@ -78,11 +78,11 @@ def has_xml_header(data: int, begin: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def count_characters(
-    data: int,
+    data: Bytes,
     begin: int,
     end: int,
-    pages: int,
-    classes: int,
+    pages: Bytes,
+    classes: Ints,
     histogram: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
 ) -> None:
@@ -98,7 +98,7 @@ def count_characters(
     digits = 0
     uppers = 0
     for at in range(begin, end):
-        byte = byte_at(data, at)
+        byte = data[at]
         histogram[byte] += 1
         if byte == 46:
             dots += 1
@@ -112,7 +112,7 @@ def count_characters(
                 continuations += 1
                 continue
             point, _ = decode(data, at, end)
-            bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+            bits = classes[pages[point >> 8] << 8 | point & 255]
             non_ascii += 1
             ellipses += 1 if point == 0x2026 else 0
             spaces += 1 if bits & SPACE else 0
@@ -123,7 +123,7 @@ def count_characters(
     for byte in range(128):
         count = histogram[byte]
         if count:
-            bits = half_at(classes, byte)
+            bits = classes[byte]
             spaces += count if bits & SPACE else 0
             letters += count if bits & LETTER else 0
             numbers += count if bits & NUMBER else 0
@@ -142,4 +142,4 @@ def count_characters(
     row[HASHES] = histogram[35]
     row[ELLIPSES] = ellipses
     row[NEWLINES] = histogram[10]
-    row[RAW_LINES] = histogram[10] + (1 if end > begin and byte_at(data, end - 1) != 10 else 0)
+    row[RAW_LINES] = histogram[10] + (1 if end > begin and data[end - 1] != 10 else 0)

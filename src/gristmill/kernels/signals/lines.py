@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory import Bytes, Ints
 from gristmill.kernels.signals.columns import (
     BULLET_LINES,
     C4_ANY_END_BRACE_LINES,
@@ -61,10 +61,10 @@ _CITATION_BYTES, _CITATION_ENDS = _packed(("[edit]", "[citation needed]"))
 
 
 @njit(nogil=True, cache=True)
-def _matches(data: int, at: int, needle: npt.NDArray[np.uint8], begin: int, end: int) -> bool:
+def _matches(data: Bytes, at: int, needle: npt.NDArray[np.uint8], begin: int, end: int) -> bool:
     """Whether needle[begin:end], in lower case, stands at `at` in any ASCII case; the caller checks the room."""
     for k in range(begin, end):
-        byte = byte_at(data, at + k - begin)
+        byte = data[at + k - begin]
         if 65 <= byte <= 90:
             byte |= 32
         if byte != needle[k]:
@@ -73,20 +73,20 @@ def _matches(data: int, at: int, needle: npt.NDArray[np.uint8], begin: int, end:
 
 
 @njit(nogil=True, cache=True)
-def contains(data: int, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
+def contains(data: Bytes, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
     for at in range(begin, end - (last - first) + 1):
-        if byte_at(data, at) | 32 == needle[first] and _matches(data, at, needle, first, last):
+        if data[at] | 32 == needle[first] and _matches(data, at, needle, first, last):
             return True
     return False
 
 
 @njit(nogil=True, cache=True)
-def has_stem(data: int, begin: int, end: int) -> bool:
+def has_stem(data: Bytes, begin: int, end: int) -> bool:
     """Whether a token contains one of STEMS."""
     if end - begin < 5:
         return False
     for at in range(begin, end - 4):
-        pair = (byte_at(data, at) << 8 | byte_at(data, at + 1)) | 0x2020
+        pair = (data[at] << 8 | data[at + 1]) | 0x2020
         for k in range(len(_STEM_PAIRS)):
             if pair == _STEM_PAIRS[k]:
                 size = _STEM_ENDS[k + 1] - _STEM_ENDS[k]
@@ -96,7 +96,7 @@ def has_stem(data: int, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _without_citations(data: int, begin: int, end: int, pages: int, classes: int) -> int:
+def _without_citations(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> int:
     """Where the line ends without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
     while end > begin:
         bits, point, at = last_character(data, begin, end, pages, classes)
@@ -106,9 +106,9 @@ def _without_citations(data: int, begin: int, end: int, pages: int, classes: int
         if point != 93:
             return end
         first = at
-        while first > begin and 48 <= byte_at(data, first - 1) <= 57:
+        while first > begin and 48 <= data[first - 1] <= 57:
             first -= 1
-        if first > begin and byte_at(data, first - 1) == 91:
+        if first > begin and data[first - 1] == 91:
             end = first - 1
             continue
         found = False
@@ -126,17 +126,12 @@ def _without_citations(data: int, begin: int, end: int, pages: int, classes: int
 
 
 @njit(nogil=True, cache=True)
-def _ends_in_dots(data: int, begin: int, end: int) -> bool:
-    return (
-        end - begin >= 3
-        and byte_at(data, end - 1) == 46
-        and byte_at(data, end - 2) == 46
-        and byte_at(data, end - 3) == 46
-    )
+def _ends_in_dots(data: Bytes, begin: int, end: int) -> bool:
+    return end - begin >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46
 
 
 @njit(nogil=True, cache=True)
-def c4_end(data: int, begin: int, end: int, pages: int, classes: int) -> bool:
+def c4_end(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> bool:
     """C4's terminal punctuation: the end of a sentence in any script, or a closing quote; not an ellipsis."""
     end = _without_citations(data, begin, end, pages, classes)
     if end == begin or _ends_in_dots(data, begin, end):
@@ -158,7 +153,7 @@ def _is_bullet(point: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def measure_line(
-    data: int,
+    data: Bytes,
     begin: int,
     end: int,
     chars: int,
@@ -167,8 +162,8 @@ def measure_line(
     sentences: int,
     suspect: bool,
     braces: bool,
-    pages: int,
-    classes: int,
+    pages: Bytes,
+    classes: Ints,
     row: npt.NDArray[np.int64],
 ) -> None:
     """Adds a line that is not blank to `row`; [begin, end) is the line without white space around it.
@@ -210,7 +205,7 @@ def measure_line(
     brace = False
     if braces:
         for at in range(begin, end):
-            if byte_at(data, at) == 123:
+            if data[at] == 123:
                 brace = True
                 break
     ends = c4_end(data, begin, end, pages, classes)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.memory import Bytes, Ints, borrow, view
 from gristmill.kernels.signals.columns import (
     CHUNKS,
     LETTER_WORDS,
@@ -64,7 +64,7 @@ from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 ) = range(23)
 
 
-class Vocabulary(NamedTuple):
+class DistinctTokens(NamedTuple):
     """What is known of each distinct token of a document, by its number."""
 
     keys: npt.NDArray[np.uint64]
@@ -77,7 +77,7 @@ class Vocabulary(NamedTuple):
     """Tokens of the longest blocked term that starts with it."""
 
 
-class Blocks(NamedTuple):
+class LineHashes(NamedTuple):
     """Hashes and characters of lines, and of paragraphs, in order."""
 
     line_keys: npt.NDArray[np.uint64]
@@ -100,9 +100,9 @@ def start_document(state: npt.NDArray[np.int64], begin: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _end_line(
-    data: int,
-    pages: int,
-    classes: int,
+    data: Bytes,
+    pages: Bytes,
+    classes: Ints,
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
     line_keys: npt.NDArray[np.uint64],
@@ -152,7 +152,7 @@ def _end_line(
 
 @njit(nogil=True, cache=True)
 def _end_paragraph(
-    data: int,
+    data: Bytes,
     state: npt.NDArray[np.int64],
     paragraph_keys: npt.NDArray[np.uint64],
     paragraph_chars: npt.NDArray[np.int32],
@@ -177,16 +177,16 @@ def scan_document(
     bits: int,
     generation: int,
     ids: npt.NDArray[np.int32],
-    vocabulary: Vocabulary,
-    blocks: Blocks,
+    vocabulary: DistinctTokens,
+    blocks: LineHashes,
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
 ) -> bool:
     """Scans on from state[AT] to `end`; False if `ids`, the vocabulary, its table or a list of blocks is full."""
-    data = address_of(text)
-    pages = address_of(tables.pages)
-    classes = address_of(tables.classes)
-    lower_pages = address_of(tables.lower_pages)
+    data = view(text)
+    pages = view(tables.pages)
+    classes = view(tables.classes)
+    lower_pages = view(tables.lower_pages)
     lowers = borrow(tables.lowers)
     stop_words = borrow(sets.stop_words)
     term_heads = borrow(sets.term_heads)
@@ -216,7 +216,7 @@ def scan_document(
     last = state[LAST]
     word_end = state[WORD_END]
     while True:
-        if at == end or byte_at(data, at) == 10:
+        if at == end or data[at] == 10:
             if state[LINE_COUNT] == len(line_keys) or state[PARAGRAPH_COUNT] == len(paragraph_keys):
                 break
             state[PLACE] = place

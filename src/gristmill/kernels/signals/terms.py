@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
 from gristmill.kernels.text.words import decode, hash_bytes, scan_tokens
 
@@ -26,10 +26,10 @@ def join_hashes(first: np.uint64, second: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def lower_hash(
-    data: int,
+    data: Bytes,
     begin: int,
     end: int,
-    lower_pages: int,
+    lower_pages: Bytes,
     lowers: npt.NDArray[np.int32],
     buffer: npt.NDArray[np.uint8],
 ) -> np.uint64:
@@ -37,14 +37,14 @@ def lower_hash(
     size = 0
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte < 0x80:
             buffer[size] = byte + 32 if 65 <= byte <= 90 else byte
             size += 1
             at += 1
             continue
         point, at = decode(data, at, end)
-        point += lowers[byte_at(lower_pages, point >> 8) << 8 | point & 255]
+        point += lowers[lower_pages[point >> 8] << 8 | point & 255]
         if point < 0x80:
             buffer[size] = point
             size += 1
@@ -63,7 +63,7 @@ def lower_hash(
             buffer[size + 2] = 0x80 | point >> 6 & 63
             buffer[size + 3] = 0x80 | point & 63
             size += 4
-    return hash_bytes(address_of(buffer), 0, size)
+    return hash_bytes(view(buffer), 0, size)
 
 
 @njit(nogil=True, cache=True)
@@ -133,8 +133,8 @@ def _lower_hashes(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDA
     hashes = np.zeros(len(spans), np.uint64)
     for k in range(len(spans)):
         if spans[k, 1] - spans[k, 0] <= MAX_TERM_BYTES:
-            lower_pages = address_of(tables.lower_pages)
-            hashes[k] = lower_hash(address_of(text), spans[k, 0], spans[k, 1], lower_pages, tables.lowers, buffer)
+            lower_pages = view(tables.lower_pages)
+            hashes[k] = lower_hash(view(text), spans[k, 0], spans[k, 1], lower_pages, tables.lowers, buffer)
     return hashes
 
 

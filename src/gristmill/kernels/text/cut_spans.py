@@ -5,30 +5,30 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_writes import copy_bytes
 
 Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
-def blank_width(data: int, at: int, stop: int) -> int:
+def blank_width(data: Bytes, at: int, stop: int) -> int:
     """Bytes of the character at `at` if it shows nothing, else 0.
 
     White space, control characters (not DEL), the soft hyphen, and the spaces, joiners and direction marks of no width.
     A list of its own and not Python's tables, so that no output changes with the version of Unicode.
     """
-    byte = byte_at(data, at)
+    byte = data[at]
     if byte < 0x80:
         return 1 if byte <= 32 else 0
     if byte == 0xC2:
         if at + 2 > stop:
             return 0
-        second = byte_at(data, at + 1)
+        second = data[at + 1]
         return 2 if second <= 0xA0 or second == 0xAD else 0
     if (byte != 0xE1 and byte != 0xE2 and byte != 0xE3 and byte != 0xEF) or at + 3 > stop:
         return 0
-    second, third = byte_at(data, at + 1), byte_at(data, at + 2)
+    second, third = data[at + 1], data[at + 2]
     if byte == 0xE2:
         if second == 0x80:  # U+2000..200F, U+2028..202F
             return 3 if third <= 0x8F or 0xA8 <= third <= 0xAF else 0
@@ -41,7 +41,7 @@ def blank_width(data: int, at: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def is_blank(data: int, at: int, stop: int) -> bool:
+def is_blank(data: Bytes, at: int, stop: int) -> bool:
     """Whether no character of a stretch shows anything."""
     while at < stop:
         width = blank_width(data, at, stop)
@@ -54,7 +54,7 @@ def is_blank(data: int, at: int, stop: int) -> bool:
 @njit(nogil=True, cache=True)
 def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> int:
     """The first row whose spans are empty, overlap, leave the text, or cut a character of UTF-8 in two; -1: none."""
-    data = address_of(text)
+    data = view(text)
     for row in range(len(offsets) - 1):
         if (firsts[row + 1] - firsts[row]) & 1:
             return row
@@ -64,7 +64,7 @@ def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
             bound = bounds[place]
             if bound < least or bound > size:
                 return row
-            if bound < size and byte_at(data, begin + bound) & 0xC0 == 0x80:
+            if bound < size and data[begin + bound] & 0xC0 == 0x80:
                 return row
             # a stop lies behind its start; a start may be where the last span stopped
             least = bound + 1 if (place - firsts[row]) & 1 == 0 else bound
@@ -89,7 +89,7 @@ def _copy_rest(text: Array, offsets: Array, firsts: Array, bounds: Array, ends: 
     """Puts the texts that are left one behind the other; which of them show nothing."""
     rows = len(offsets) - 1
     blank = np.zeros(rows, np.bool_)
-    data, target = address_of(text), address_of(left)
+    data, target = view(text), view(left)
     at = np.int64(0)
     for row in range(rows):
         begin = np.int64(offsets[row])
@@ -117,10 +117,10 @@ def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
 
 
 @njit(nogil=True, cache=True)
-def _line_before(data: int, at: int, least: int) -> int:
+def _line_before(data: Bytes, at: int, least: int) -> int:
     """Where the line begins that ends before `at`, not before `least`."""
     at -= 1
-    while at > least and byte_at(data, at - 1) != 10:
+    while at > least and data[at - 1] != 10:
         at -= 1
     return at
 
@@ -132,7 +132,7 @@ def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
     The blank lines behind a cut go with it if what stays before it is a blank line or nothing. Those before it go if
     nothing stays behind it.
     """
-    data = address_of(text)
+    data = view(text)
     row: Any = -1
     stopped: Any = 0
     free, run = 0, 0  # where the last stretch that stays begins, and the first span behind it
@@ -148,7 +148,7 @@ def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
             loose = is_blank(data, _line_before(data, start, free), start)
         while loose and stop < end:
             line = stop
-            while line < end and byte_at(data, line) != 10:
+            while line < end and data[line] != 10:
                 line += 1
             if not is_blank(data, stop, line):
                 break

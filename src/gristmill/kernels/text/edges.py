@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_writes import copy_bytes
 
 Array = np.ndarray[Any, Any]
@@ -45,12 +45,12 @@ _FIRST_SPACE, _LAST_SPACE = _packed("\u2000\u200a")
 
 
 @njit(nogil=True, cache=True)
-def _char(data: int, at: int, stop: int) -> tuple[Any, int]:
+def _char(data: Bytes, at: int, stop: int) -> tuple[Any, int]:
     """The character at `at` as the number that its bytes are, and where it ends."""
-    code = np.int64(byte_at(data, at))
+    code = np.int64(data[at])
     at += 1
-    while at < stop and byte_at(data, at) & 0xC0 == 0x80:
-        code = code << 8 | np.int64(byte_at(data, at))
+    while at < stop and data[at] & 0xC0 == 0x80:
+        code = code << 8 | np.int64(data[at])
         at += 1
     return code, at
 
@@ -64,7 +64,7 @@ def _is_space(code: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _skip_spaces(data: int, at: int, stop: int) -> int:
+def _skip_spaces(data: Bytes, at: int, stop: int) -> int:
     while at < stop:
         code, after = _char(data, at, stop)
         if not _is_space(code):
@@ -74,16 +74,16 @@ def _skip_spaces(data: int, at: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _last_char(data: int, at: int, stop: int) -> tuple[int, int]:
+def _last_char(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """The last character before `stop`, and where it starts."""
     begin = stop - 1
-    while begin > at and byte_at(data, begin) & 0xC0 == 0x80:
+    while begin > at and data[begin] & 0xC0 == 0x80:
         begin -= 1
     return _char(data, begin, stop)[0], begin
 
 
 @njit(nogil=True, cache=True)
-def _without_end(data: int, at: int, stop: int) -> int:
+def _without_end(data: Bytes, at: int, stop: int) -> int:
     """`stop` less the white space before it."""
     while stop > at:
         code, begin = _last_char(data, at, stop)
@@ -94,13 +94,13 @@ def _without_end(data: int, at: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _begins_with_bullet(data: int, at: int, stop: int) -> bool:
+def _begins_with_bullet(data: Bytes, at: int, stop: int) -> bool:
     at = _skip_spaces(data, at, stop)
     return at < stop and _char(data, at, stop)[0] == _BULLET
 
 
 @njit(nogil=True, cache=True)
-def _ends_sentence(data: int, at: int, stop: int) -> bool:
+def _ends_sentence(data: Bytes, at: int, stop: int) -> bool:
     while stop > at:
         code, begin = _last_char(data, at, stop)
         if code not in _CLOSERS:
@@ -110,36 +110,36 @@ def _ends_sentence(data: int, at: int, stop: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_indented_code(data: int, at: int, stop: int) -> bool:
-    if stop - at > 4 and byte_at(data, at) == 0x20:
+def _is_indented_code(data: Bytes, at: int, stop: int) -> bool:
+    if stop - at > 4 and data[at] == 0x20:
         for place in range(at + 1, at + 4):
-            if byte_at(data, place) != 0x20:
+            if data[place] != 0x20:
                 return False
-    elif at == stop or byte_at(data, at) != 0x09:
+    elif at == stop or data[at] != 0x09:
         return False
     first = _skip_spaces(data, at, stop)
     return first < stop and _char(data, first, stop)[0] != _BULLET
 
 
 @njit(nogil=True, cache=True)
-def _is_code_sign(data: int, at: int, stop: int) -> bool:
-    byte = byte_at(data, at)
+def _is_code_sign(data: Bytes, at: int, stop: int) -> bool:
+    byte = data[at]
     if byte == 0x7B or byte == 0x7D:
         return True
     if at + 1 == stop:
         return bool(byte == 0x3B)
-    after = byte_at(data, at + 1)
+    after = data[at + 1]
     if byte == 0x20:
-        return bool(after == 0x3D and at + 2 < stop and byte_at(data, at + 2) == 0x20)
+        return bool(after == 0x3D and at + 2 < stop and data[at + 2] == 0x20)
     pair = byte << 8 | after
     return pair in (0x2829, 0x2D3E, 0x3A3A)  # () -> ::
 
 
 @njit(nogil=True, cache=True)
-def _reads_on(data: int, at: int, stop: int) -> bool:
+def _reads_on(data: Bytes, at: int, stop: int) -> bool:
     marked = False
     for place in range(at, stop):
-        kind = _KINDS[byte_at(data, place)]
+        kind = _KINDS[data[place]]
         if kind:
             if kind & _CODE and _is_code_sign(data, place, stop):
                 return True
@@ -153,15 +153,15 @@ def _reads_on(data: int, at: int, stop: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _has_chars(data: int, at: int, stop: int, least: int) -> bool:
+def _has_chars(data: Bytes, at: int, stop: int, least: int) -> bool:
     while at < stop and least > 0:
-        least -= byte_at(data, at) & 0xC0 != 0x80
+        least -= data[at] & 0xC0 != 0x80
         at += 1
     return least <= 0
 
 
 @njit(nogil=True, cache=True)
-def _stands_in(data: int, at: int, stop: int, title: int, title_at: int, title_stop: int, borders: Array) -> bool:
+def _stands_in(data: Bytes, at: int, stop: int, title: Bytes, title_at: int, title_stop: int, borders: Array) -> bool:
     """Whether the title has the bytes from `at` to `stop` in it. Knuth, Morris and Pratt 1977: linear in both."""
     size = stop - at
     if size <= 0:
@@ -170,17 +170,17 @@ def _stands_in(data: int, at: int, stop: int, title: int, title_at: int, title_s
         return False
     same = 0
     for place in range(1, size):
-        byte = byte_at(data, at + place)
-        while same > 0 and byte != byte_at(data, at + same):
+        byte = data[at + place]
+        while same > 0 and byte != data[at + same]:
             same = borders[same - 1]
-        same += byte == byte_at(data, at + same)
+        same += byte == data[at + same]
         borders[place] = same
     same = 0
     for place in range(title_at, title_stop):
-        byte = byte_at(title, place)
-        while same > 0 and byte != byte_at(data, at + same):
+        byte = title[place]
+        while same > 0 and byte != data[at + same]:
             same = borders[same - 1]
-        same += byte == byte_at(data, at + same)
+        same += byte == data[at + same]
         if same == size:
             return True
     return False
@@ -188,13 +188,13 @@ def _stands_in(data: int, at: int, stop: int, title: int, title_at: int, title_s
 
 @njit(nogil=True, cache=True)
 def _edges_of(
-    data: int, start: int, stop: int, title: int, title_at: int, title_stop: int, borders: Array
+    data: Bytes, start: int, stop: int, title: Bytes, title_at: int, title_stop: int, borders: Array
 ) -> tuple[int, int]:
     first = heading = start
     titled = False
     while True:
         end = first
-        while end < stop and byte_at(data, end) != 0x0A:
+        while end < stop and data[end] != 0x0A:
             end += 1
         if _reads_on(data, first, end):
             break
@@ -212,7 +212,7 @@ def _edges_of(
     last = stop
     while True:
         begin = last
-        while begin > start and byte_at(data, begin - 1) != 0x0A:
+        while begin > start and data[begin - 1] != 0x0A:
             begin -= 1
         if _reads_on(data, begin, last):
             return heading, last
@@ -223,7 +223,7 @@ def _edges_of(
 def _trim(
     text: Array, starts: Array, stops: Array, titles: Array, title_offsets: Array, wanted: Array, borders: Array
 ) -> None:
-    data, title = address_of(text), address_of(titles)
+    data, title = view(text), view(titles)
     for row in range(len(starts)):
         if wanted[row]:
             starts[row], stops[row] = _edges_of(
@@ -242,7 +242,7 @@ def trim(text: Array, starts: Array, stops: Array, titles: Array, title_offsets:
 
 @njit(nogil=True, cache=True)
 def _take_spans(text: Array, starts: Array, offsets: Array, kept: Array) -> None:
-    source, target = address_of(text), address_of(kept)
+    source, target = view(text), view(kept)
     for row in range(len(starts)):
         copy_bytes(target, offsets[row], source, starts[row], offsets[row + 1] - offsets[row])
 

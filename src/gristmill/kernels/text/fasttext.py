@@ -30,7 +30,7 @@ _CACHE_SLOTS, _CACHE_BYTES = 1 << 15, 1 << 26  # of word vectors, at most: 2 MB 
 CHUNK = 256  # characters of a word that are hashed at a time
 
 
-class Model(NamedTuple):
+class FasttextArrays(NamedTuple):
     """A model as arrays, all read-only, so that every model runs the same compiled code."""
 
     shape: Array
@@ -261,7 +261,7 @@ def _next_bytes(data: Array, i: int, end: int) -> Any:
 
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool:
+def _hidden(model: FasttextArrays, work: Work, data: Array, start: int, end: int) -> bool:
     """Writes the mean of the document's rows; False where it has no word, no row or no finite mean."""
     dictionary, word_slots = borrow(model.words), borrow(model.word_slots)
     word_starts, word_ends = borrow(model.word_starts), borrow(model.word_ends)
@@ -349,7 +349,9 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _predict(model: Model, work: Work, data: Array, starts: Array, ends: Array, labels: Array, chances: Array) -> None:
+def _predict(
+    model: FasttextArrays, work: Work, data: Array, starts: Array, ends: Array, labels: Array, chances: Array
+) -> None:
     hidden, scores, best = work.hidden, work.scores, work.best
     output = model.output
     for doc in range(starts.size):
@@ -369,7 +371,7 @@ def _predict(model: Model, work: Work, data: Array, starts: Array, ends: Array, 
             chances[doc, at] = min(best[at], 1.0)
 
 
-def predict(model: Model, data: Array, starts: Array, ends: Array, k: int) -> tuple[Array, Array]:
+def predict(model: FasttextArrays, data: Array, starts: Array, ends: Array, k: int) -> tuple[Array, Array]:
     """The k best labels of each document data[start:end] and their probabilities: int32 and float32 (documents, k).
 
     -1 and 0 where there are fewer; a document without a word has none."""
@@ -420,7 +422,7 @@ def scan_dictionary(data: Array, start: int, entries: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def index_words(words: Array, starts: Array, ends: Array) -> Any:
-    """`Model.word_slots`; of equal entries the last is found first."""
+    """`FasttextArrays.word_slots`; of equal entries the last is found first."""
     size = 2
     while size < 2 * starts.size:
         size *= 2

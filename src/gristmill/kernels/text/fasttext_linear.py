@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, borrow, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, borrow, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in
 from gristmill.kernels.text.fasttext import (
     _CACHED_BYTES,
     _WORD_NGRAM_FACTOR,
     CHUNK,
     END_OF_LINE,
-    Model,
+    FasttextArrays,
     _append_row,
     find_word,
     hash_bytes,
@@ -36,7 +36,7 @@ PADDING = BLOCK
 _ONE = np.uint64(1)
 
 
-class Words(NamedTuple):
+class WordSums(NamedTuple):
     """Room that documents use one after the other, and words met before."""
 
     keys: Array
@@ -103,14 +103,16 @@ def _collect(
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _first_bytes(text: int, at: int, count: int) -> Any:
+def _first_bytes(text: Bytes, at: int, count: int) -> Any:
     """The first `count` of the bytes at `at`, up to eight, as a little-endian number; others may lie behind them."""
     shift = np.uint64(64 - 8 * min(count, 8))
     return (eight_bytes_at(text, at) << shift) >> shift
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array, ends: Array, means: Array) -> None:
+def _means(
+    model: FasttextArrays, weights: Array, work: WordSums, data: Array, starts: Array, ends: Array, means: Array
+) -> None:
     """The mean weight of the rows of each document; NaN where it has none. PADDING bytes can be read behind each."""
     dictionary, word_slots = borrow(model.words), borrow(model.word_slots)
     word_starts, word_ends = borrow(model.word_starts), borrow(model.word_ends)
@@ -118,7 +120,7 @@ def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array
     keys, sums, rows, recent = borrow(work.keys), borrow(work.sums), borrow(work.rows), borrow(work.recent)
     block, values, bytes_ = borrow(work.block), borrow(weights), borrow(data)
     room = (borrow(work.piece), borrow(work.bounds), rows)
-    text = address_of(data)
+    text = view(data)
     words, buckets, maxn, eos = shape[1], shape[2], shape[4], shape[7]
     mask = np.uint64(keys.shape[0] - 2)
     modulus = np.uint64(max(buckets, 1))
@@ -206,13 +208,13 @@ def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array
         means[doc] = total / count if count > 0 else np.nan
 
 
-def means(model: Model, weights: Array, data: Array, starts: Array, ends: Array) -> Array:
+def means(model: FasttextArrays, weights: Array, data: Array, starts: Array, ends: Array) -> Array:
     """The mean weight of the rows of each document data[start:end], float64; NaN where it has none."""
     _, _, buckets, _, maxn, length, _, _ = (max(int(value), 0) for value in model.shape)
     slots, text_bytes = 256, int((ends - starts).sum())
     while slots < min(text_bytes // 16, _SLOTS):
         slots *= 2
-    work = Words(
+    work = WordSums(
         keys=np.zeros((slots + 1, 4), np.uint64),
         sums=np.empty(slots + 1),
         rows=np.empty(1 + CHUNK * maxn, np.int64),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, view
 from gristmill.kernels.signals.lines import PHRASE_BYTES, PHRASE_ENDS, c4_end, contains
 from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
 from gristmill.kernels.text.words import class_at, trimmed
@@ -48,19 +48,19 @@ _SEVEN, _EIGHT, _REST = np.uint64(7), np.uint64(8), np.uint64(56)
 
 
 @njit(nogil=True, cache=True)
-def _is_stem(data: int, begin: int, at: int) -> bool:
+def _is_stem(data: Bytes, begin: int, at: int) -> bool:
     """Whether the word at `begin` has jav, riv, ook or erm up to `at`: javascript, privacy, cookies, terms."""
     if at - begin < 2:
         return False
-    last = byte_at(data, at) | 32
-    two = (byte_at(data, at - 2) << 8 | byte_at(data, at - 1)) | 0x2020
+    last = data[at] | 32
+    two = (data[at - 2] << 8 | data[at - 1]) | 0x2020
     if last == 118:
         return bool(two == 0x6A61 or two == 0x7269)
     return bool(two == 0x6F6F if last == 107 else two == 0x6572)
 
 
 @njit(nogil=True, cache=True)
-def _phrase(data: int, begin: int, end: int, javascript: bool, policy: bool) -> int:
+def _phrase(data: Bytes, begin: int, end: int, javascript: bool, policy: bool) -> int:
     """The rule that a line breaks with what it says, or -1."""
     if javascript and contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[1], PHRASE_ENDS[2]):
         return JAVASCRIPT
@@ -78,7 +78,7 @@ def _has_zero(eight: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: int) -> tuple[int, int, bool, int]:
+def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, pages: Bytes, classes: Ints) -> tuple[int, int, bool, int]:
     """Of the line at `at`: its end, its words, whether it may hold a phrase, and no fewer bytes than its longest word.
 
     Eight bytes at a time as long as they are printable ASCII without v, k and m, else byte by byte; no branch at the
@@ -107,7 +107,7 @@ def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: in
                 at = stop
                 continue
         while at < stop:
-            kind = byte_at(kinds, byte_at(data, at))
+            kind = kinds[data[at]]
             after = at + 1
             if kind > _SPACE:
                 if kind == _NEWLINE:
@@ -127,11 +127,11 @@ def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: in
 
 
 @njit(nogil=True, cache=True)
-def _has_long_word(data: int, at: int, end: int, most: int, kinds: int, pages: int, classes: int) -> bool:
+def _has_long_word(data: Bytes, at: int, end: int, most: int, kinds: Bytes, pages: Bytes, classes: Ints) -> bool:
     """Whether a word of the line has more than `most` characters."""
     chars = 0
     while at < end:
-        kind = byte_at(kinds, byte_at(data, at))
+        kind = kinds[data[at]]
         after = at + 1
         if kind == _WIDE:
             bits, _, after = class_at(data, at, end, pages, classes)
@@ -164,10 +164,10 @@ def cut_lines(
     ends = np.zeros(documents + 1, np.int32)
     cut = np.zeros((len(RULES), documents), np.int32)
     kept = np.zeros(documents, np.int32)
-    data = address_of(text)
-    kinds = address_of(_KINDS)
-    pages = address_of(tables.pages)
-    classes = address_of(tables.classes)
+    data = view(text)
+    kinds = view(_KINDS)
+    pages = view(tables.pages)
+    classes = view(tables.classes)
     size = 0
     for document in range(documents):
         start = size

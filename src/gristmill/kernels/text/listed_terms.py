@@ -21,8 +21,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import WordTables, roll_power, room_for, shingle_at, sums_of
 from gristmill.kernels.hash.hashset import count_lines, next_entry
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at, half_at
-from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.memory import Bytes, Ints, view
 from gristmill.kernels.signals.terms import find_key, hash_set
 from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, SPACE, UNIT
 from gristmill.kernels.text.words import decode
@@ -54,11 +53,11 @@ class Terms(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _next_word(data: int, at: int, stop: int, pages: int, classes: int) -> tuple[int, int]:
+def _next_word(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> tuple[int, int]:
     """Begin and end of the first word from `at` on; begin is `stop` where there is none."""
     begin, alone = -1, False
     while at < stop:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte < 0x80:
             # letters by their lower case, digits, `_`
             if 97 <= byte | 32 <= 122 or 48 <= byte <= 57 or byte == 95:
@@ -71,7 +70,7 @@ def _next_word(data: int, at: int, stop: int, pages: int, classes: int) -> tuple
             at += 1
             continue
         point, after = decode(data, at, stop)
-        bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+        bits = classes[pages[point >> 8] << 8 | point & 255]
         if bits & (UNIT | PIECE):
             if begin >= 0:
                 break
@@ -88,7 +87,7 @@ def _next_word(data: int, at: int, stop: int, pages: int, classes: int) -> tuple
 
 
 @njit(nogil=True, cache=True)
-def _between(data: int, begin: int, end: int, pages: int, classes: int) -> np.uint64:
+def _between(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> np.uint64:
     """0 for what may stand between any two words of a phrase, _APART for what is too long, else a hash of it without
     its white space.
     """
@@ -97,9 +96,9 @@ def _between(data: int, begin: int, end: int, pages: int, classes: int) -> np.ui
     state, other = _NOTHING, False
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         point, at = (byte, at + 1) if byte < 0x80 else decode(data, at, end)
-        bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+        bits = classes[pages[point >> 8] << 8 | point & 255]
         if bits & (SPACE | MARK):
             continue
         # hyphens and apostrophes, typed and typeset
@@ -116,20 +115,20 @@ def _joined(key: np.uint64, between: np.uint64, place: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _sign_before(data: int, begin: int, at: int) -> np.uint64:
+def _sign_before(data: Bytes, begin: int, at: int) -> np.uint64:
     """The character that ends at `at`, + 2; 0 where the text begins there."""
     start = at - 1
-    while start > begin and at - start < 4 and byte_at(data, start) & 0xC0 == 0x80:
+    while start > begin and at - start < 4 and data[start] & 0xC0 == 0x80:
         start -= 1
     return _NOTHING if at <= begin else _sign_behind(data, start, at)
 
 
 @njit(nogil=True, cache=True)
-def _sign_behind(data: int, at: int, stop: int) -> np.uint64:
+def _sign_behind(data: Bytes, at: int, stop: int) -> np.uint64:
     """The character that begins at `at`, + 2; 0 where the text ends there."""
     if at >= stop:
         return _NOTHING
-    byte = byte_at(data, at)
+    byte = data[at]
     point, _ = (byte, 0) if byte < 0x80 else decode(data, at, stop)
     return np.uint64(point + 2)
 
@@ -144,12 +143,12 @@ def _is_katakana(sign: np.uint64) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_letter_alone(data: int, begin: int, stop: int, pages: int, classes: int) -> bool:
+def _is_letter_alone(data: Bytes, begin: int, stop: int, pages: Bytes, classes: Ints) -> bool:
     """Whether a word is one letter of a script without spaces."""
     point = np.int64(_sign_behind(data, begin, stop)) - 2
     if point < 0:  # bytes that are no text, of which one scan makes a word and another none
         return False
-    return bool(half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255) & (UNIT | PIECE))
+    return bool(classes[pages[point >> 8] << 8 | point & 255] & (UNIT | PIECE))
 
 
 @njit(nogil=True, cache=True)
@@ -160,8 +159,8 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
     hashes = np.empty((count_lines(data), 4), np.uint64)
     buffer, edge = np.empty(0, np.uint64), np.empty(64, np.uint8)
     powers = _powers()
-    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
+    text, stop, at, count, faults = view(data), len(data), 0, 0, 0
+    pages, classes = view(tables.pages), view(tables.classes)
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -191,7 +190,7 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
 @njit(nogil=True, cache=True)
 def _shingle(sums: Array, at: int, width: int, powers: Array) -> np.uint64:
     """Never 0."""
-    return max(shingle_at(address_of(sums), at, width, powers[width]), np.uint64(1))
+    return max(shingle_at(view(sums), at, width, powers[width]), np.uint64(1))
 
 
 @njit(nogil=True, cache=True)
@@ -236,14 +235,13 @@ def _sieve(sums: Array, words: int, powers: Array, terms: Terms, places: Array) 
 @njit(nogil=True, cache=True)
 def _bounds(data: Array, begin: int, end: int, tables: WordTables, bounds: Array) -> int:
     """Writes where each word begins and ends, and counts them."""
-    text, pages, classes = address_of(data), address_of(tables.pages), address_of(tables.classes)
-    out = address_of(bounds)
+    text, pages, classes = view(data), view(tables.pages), view(tables.classes)
+    out = view(bounds)
     words, at = 0, begin
     while at < end:
         first, at = _next_word(text, at, end, pages, classes)
         if first < end:
-            put_eight_bytes(out, 16 * words, np.uint64(first))
-            put_eight_bytes(out, 16 * words + 8, np.uint64(at))
+            out[2 * words], out[2 * words + 1] = first, at
             words += 1
     return words
 
@@ -262,7 +260,7 @@ def _longest_at(
     terms: Terms,
 ) -> int:
     """Words of the longest term that stands at word `at`, which is a head; 0: none does."""
-    text, pages, classes = address_of(data), address_of(tables.pages), address_of(tables.classes)
+    text, pages, classes = view(data), view(tables.pages), view(tables.classes)
     before = _sign_before(text, begin, bounds[at, 0])
     most = min(terms.longest[find_key(terms.heads, _shingle(sums, at, 1, powers))], words - at)
     if _is_katakana(before) and _is_katakana(_sign_behind(text, bounds[at, 0], end)):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import view
 
 Array = np.ndarray[Any, Any]
 
@@ -19,7 +19,7 @@ def snap_spans(text: Array, offsets: Array, firsts: Array, bounds: Array, lines:
     `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of a row's spans; so is the answer.
     """
     rows = len(offsets) - 1
-    data = address_of(text)
+    data = view(text)
     new_firsts = np.zeros(rows + 1, np.int64)
     new_bounds = np.empty(len(bounds), np.int64)
     count = 0
@@ -28,14 +28,14 @@ def snap_spans(text: Array, offsets: Array, firsts: Array, bounds: Array, lines:
         for place in range(firsts[row], firsts[row + 1], 2):
             start, stop = bounds[place], bounds[place + 1]
             if lines:
-                while start < stop and start > 0 and byte_at(data, begin + start - 1) != _NEWLINE:
+                while start < stop and start > 0 and data[begin + start - 1] != _NEWLINE:
                     start += 1
-                while start < stop < size and byte_at(data, begin + stop - 1) != _NEWLINE:
+                while start < stop < size and data[begin + stop - 1] != _NEWLINE:
                     stop -= 1
             else:
-                while start < stop and byte_at(data, begin + start) & 0xC0 == 0x80:
+                while start < stop and data[begin + start] & 0xC0 == 0x80:
                     start += 1
-                while start < stop < size and byte_at(data, begin + stop) & 0xC0 == 0x80:
+                while start < stop < size and data[begin + stop] & 0xC0 == 0x80:
                     stop -= 1
             if start < stop:
                 new_bounds[count], new_bounds[count + 1] = start, stop

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.kernels.compile import njit
+from gristmill.kernels.memory import Bytes, Ints, view
 from gristmill.kernels.text.unicode_data import DATA, UNICODE_VERSION, ranges
 
 __all__ = ["UNICODE_VERSION", "UnicodeTables", "by_category", "unicode_tables"]
@@ -83,6 +85,21 @@ class UnicodeTables(NamedTuple):
     classes: npt.NDArray[np.uint16]
     lower_pages: npt.NDArray[np.uint8]
     lowers: npt.NDArray[np.int32]
+
+
+class UnicodeViews(NamedTuple):
+    """Views of the arrays of `UnicodeTables`."""
+
+    pages: Bytes
+    classes: Ints
+    lower_pages: Bytes
+    lowers: Ints
+
+
+@njit(nogil=True, cache=True)
+def unicode_views(tables: UnicodeTables) -> UnicodeViews:
+    """Views of tables that the caller's caller keeps alive."""
+    return UnicodeViews(view(tables.pages), view(tables.classes), view(tables.lower_pages), view(tables.lowers))
 
 
 def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:

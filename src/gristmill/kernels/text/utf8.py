@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 
 _HIGH = np.uint64(0x8080808080808080)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _rest_of_character(data: int, at: int, stop: int) -> Any:
+def _rest_of_character(data: Bytes, at: int, stop: int) -> Any:
     """How many bytes belong to the one at `at`, which is no ASCII; -1 where no character begins or it is cut."""
-    lead = byte_at(data, at)
+    lead = data[at]
     size = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
     if lead < 0xC2 or lead > 0xF4 or at + size >= stop:
         return -1
-    second = byte_at(data, at + 1)
+    second = data[at + 1]
     low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
     high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
     if second < low or second > high:
         return -1
     for more in range(2, size + 1):
-        if byte_at(data, at + more) & 0xC0 != 0x80:
+        if data[at + more] & 0xC0 != 0x80:
             return -1
     return size
 
 
 @njit(nogil=True, cache=True)
 def _continuation_bytes(data: np.ndarray) -> int:
-    start, stop = address_of(data), data.size
+    start, stop = view(data), data.size
     at, count = 0, 0
     while at < stop:
         while at + 32 <= stop and (
@@ -46,7 +46,7 @@ def _continuation_bytes(data: np.ndarray) -> int:
         # To the end of the stretch of 32 that has one, or of the text.
         last = min(at + 32, stop)
         while at < last:
-            if byte_at(start, at) < 0x80:
+            if start[at] < 0x80:
                 at += 1
                 continue
             size = _rest_of_character(start, at, stop)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, four_bytes_at, trailing_zeros, view
 from gristmill.kernels.text.unicode_classes import (
     DIGIT,
     LETTER,
@@ -54,58 +54,58 @@ _PAST_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
 
 
 @njit(nogil=True, cache=True)
-def decode(data: int, at: int, stop: int) -> tuple[int, int]:
+def decode(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """The code point at a byte >= 0x80 and where the next begins; each byte that is not UTF-8 reads as U+FFFD."""
-    lead = byte_at(data, at)
+    lead = data[at]
     if lead < 0xC0:
         return 0xFFFD, at + 1
     if lead < 0xE0:
         if at + 2 > stop:
             return 0xFFFD, at + 1
-        return (lead & 0x1F) << 6 | (byte_at(data, at + 1) & 0x3F), at + 2
+        return (lead & 0x1F) << 6 | (data[at + 1] & 0x3F), at + 2
     if lead < 0xF0:
         if at + 3 > stop:
             return 0xFFFD, at + 1
-        return (lead & 0x0F) << 12 | (byte_at(data, at + 1) & 0x3F) << 6 | (byte_at(data, at + 2) & 0x3F), at + 3
+        return (lead & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | (data[at + 2] & 0x3F), at + 3
     if at + 4 > stop:
         return 0xFFFD, at + 1
-    high = (lead & 0x07) << 18 | (byte_at(data, at + 1) & 0x3F) << 12
-    point = high | (byte_at(data, at + 2) & 0x3F) << 6 | (byte_at(data, at + 3) & 0x3F)
+    high = (lead & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+    point = high | (data[at + 2] & 0x3F) << 6 | (data[at + 3] & 0x3F)
     if point > 0x10FFFF:
         return 0xFFFD, at + 1
     return point, at + 4
 
 
 @njit(nogil=True, cache=True)
-def _wide_class_at(data: int, at: int, stop: int, pages: int, classes: int) -> int:
+def _wide_class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> int:
     """Code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
     point, after = decode(data, at, stop)
-    bits: int = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+    bits: int = classes[pages[point >> 8] << 8 | point & 255]
     return point << 20 | (after - at) << 16 | bits
 
 
 @njit(nogil=True, cache=True)
-def class_at(data: int, at: int, stop: int, pages: int, classes: int) -> tuple[int, int, int]:
+def class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> tuple[int, int, int]:
     """Class bits, code point and end of the character at `at`, which is below `stop`; small enough to be inlined."""
-    byte = byte_at(data, at)
+    byte = data[at]
     if byte < 0x80:
-        return half_at(classes, byte), byte, at + 1
+        return classes[byte], byte, at + 1
     packed = _wide_class_at(data, at, stop, pages, classes)
     return packed & 0xFFFF, packed >> 20, at + (packed >> 16 & 15)
 
 
 @njit(nogil=True, cache=True)
-def last_character(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int, int]:
+def last_character(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> tuple[int, int, int]:
     """Class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
     at = end - 1
-    while at > begin and byte_at(data, at) & 0xC0 == 0x80:
+    while at > begin and data[at] & 0xC0 == 0x80:
         at -= 1
     bits, point, _ = class_at(data, at, end, pages, classes)
     return bits, point, at
 
 
 @njit(nogil=True, cache=True)
-def trimmed(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int]:
+def trimmed(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> tuple[int, int]:
     """A stretch of text without the white space around it."""
     while begin < end:
         bits, _, after = class_at(data, begin, end, pages, classes)
@@ -121,7 +121,7 @@ def trimmed(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[
 
 
 @njit(nogil=True, cache=True)
-def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
+def hash_bytes(data: Bytes, begin: int, end: int) -> np.uint64:
     """64-bit hash, eight bytes a step; never 0, which sets use for an empty slot.
 
     What is left at the end is read with loads that overlap: a loop over single bytes would mispredict its end, which
@@ -139,8 +139,8 @@ def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
     elif size >= 4:
         rest = np.uint64(four_bytes_at(data, begin) | four_bytes_at(data, end - 4) << 32)
     elif size > 0:
-        middle = byte_at(data, begin + (size >> 1))
-        rest = np.uint64(byte_at(data, begin) | middle << 8 | byte_at(data, end - 1) << 16)
+        middle = data[begin + (size >> 1)]
+        rest = np.uint64(data[begin] | middle << 8 | data[end - 1] << 16)
     else:
         rest = np.uint64(0)
     state = (state ^ rest) * _MUL
@@ -152,19 +152,19 @@ def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def contraction_end(
-    data: int,
+    data: Bytes,
     at: int,
     stop: int,
-    pages: int,
-    classes: int,
+    pages: Bytes,
+    classes: Ints,
 ) -> int:
     """Where `s t m d ll ve re` ends that starts at `at` and is not part of a longer word; 0 if there is none."""
-    first = byte_at(data, at) | 32
+    first = data[at] | 32
     end = 0
     if first == 115 or first == 116 or first == 109 or first == 100:
         end = at + 1
     elif at + 1 < stop:
-        second = byte_at(data, at + 1) | 32
+        second = data[at + 1] | 32
         if (first == 108 and second == 108) or ((first == 118 or first == 114) and second == 101):
             end = at + 2
     if end == 0 or (end < stop and class_at(data, end, stop, pages, classes)[0] & WORD):
@@ -216,12 +216,12 @@ def _ascii_run(block: np.uint64) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def token_end(
-    data: int,
+    data: Bytes,
     begin: int,
     stop: int,
     after_word: bool,
-    pages: int,
-    classes: int,
+    pages: Bytes,
+    classes: Ints,
 ) -> tuple[int, int, int]:
     """End, characters and class bits of the token at `begin`, which is not white space.
 
@@ -233,7 +233,7 @@ def token_end(
     if bits & WORD == 0:
         mark_bits = bits
         repeats = symbol == 46 or symbol == 45 or symbol == 126 or symbol == 124 or symbol == 47
-        while repeats and at < stop and byte_at(data, at) == symbol:
+        while repeats and at < stop and data[at] == symbol:
             at += 1
             chars += 1
         if at == stop:
@@ -253,7 +253,7 @@ def token_end(
         at = after
         chars += 1
     if bits & UNIT:
-        while at < stop and byte_at(data, at) >= 0x80:
+        while at < stop and data[at] >= 0x80:
             more, _, after = class_at(data, at, stop, pages, classes)
             if more & WORD == 0 or more & LETTER or more & NUMBER:
                 break
@@ -273,7 +273,7 @@ def token_end(
                 at += run
                 chars += run
                 alone = False
-                last = half_at(classes, byte_at(data, at - 1))
+                last = classes[data[at - 1]]
                 continue
         more, symbol, after = class_at(data, at, stop, pages, classes)
         if more & WORD:
@@ -305,7 +305,7 @@ def token_end(
             over = next_over
             run += 1
         if over == stop or over_bits & (SPACE | UNIT):
-            next_dot = after < stop and byte_at(data, after) == 46
+            next_dot = after < stop and data[after] == 46
             if symbol == 46 and alone and last & LETTER and not next_dot:
                 return after, chars + 1, bits
             break
@@ -315,7 +315,7 @@ def token_end(
                 break
             if _cuts(symbol, run, plain, last, over_bits):
                 break
-            scheme = run == 3 and symbol == 58 and byte_at(data, at + 1) == 47 and byte_at(data, at + 2) == 47
+            scheme = run == 3 and symbol == 58 and data[at + 1] == 47 and data[at + 2] == 47
             host = scheme or (run == 1 and symbol == 46 and over_bits & LOWER != 0)
         alone = run == 1 and symbol == 46
         chars += run
@@ -340,11 +340,11 @@ def scan_tokens(
     at = 0
     word_end = -1
     while at < stop:
-        bits, _, after = class_at(address_of(text), at, stop, address_of(pages), address_of(classes))
+        bits, _, after = class_at(view(text), at, stop, view(pages), view(classes))
         if bits & SPACE:
             at = after
             continue
-        end, chars, bits = token_end(address_of(text), at, stop, word_end == at, address_of(pages), address_of(classes))
+        end, chars, bits = token_end(view(text), at, stop, word_end == at, view(pages), view(classes))
         found[count] = at, end, chars, bits
         count += 1
         at = end

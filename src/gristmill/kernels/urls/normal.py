@@ -22,10 +22,9 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.exact_hash import sealed
 from gristmill.kernels.hash.hashset import lower
-from gristmill.kernels.memory import address_of, byte_at
-from gristmill.kernels.memory_writes import put_byte
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.urls.parts import HOST, HOST_END, split
-from gristmill.kernels.urls.spelling import Names, Tables, is_named, put_next, tables_of
+from gristmill.kernels.urls.spelling import ParameterNames, SpellingViews, is_named, put_next, tables_of
 
 Array = np.ndarray[Any, Any]
 
@@ -37,9 +36,9 @@ NO_FRAGMENT, HASHBANG, FRAGMENT = range(3)
 
 
 @njit(nogil=True, cache=True)
-def _segment_end(data: int, at: int, end: int) -> int:
+def _segment_end(data: Bytes, at: int, end: int) -> int:
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte == 47 or byte == 92 or byte == 63:
             return at
         at += 1
@@ -47,17 +46,17 @@ def _segment_end(data: int, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _put_path(data: int, at: int, end: int, out: int, size: int, tables: Tables) -> tuple[int, int]:
+def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: SpellingViews) -> tuple[int, int]:
     """Write a path; where the query begins, and where the next is written."""
     root = size
-    while at < end and byte_at(data, at) != 63:
+    while at < end and data[at] != 63:
         at += 1  # the slash before a segment
         stop = _segment_end(data, at, end)
-        put_byte(out, size, 47)
+        out[size] = 47
         slash, size = size, size + 1
         piece, name_end = -1, -1  # of a parameter: its `;`, and the end of its name
         while at < stop:
-            sign = byte_at(data, at)
+            sign = data[at]
             if sign == 59:
                 size = _without(out, piece, name_end, size, tables)
                 piece, name_end = size, -1
@@ -66,21 +65,21 @@ def _put_path(data: int, at: int, end: int, out: int, size: int, tables: Tables)
             at, size = put_next(data, at, stop, out, size, tables)
         size = _without(out, piece, name_end, size, tables)
         dots = size - slash - 1
-        if dots == 1 and byte_at(out, size - 1) == 46:
+        if dots == 1 and out[size - 1] == 46:
             size = slash
-        elif dots == 2 and byte_at(out, size - 1) == 46 and byte_at(out, size - 2) == 46:
+        elif dots == 2 and out[size - 1] == 46 and out[size - 2] == 46:
             size = slash
             while size > root:
                 size -= 1
-                if byte_at(out, size) == 47:
+                if out[size] == 47:
                     break
-    while size > root and byte_at(out, size - 1) == 47:
+    while size > root and out[size - 1] == 47:
         size -= 1
     return at, size
 
 
 @njit(nogil=True, cache=True)
-def _without(out: int, piece: int, name_end: int, size: int, tables: Tables) -> int:
+def _without(out: Bytes, piece: int, name_end: int, size: int, tables: SpellingViews) -> int:
     """Take back the parameter of a segment that begins at `piece` if its name tracks; where the next is written."""
     if piece < 0:
         return size
@@ -88,18 +87,18 @@ def _without(out: int, piece: int, name_end: int, size: int, tables: Tables) -> 
 
 
 @njit(nogil=True, cache=True)
-def _after(out: int, one: Any, two: Any) -> bool:
+def _after(out: Bytes, one: Any, two: Any) -> bool:
     """Whether the name of parameter `one` (begin, end of name) sorts behind that of `two`."""
     size = min(one[1] - one[0], two[1] - two[0])
     for place in range(size):
-        difference = byte_at(out, one[0] + place) - byte_at(out, two[0] + place)
+        difference = out[one[0] + place] - out[two[0] + place]
         if difference:
             return bool(difference > 0)
     return bool(one[1] - one[0] > two[1] - two[0])
 
 
 @njit(nogil=True, cache=True)
-def _sort_query(out: int, begin: int, size: int, pieces: Array, count: int, spare: int) -> None:
+def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, spare: Bytes) -> None:
     """Put the parameters (begin, end of name, end) in the order of their names; `spare` has room for all."""
     moved = False
     for number in range(1, count):
@@ -113,29 +112,37 @@ def _sort_query(out: int, begin: int, size: int, pieces: Array, count: int, spar
     if not moved:
         return
     for at in range(begin, size):
-        put_byte(spare, at - begin, byte_at(out, at))
+        spare[at - begin] = out[at]
     to = begin
     for number in range(count):
         if number:
-            put_byte(out, to, 38)
+            out[to] = 38
             to += 1
         for at in range(pieces[number, 0], pieces[number, 2]):
-            put_byte(out, to, byte_at(spare, at - begin))
+            out[to] = spare[at - begin]
             to += 1
 
 
 @njit(nogil=True, cache=True)
-def _is_amp(data: int, at: int, end: int) -> bool:
+def _is_amp(data: Bytes, at: int, end: int) -> bool:
     """Whether `amp;` stands there, what is left of a `&` that was copied out of HTML."""
-    if at + 4 > end or byte_at(data, at + 3) != 59:
+    if at + 4 > end or data[at + 3] != 59:
         return False
-    two = lower(byte_at(data, at)) == 97 and lower(byte_at(data, at + 1)) == 109
-    return bool(two and lower(byte_at(data, at + 2)) == 112)
+    two = lower(data[at]) == 97 and lower(data[at + 1]) == 109
+    return bool(two and lower(data[at + 2]) == 112)
 
 
 @njit(nogil=True, cache=True)
 def _put_query(
-    data: int, at: int, end: int, out: int, size: int, tables: Tables, sort: bool, pieces: Array, spare: int
+    data: Bytes,
+    at: int,
+    end: int,
+    out: Bytes,
+    size: int,
+    tables: SpellingViews,
+    sort: bool,
+    pieces: Array,
+    spare: Bytes,
 ) -> int:
     """Write a query with its `?`, if anything is left of it; where the next is written."""
     mark = size
@@ -145,8 +152,8 @@ def _put_query(
         begin, name_end = size, -1
         while _is_amp(data, at, end):
             at += 4
-        while at < end and byte_at(data, at) != 38:
-            if byte_at(data, at) == 61 and name_end < 0:
+        while at < end and data[at] != 38:
+            if data[at] == 61 and name_end < 0:
                 name_end = size
             at, size = put_next(data, at, end, out, size, tables)
         at += 1
@@ -159,11 +166,11 @@ def _put_query(
         if count < MOST_SORTED:
             pieces[count, 0], pieces[count, 1], pieces[count, 2] = begin, name_end, size
         count += 1
-        put_byte(out, size, 38)
+        out[size] = 38
         size += 1
     if count == 0:
         return mark
-    put_byte(out, mark, 63)
+    out[mark] = 63
     size -= 1
     if sort and 1 < count <= MOST_SORTED:
         _sort_query(out, mark + 1, size, pieces, count, spare)
@@ -171,24 +178,24 @@ def _put_query(
 
 
 @njit(nogil=True, cache=True)
-def _is_web(data: int, begin: int, end: int) -> bool:
+def _is_web(data: Bytes, begin: int, end: int) -> bool:
     """Whether a scheme is http or https."""
     size = end - begin
     if size == 0:
         return True
     if size != 4 and size != 5:
         return False
-    four = lower(byte_at(data, begin)) == 104 and lower(byte_at(data, begin + 3)) == 112
-    four = four and lower(byte_at(data, begin + 1)) == 116 and lower(byte_at(data, begin + 2)) == 116
-    return bool(four and (size == 4 or lower(byte_at(data, begin + 4)) == 115))
+    four = lower(data[begin]) == 104 and lower(data[begin + 3]) == 112
+    four = four and lower(data[begin + 1]) == 116 and lower(data[begin + 2]) == 116
+    return bool(four and (size == 4 or lower(data[begin + 4]) == 115))
 
 
 @njit(nogil=True, cache=True)
-def _scheme_end(data: int, begin: int, end: int) -> int:
+def _scheme_end(data: Bytes, begin: int, end: int) -> int:
     """Where the scheme before `://` ends, or `begin`."""
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte == 58:
             break
         if byte == 47 or byte == 92 or byte == 63 or byte == 35 or byte == 64:
@@ -196,37 +203,37 @@ def _scheme_end(data: int, begin: int, end: int) -> int:
         at += 1
     if at + 2 >= end:
         return begin
-    one, two = byte_at(data, at + 1), byte_at(data, at + 2)
+    one, two = data[at + 1], data[at + 2]
     return at if (one == 47 or one == 92) and (two == 47 or two == 92) else begin
 
 
 @njit(nogil=True, cache=True)
-def _is_web_port(data: int, begin: int, end: int) -> bool:
+def _is_web_port(data: Bytes, begin: int, end: int) -> bool:
     """Whether a port is 80 or 443."""
     if end - begin == 2:
-        return bool(byte_at(data, begin) == 56 and byte_at(data, begin + 1) == 48)
-    four = end - begin == 3 and byte_at(data, begin) == 52 and byte_at(data, begin + 1) == 52
-    return bool(four and byte_at(data, begin + 2) == 51)
+        return bool(data[begin] == 56 and data[begin + 1] == 48)
+    four = end - begin == 3 and data[begin] == 52 and data[begin + 1] == 52
+    return bool(four and data[begin + 2] == 51)
 
 
 @njit(nogil=True, cache=True)
-def _put_host(data: int, host: int, host_end: int, port: int, port_end: int, out: int, size: int, www: bool) -> int:
+def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, out: Bytes, size: int, www: bool) -> int:
     """Write host and port; `www`: without a first label www, if two more follow."""
-    if www and host_end - host > 4 and byte_at(data, host + 3) == 46:
-        three = lower(byte_at(data, host)) == 119 and lower(byte_at(data, host + 1)) == 119
+    if www and host_end - host > 4 and data[host + 3] == 46:
+        three = lower(data[host]) == 119 and lower(data[host + 1]) == 119
         dot = host + 4
-        while dot < host_end and byte_at(data, dot) != 46:
+        while dot < host_end and data[dot] != 46:
             dot += 1
-        if three and lower(byte_at(data, host + 2)) == 119 and dot < host_end:
+        if three and lower(data[host + 2]) == 119 and dot < host_end:
             host += 4
     for at in range(host, host_end):
-        put_byte(out, size, lower(byte_at(data, at)))
+        out[size] = lower(data[at])
         size += 1
     if port < port_end:
-        put_byte(out, size, 58)
+        out[size] = 58
         size += 1
         for at in range(port, port_end):
-            put_byte(out, size, byte_at(data, at))
+            out[size] = data[at]
             size += 1
     return size
 
@@ -235,57 +242,64 @@ def _put_host(data: int, host: int, host_end: int, port: int, port_end: int, out
 def odd_hosts(data: Array, spans: Array) -> Array:
     """Which URLs have a host that is not plain ASCII; `spans` are those of `urls.split_urls`."""
     odd = np.zeros(len(spans), np.bool_)
-    text = address_of(data)
+    text = view(data)
     for row in range(len(spans)):
         for at in range(spans[row, HOST], spans[row, HOST_END]):
-            byte = byte_at(text, at)
+            byte = text[at]
             odd[row] |= byte >= 0x80 or byte == 37
     return odd
 
 
 @njit(nogil=True, cache=True)
 def _normal_urls(
-    data: Array, offsets: Array, named: Names, sort: bool, www: bool, fragment: int, buffer: Array, spare: Array
+    data: Array,
+    offsets: Array,
+    named: ParameterNames,
+    sort: bool,
+    www: bool,
+    fragment: int,
+    buffer: Array,
+    spare: Array,
 ) -> Array:
     rows = len(offsets) - 1
     pieces = np.empty((MOST_SORTED, 3), np.int64)
     ends = np.zeros(rows + 1, np.int64)
-    text, out, kept = address_of(data), address_of(buffer), address_of(spare)
+    text, out, kept = view(data), view(buffer), view(spare)
     tables = tables_of(named)
     size = 0
     for row in range(rows):
         begin, end = offsets[row], offsets[row + 1]
-        while begin < end and byte_at(text, begin) <= 32:
+        while begin < end and text[begin] <= 32:
             begin += 1
-        while end > begin and byte_at(text, end - 1) <= 32:
+        while end > begin and text[end - 1] <= 32:
             end -= 1
         host, host_end, port, port_end, rest, rest_end = split(text, begin, end)
         if host == host_end:
             for at in range(begin, end):
-                put_byte(out, size, byte_at(text, at))
+                out[size] = text[at]
                 size += 1
             ends[row + 1] = size
             continue
         scheme = _scheme_end(text, begin, end)
-        while port < port_end and byte_at(text, port) == 48:
+        while port < port_end and text[port] == 48:
             port += 1
         if _is_web(text, begin, scheme):
             port = port_end if _is_web_port(text, port, port_end) else port
         else:
             for at in range(begin, scheme):
-                put_byte(out, size, lower(byte_at(text, at)))
+                out[size] = lower(text[at])
                 size += 1
-            put_byte(out, size, 58)
+            out[size] = 58
             size += 1
-        put_byte(out, size, 47)
-        put_byte(out, size + 1, 47)
+        out[size] = 47
+        out[size + 1] = 47
         size = _put_host(text, host, host_end, port, port_end, out, size + 2, www)
         query, size = _put_path(text, rest, rest_end, out, size, tables)
         size = _put_query(text, query + 1, rest_end, out, size, tables, sort, pieces, kept)
-        bang = rest_end + 1 < end and byte_at(text, rest_end + 1) == 33
+        bang = rest_end + 1 < end and text[rest_end + 1] == 33
         if rest_end + 1 < end and (fragment == FRAGMENT or (bang and fragment == HASHBANG)):
             at = rest_end + 1
-            put_byte(out, size, 35)
+            out[size] = 35
             size += 1
             while at < end:
                 at, size = put_next(text, at, end, out, size, tables)
@@ -294,7 +308,7 @@ def _normal_urls(
 
 
 def normal_urls(
-    data: Array, offsets: Array, tracking: Names, sort: bool, www: bool, fragment: int
+    data: Array, offsets: Array, tracking: ParameterNames, sort: bool, www: bool, fragment: int
 ) -> tuple[Array, Array]:
     """Offsets (int64) and bytes of the normal form of each URL of an Arrow array.
 

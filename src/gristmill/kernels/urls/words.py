@@ -22,7 +22,7 @@ from gristmill.kernels.hash.hashset import (
     lower,
     next_entry,
 )
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.urls.parts import HOST, HOST_END, REST, REST_END
 
 Array = np.ndarray[Any, Any]
@@ -32,14 +32,14 @@ MOST_SOFT = 16
 
 
 @njit(nogil=True, cache=True)
-def _fold(data: int, begin: int, end: int, out: Array, size: int) -> int:
+def _fold(data: Bytes, begin: int, end: int, out: Array, size: int) -> int:
     """Append a stretch to `out` in the form that is searched; the new size."""
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         at += 1
         if byte == 37 and at + 1 < end:
-            high, low = hex_digit(byte_at(data, at)), hex_digit(byte_at(data, at + 1))
+            high, low = hex_digit(data[at]), hex_digit(data[at + 1])
             if high >= 0 and low >= 0:
                 byte = high << 4 | low
                 at += 2
@@ -57,12 +57,12 @@ def _in_word(byte: int) -> bool:
 def hash_tokens(data: Array) -> tuple[Array, int]:
     """Place and mark of every word of a list, in lower case, and how many entries are not one word: no URL has any."""
     hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
+    text, stop, at, count, faults = view(data), len(data), 0, 0, 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         good = True
         for place in range(begin, end):
-            good = good and _in_word(lower(byte_at(text, place)))
+            good = good and _in_word(lower(text[place]))
         if not good:
             faults += 1
         elif begin < end:
@@ -79,7 +79,7 @@ def _find(
     offsets = np.zeros(len(spans) + 1, np.int32)
     texts = np.empty(len(data) + 2 * len(spans) * MOST_SOFT, np.uint8)
     seen = np.empty((wanted, 3), np.uint64)
-    text, form = address_of(data), address_of(folded)
+    text, form = view(data), view(folded)
     written = 0
     for row in range(len(spans)):
         size = _fold(text, spans[row, HOST], spans[row, HOST_END], folded, 0)
@@ -138,15 +138,15 @@ def openings(data: Array, pairs: Array, lengths: Array) -> None:
 
     An entry of more than 255 bytes is longer than what anybody seeks in a URL, and is not noted.
     """
-    text, stop, at = address_of(data), len(data), 0
+    text, stop, at = view(data), len(data), 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         size = end - begin
         if 0 < size < 256:
             lengths[size] = True
-            first = lower(byte_at(text, begin)) << 8
+            first = lower(text[begin]) << 8
             if size > 1:
-                pairs[first | lower(byte_at(text, begin + 1))] = True
+                pairs[first | lower(text[begin + 1])] = True
             else:
                 pairs[first : first + 256] = True
 
@@ -158,7 +158,7 @@ def _find_inside(
     found = np.full(len(spans), -1, np.int32)
     offsets = np.zeros(len(spans) + 1, np.int32)
     texts = np.empty(len(data), np.uint8)
-    text, form = address_of(data), address_of(folded)
+    text, form = view(data), view(folded)
     longest = 0
     for size in range(256):
         longest = size if lengths[size] else longest
@@ -172,7 +172,7 @@ def _find_inside(
                 continue
             one, two = SEED
             for size in range(1, min(longest, stop - begin) + 1):
-                one, two = feed(one, two, byte_at(form, begin + size - 1))
+                one, two = feed(one, two, form[begin + size - 1])
                 if lengths[size]:
                     place, mark = finish(one, two)
                     found[row] = label_of(marks, labels, place, mark)
