@@ -1,13 +1,14 @@
-"""The ids of pre-tokens that were seen before.
+"""A cache of the ids of pre-tokens.
 
-Nothing that is found here differs from what merging would give, so the size of the cache changes no id.
+A cached result equals what merging gives, so the size of the cache changes no id.
 
-- A pre-token of up to 15 bytes is its own key: two words, the length in the last byte. Two entries of 32 bytes share a
-  cache line. A new one takes the second place, a hit there moves it to the first: words that come back stay, words
-  that are seen once push out each other.
-- A longer one, up to LONGEST bytes, is found by a 64-bit hash and verified against its bytes. Bytes and ids lie in a
-  ring, whose oldest records are overwritten: places in it are counted up for ever, and one further back than the ring
-  is long is gone. Ids of short pre-tokens that have more than three lie there too.
+- A pre-token of up to 15 bytes is its own key: two words, with the length in the last byte. Two entries of 32 bytes
+  share a cache line. A new entry goes to the second place of its set, and a hit there moves it to the first: frequent
+  words stay, and words that are seen once evict each other.
+- A longer pre-token, up to LONGEST bytes, is found by a 64-bit hash and verified against its bytes. Bytes and ids are
+  in a ring buffer that overwrites its oldest records. Positions in the ring only increase, so a record that is further
+  back than the ring is long has been overwritten. The ring also holds the ids of short pre-tokens that have more than
+  three.
 """
 
 from typing import Any, NamedTuple
@@ -22,9 +23,9 @@ from gristmill.kernels.memory_writes import put_byte, put_eight_bytes, put_four_
 Array = np.ndarray[Any, Any]
 
 SHORT = 15
-"""Bytes of a pre-token that is its own key."""
+"""The most bytes of a pre-token that is its own key."""
 LONGEST = 256
-"""Bytes of a pre-token that is kept at all: a longer one hardly comes twice and would push out many others."""
+"""The most bytes of a pre-token that is cached: a longer one rarely repeats and would evict many others."""
 
 _SHORT_ENTRY, _LONG_ENTRY = 4, 2
 """Words of an entry; a set has two entries."""
@@ -41,27 +42,29 @@ _ODD_TWO = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class PretokenCache(NamedTuple):
-    """One call at a time may use it."""
+    """The tables of the cache; only one call at a time may use it."""
 
     short: Array
-    """uint64: sets of two entries of four words: two of key, then three ids and their number, or a place in the ring
-    and the number."""
+    """uint64: sets of two entries of four words: two words of key, then three ids and their number, or a position in
+    the ring and the number of ids."""
     long: Array
-    """uint64: sets of two entries of two words: hash, place in the ring."""
+    """uint64: sets of two entries of two words: the hash and the position in the ring."""
     ring: Array
-    """uint32: records of length, number of ids, bytes, ids; or of ids alone."""
+    """uint32: records of length, number of ids, bytes and ids; or of ids only."""
     head: Array
-    """uint64[1]: where the next record goes, counted from the beginning of time."""
+    """uint64[1]: the position of the next record; it only increases."""
 
 
 def make_cache(size_bytes: int) -> PretokenCache:
-    """An empty cache of at most so many bytes (8 KB at least): half short pre-tokens, 1/8 hashes, 1/4 ring."""
+    """Returns an empty cache of at most `size_bytes` (at least 8 KB): half for short pre-tokens, 1/8 for hashes, 1/4
+    for the ring.
+    """
     sets = 1 << max(6, (size_bytes // 2 // 64).bit_length() - 1)
     return PretokenCache(_zeros(sets * 8), _zeros(sets // 2 * 4), np.zeros(sets * 8, np.uint32), np.zeros(1, np.uint64))
 
 
 def _zeros(words: int) -> Array:
-    """Words of 8 bytes that begin with a line of the processor's cache."""
+    """Returns zeros that begin at a cache line."""
     room = np.zeros(words + 8, np.uint64)
     skip = (-room.ctypes.data % 64) // 8
     return room[skip : skip + words]
@@ -69,7 +72,7 @@ def _zeros(words: int) -> Array:
 
 @njit(nogil=True, cache=True)
 def key_of(text: Bytes, at: int, length: int, safe: int) -> tuple[np.uint64, np.uint64]:
-    """The key of a short pre-token. Up to `safe`, 16 bytes may be read at once."""
+    """Returns the key of a short pre-token. From positions up to `safe`, 16 bytes can be read at once."""
     one, two = np.uint64(0), np.uint64(length) << _LAST
     if at <= safe:
         one = eight_bytes_at(text, at)
@@ -89,7 +92,7 @@ def key_of(text: Bytes, at: int, length: int, safe: int) -> tuple[np.uint64, np.
 
 @njit(nogil=True, cache=True)
 def set_of(one: np.uint64, two: np.uint64, mask: np.uint64) -> np.uint64:
-    """The first word of the set of a key."""
+    """Returns the first word of the set of a key."""
     mixed = (one ^ two * _ODD_TWO) * _ODD_ONE
     return ((mixed >> _HALF) & mask) << _THREE
 
@@ -98,8 +101,8 @@ def set_of(one: np.uint64, two: np.uint64, mask: np.uint64) -> np.uint64:
 def recall_short(spot: Uint64s, one: np.uint64, two: np.uint64, ids: Ints, count: int) -> int:
     """Writes the ids of a short pre-token, whose set begins at `spot`, to `ids` from `count` on.
 
-    Returns the new count; the old one where it is not in the first place of its set with three ids at most. Four
-    places are written to.
+    Returns the new count, or the old one unless the pre-token is in the first place of its set and has at most three
+    ids. Four places of `ids` are written.
     """
     high = spot[3]
     if spot[0] != one or spot[1] != two or high >= _FOUR << _HALF:
@@ -120,7 +123,7 @@ def recall_second(
     ids: Ints,
     count: int,
 ) -> int:
-    """The same for one in the second place, which moves to the first, and for one whose ids lie in the ring."""
+    """Does the same for a pre-token in the second place, which moves to the first, or with its ids in the ring."""
     low, high = spot[2], spot[3]
     if spot[0] != one or spot[1] != two:
         if spot[4] != one or spot[5] != two:
@@ -143,7 +146,9 @@ def recall_second(
 
 @njit(nogil=True, cache=True)
 def _room(head: np.uint64, words: np.uint64, wanted: np.uint64) -> np.uint64:
-    """A place in the ring for so many words in one piece, at its head or after a jump to its beginning."""
+    """Returns the position of `wanted` contiguous words in the ring: its head, or its beginning if the rest is too
+    short.
+    """
     left = words - (head & (words - _ONE))
     return head if left >= wanted else head + left
 
@@ -160,7 +165,7 @@ def keep_short(
     first: int,
     count: int,
 ) -> np.uint64:
-    """Remembers the ids from `first` to `count`; returns the new head of the ring."""
+    """Stores the ids from `first` to `count`; returns the new head of the ring."""
     number = count - first
     low, high = np.uint64(ids[first]) & _LOW, np.uint64(number) << _HALF
     if number > 3:
@@ -183,7 +188,7 @@ def keep_short(
 
 @njit(nogil=True, cache=True)
 def span_hash(text: Bytes, begin: int, end: int) -> np.uint64:
-    """Hash of some bytes, eight at a time; the last eight overlap those before. Never 0."""
+    """Hashes some bytes, eight at a time; the last eight overlap the ones before. Never 0."""
     mixed = np.uint64(end - begin) * _ODD_TWO
     if end - begin < 8:
         for at in range(begin, end):
@@ -224,7 +229,7 @@ def recall_long(
     ids: Ints,
     count: int,
 ) -> int:
-    """Writes the ids of a long pre-token with the hash `mark`, whose set is at `spot`; returns the new count."""
+    """Writes the ids of a long pre-token with the hash `mark`, whose set begins at `spot`; returns the new count."""
     for way in range(0, 2 * _LONG_ENTRY, _LONG_ENTRY):
         place = spot[way + 1]
         if spot[way] == mark and place + words >= head:
@@ -252,7 +257,7 @@ def keep_long(
     first: int,
     count: int,
 ) -> np.uint64:
-    """Remembers the ids from `first` to `count` in the first place of its set; what was there moves to the second.
+    """Stores the ids from `first` to `count` in the first place of the set; the entry there moves to the second place.
 
     Returns the new head of the ring.
     """

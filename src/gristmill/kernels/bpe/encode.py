@@ -1,8 +1,7 @@
-"""Byte-level BPE: the bytes of many documents to token ids, and back.
+"""Byte-level BPE: turns the bytes of many documents into token ids, and back.
 
-Strings that are tokens as a whole (special tokens) are cut out first, where there are any to look for. The text between
-is cut into pre-tokens. One that was seen before has its ids in the cache (`cache`); the others are merged
-(`merge`).
+Special tokens, strings that are one token as a whole, are cut out first. The text between them is split into
+pre-tokens. If a pre-token was seen before, its ids are in the cache (`cache`); otherwise it is merged (`merge`).
 """
 
 from typing import Any, NamedTuple
@@ -41,11 +40,11 @@ from gristmill.kernels.memory_blocks import prefetch
 Array = np.ndarray[Any, Any]
 
 SLACK = 4
-"""Places behind the last id that are written to."""
+"""Places after the last id that may be overwritten."""
 BLOCK = 128
-"""Pre-tokens that are scanned before the first of them is looked up, at most. Their lines of memory are 8 KB."""
+"""The most pre-tokens that are scanned before the first one is looked up. Their cache lines are 8 KB."""
 TEXT = -2
-"""In a trie: a string that ends here is found, so no other begins inside it, but stays text."""
+"""In a trie: a string that ends here is found, so that no other string begins inside it, but it stays text."""
 
 _HALF = np.uint64(32)
 _ONE = np.uint64(1)
@@ -54,40 +53,40 @@ _THREE = np.uint64(3)
 
 
 class TokenTables(NamedTuple):
-    """What decides the ids, as tables."""
+    """The tables that determine the ids."""
 
     merges: Merges
     whole: Array
-    """int32: ids of the tokens that a whole pre-token may be without any merge, by the hash of their bytes; -1 is an
-    empty slot. One empty slot where merges alone decide."""
+    """int32: a hash table of the ids of tokens that a whole pre-token may be without a merge, by the hash of their
+    bytes; -1 is an empty slot. It has one empty slot if only merges count."""
     data: Array
     """uint8: the bytes of all tokens."""
     offsets: Array
-    """int64: where those of each id begin; one more than there are ids."""
+    """int64: where the bytes of each id begin; one more than there are ids."""
 
 
 class Trie(NamedTuple):
-    """Strings to cut out of the text. Node 0 is the root; where it is the only node there are no strings."""
+    """Strings to cut out of the text. Node 0 is the root; if it is the only node, there are no strings."""
 
     byte: Array
     """uint8: the byte that leads to the node."""
     child: Array
-    """int32: the first node below, 0 for none."""
+    """int32: the first child node, or 0."""
     sibling: Array
-    """int32: the next node beside, 0 for none."""
+    """int32: the next sibling node, or 0."""
     token: Array
-    """int32: the id of the string that ends here, TEXT, or -1 where none ends."""
+    """int32: the id of the string that ends here, or TEXT, or -1 if no string ends here."""
 
 
 class Space(NamedTuple):
-    """Where the kernel works; one call at a time."""
+    """Scratch memory of `encode_rows`; only one call at a time may use it."""
 
     bench: Array
-    """Of `merge.make_bench`."""
+    """The scratch array of `merge.make_bench`."""
     cuts: Array
-    """int64: ends of a block of pre-tokens."""
+    """int64: the ends of a block of pre-tokens."""
     keys: Array
-    """uint64: two words of key and the word of the cache where its set begins, for each of them."""
+    """uint64: for each pre-token of a block, two words of key and the first word of its set in the cache."""
 
 
 def make_space() -> Space:
@@ -95,7 +94,7 @@ def make_space() -> Space:
 
 
 def build_trie(strings: dict[bytes, int]) -> Trie:
-    """A trie of strings with the id of each, or TEXT."""
+    """Returns a trie of strings with the id of each, or TEXT."""
     byte, child, sibling, token = [0], [0], [0], [-1]
     for string, number in strings.items():
         node = 0
@@ -127,7 +126,7 @@ def _fill_whole(slots: Array, data: Array, offsets: Array, wanted: Array) -> Non
 
 
 def build_whole(data: Array, offsets: Array, wanted: Array) -> Array:
-    """The table of the tokens that a pre-token may be as a whole."""
+    """Returns the hash table of the tokens that a whole pre-token may be."""
     slots = np.full(1 << (2 * len(wanted)).bit_length() if len(wanted) else 1, -1, np.int32)
     if len(wanted):
         _fill_whole(slots, data, offsets, wanted)
@@ -136,7 +135,7 @@ def build_whole(data: Array, offsets: Array, wanted: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, offsets: Array) -> int:
-    """The token that has exactly these bytes, or -1."""
+    """Returns the token that has exactly these bytes, or -1."""
     mask = np.uint64(len(whole) - 1)
     slot = (span_hash(text, begin, end) >> _HALF) & mask
     while whole[slot] >= 0:
@@ -150,7 +149,7 @@ def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, o
 
 @njit(nogil=True, cache=True)
 def _next_string(text: Bytes, at: int, stop: int, trie: Trie) -> tuple[int, int, int]:
-    """Begin, end and id of the leftmost string of the trie, the longest that begins there; or stop, stop, -1."""
+    """Returns begin, end and id of the leftmost string of the trie, the longest one there; or stop, stop, -1."""
     while at < stop:
         place, node, end, found = at, signed(0), at, signed(-1)
         while place < stop:
@@ -205,13 +204,13 @@ def encode_rows(
     ids: Array,
     ends: Array,
 ) -> int:
-    """Ids of all rows one after the other, and where those of each row end; returns how many there are.
+    """Writes the ids of all rows, concatenated, and where those of each row end; returns the number of ids.
 
-    `table` is `pretoken_classes.class_table()`, `pattern` as in `pretokenize`. `ids` (int32) has a place for every byte
-    of the rows and SLACK more. Text is valid UTF-8.
+    `table` is `pretoken_classes.class_table()`; `pattern` is one of `pretokenize`. `ids` (int32) has one place per byte
+    of the rows and SLACK more. The text must be valid UTF-8.
 
-    A block of pre-tokens is scanned before the first of them is looked up, and the place of each in the cache is asked
-    for when it is known: so the processor waits for many lines of memory at once.
+    A block of pre-tokens is scanned before the first one is looked up, and the cache entry of each is prefetched as
+    soon as its key is known. So the processor waits for many cache lines at once.
     """
     text, classes, safe = view(data), view(table), len(data) - 16
     whole, tokens, offsets = borrow(vocabulary.whole), view(vocabulary.data), borrow(vocabulary.offsets)
@@ -271,7 +270,7 @@ def encode_rows(
 
 @njit(nogil=True, cache=True)
 def decoded_bytes(ids: Array, offsets: Array) -> int:
-    """How many bytes the tokens have together; or, for the first id that there is not, -1 less its place."""
+    """Returns the total number of bytes of the tokens; for the first unknown id, -1 minus its place."""
     total = 0
     for place in range(len(ids)):
         if ids[place] < 0 or ids[place] >= len(offsets) - 1:
@@ -282,7 +281,7 @@ def decoded_bytes(ids: Array, offsets: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def decode_ids(ids: Array, data: Array, offsets: Array, out: Array) -> None:
-    """The bytes of the tokens one after the other."""
+    """Writes the bytes of the tokens, concatenated."""
     at = 0
     for token in ids:
         for place in range(offsets[token], offsets[token + 1]):

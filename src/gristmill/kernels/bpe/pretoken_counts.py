@@ -1,4 +1,4 @@
-"""Counts of the distinct pre-tokens of texts: the scanner and the table in one loop."""
+"""Counts the distinct pre-tokens of texts: the scanner and the hash table in one loop."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ from gristmill.kernels.memory import view
 Array = np.ndarray[Any, Any]
 
 _AT_ONCE = 64
-"""Places that `next_ends` must be given."""
+"""Places that `next_ends` requires."""
 
 
 @njit(nogil=True, cache=True)
 def count_pretokens(table: WordCounts, data: Array, offsets: Array, pattern: int, classes: Array) -> WordCounts:
-    """The table with the pre-tokens of all texts counted once more.
+    """Adds the pre-tokens of all texts to the counts of the table and returns the new table.
 
-    Text i is `data[offsets[i]:offsets[i + 1]]`, valid UTF-8; `pattern` and `classes` are as for
-    `pretokenize.next_ends`, which sees each text by itself. The table that is given is not to be used again.
+    Text i is `data[offsets[i]:offsets[i + 1]]`, valid UTF-8; `pattern` and `classes` are those of
+    `pretokenize.next_ends`, which reads each text alone. The table that was passed in must not be used again.
     """
     text, kinds = view(data), view(classes)
     bounds = np.empty(BLOCK + 1, np.int64)

@@ -1,6 +1,6 @@
-"""Items that are code, found in code by their tokens (`tokens.py`).
+"""Finds eval items that are code, by their tokens (`tokens.py`).
 
-Prose is not looked at: of a text only stretches that are dense in brackets, `=` and `;` are read.
+Prose is skipped: only stretches with many brackets, `=` and `;` are read.
 """
 
 from typing import Any
@@ -19,15 +19,15 @@ from gristmill.kernels.memory_blocks import BLOCK, code_signs
 Array = np.ndarray[Any, Any]
 
 _GROUP = 8
-"""Blocks that are dense or not together: 512 bytes."""
+"""Blocks that are judged together: 512 bytes."""
 _DENSE = 3
-"""Signs of code in a group, or in two that follow each other: calls, indexes, `=`, `;`, braces, and twice colons that
-end a line. Prose has one now and then; a function of two lines has three."""
+"""Signs of code in a group, or in two consecutive ones: calls, indexes, `=`, `;`, braces, and colons at the end of a
+line, which count twice. Prose has one sometimes; a function of two lines has three."""
 
 
 @njit(nogil=True, cache=True)
 def _sign(before: int, byte: int) -> int:
-    """What a byte behind another one counts for, as `code_signs` has it."""
+    """The signs of code that a byte after another one counts for, as in `code_signs`."""
     if byte == 40 or byte == 91:
         return int(before < 128 and (KINDS[before] == WORD or KINDS[before] == DIGIT))
     if byte == 10 or byte == 13:
@@ -37,7 +37,7 @@ def _sign(before: int, byte: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _signs(text: Bytes, at: int, begin: int, end: int) -> int:
-    """Signs of code in a group that begins at `at`; of what lies before `begin` nothing is known."""
+    """Counts the signs of code in the group that begins at `at`; bytes before `begin` are unknown."""
     stop = min(at + _GROUP * BLOCK, end)
     signs = 0
     if at == begin:
@@ -54,8 +54,8 @@ def _signs(text: Bytes, at: int, begin: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: Units) -> tuple[Array, Array]:
-    """The hits in ranges of bytes of texts (row, begin, end; sorted), with places in bytes of the text; and in which
-    rows the bound on work was reached.
+    """Returns the hits in ranges of bytes of texts (row, begin, end; sorted), with positions in bytes of the text, and
+    the rows in which the bound on work was reached.
     """
     text = view(data)
     room = 1 << 16
@@ -76,14 +76,14 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
             maybe = np.empty(room, np.uint64)
             leads = np.empty((room, 2), np.int64)
         count = 0
-        read = begin  # so far
+        read = begin  # end of the part that was read
         before = 0
         at = begin
         while at < end:
             signs = _signs(text, at, begin, end)
             stop = min(at + _GROUP * BLOCK, end)
             if before + signs >= _DENSE:
-                # With the group before, and the one behind: a listing begins and ends somewhere in them.
+                # The groups before and after are read as well: a listing begins and ends somewhere in them.
                 first = max(read, at - _GROUP * BLOCK)
                 last = stop
                 while last < end:
@@ -103,7 +103,7 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
         if not led:
             continue
         was = found
-        # Of each range by itself: what was seen of a unit in another one of the same text says nothing.
+        # Each range is matched alone: what was seen of a unit in another range of the same text does not matter.
         hits, found, is_bounded = match(sums, count, number, leads[:led], units, scratch, hits, found)
         for k in range(was, found):
             stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end

@@ -1,7 +1,7 @@
-"""Where strings, comments and numbers of code end, whatever the language.
+"""Finds where strings, comments and numbers of code end, in any language.
 
-A stretch may begin anywhere, inside of a string in triple quotes, too. So three quotes begin one only where a program
-would write that, and where three more end it; elsewhere they are nothing, and no code is taken for a string.
+A stretch may begin anywhere, even inside a string in triple quotes. So three quotes begin a string only where a program
+would write them and where three more quotes end it; elsewhere they are skipped, and no code is mistaken for a string.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ BLANK, LINE, WORD, DIGIT, QUOTE, HASH, SLASH, DOT, OTHER = range(9)
 NOTHING = np.uint64(0)
 LITERAL = np.uint64(0x13198A2E03707344)
 SIGN = np.uint64(0xA4093822299F31D0)
-"""The token of a sign is so many times its byte."""
+"""The token of a sign is its byte times this number."""
 _ONES = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
 _LINES, _BACKSLASHES = _ONES * np.uint64(10), _ONES * np.uint64(92)
@@ -39,9 +39,9 @@ def _kinds() -> Array:
 
 KINDS = _kinds()
 _GOES_ON = np.isin(np.arange(256), np.frombuffer(b"),.%]};+", np.uint8))
-"""What stands in a line behind three quotes that end a string."""
+"""Bytes that may follow three quotes at the end of a string, in the same line."""
 _LEADS_ON = np.isin(np.arange(256), np.frombuffer(b"([{=,:+%", np.uint8))
-"""What stands in a line before three quotes that begin one."""
+"""Bytes that may precede three quotes at the beginning of a string, in the same line."""
 
 
 @njit(nogil=True, cache=True)
@@ -52,7 +52,7 @@ def _zeros(chunk: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def _find(text: Bytes, at: int, end: int, byte: int) -> int:
-    """Where a byte is, from `at` on; `end` for nowhere."""
+    """Returns the first position of a byte from `at` on, or `end`."""
     same = np.uint64(byte) * _ONES
     while at + 8 <= end:
         zeros = _zeros(eight_bytes_at(text, at) ^ same)
@@ -73,7 +73,7 @@ def _are_three(text: Bytes, at: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _before(text: Bytes, at: int, begin: int, passed: int) -> int:
-    """The last place before `at` that is no blank, no tab and not `passed`; begin - 1 for none."""
+    """Returns the last position before `at` that is not a blank, a tab or `passed`; begin - 1 if there is none."""
     at -= 1
     while at >= begin and (text[at] == 32 or text[at] == 9 or text[at] == passed):
         at -= 1
@@ -100,7 +100,7 @@ def _begins_string(text: Bytes, at: int, begin: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _after_three(text: Bytes, at: int, begin: int, end: int) -> int:
-    """Behind three quotes that begin at `at`, with the string where they begin one that ends."""
+    """Returns the position after three quotes at `at`, or after the string if they begin one that ends."""
     if text[at] == 96:
         return _find(text, at, end, 10)
     if _begins_string(text, at, begin, end):
@@ -115,7 +115,7 @@ def _after_three(text: Bytes, at: int, begin: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _after_string(text: Bytes, at: int, end: int) -> int:
-    """Behind a string that begins at `at`; it ends with its line."""
+    """Returns the position after the string that begins at `at`; it ends with its line at the latest."""
     quote = text[at]
     same = np.uint64(quote) * _ONES
     at += 1
@@ -160,8 +160,8 @@ def _after_slash(text: Bytes, at: int, end: int, before: int) -> tuple[int, np.u
 
 @njit(nogil=True, cache=True)
 def after_odd(text: Bytes, at: int, begin: int, end: int, before: int) -> tuple[int, np.uint64]:
-    """Behind a string, a number, a comment or a sign that begins at `at`, and its token; `before` is the first byte of
-    the token before it, or the end of a line.
+    """Returns the position after the string, number, comment or sign that begins at `at`, and its token. `before` is
+    the first byte of the token before it, or the end of a line.
     """
     byte = text[at]
     kind = KINDS[byte]

@@ -1,4 +1,6 @@
-"""Where code may be: around *marks*, words of which every code of an eval item has one, where they are no prose."""
+"""Finds where code may be: around *marks* that are not used in prose. Every code of an eval item has one of these
+words.
+"""
 
 from typing import Any, NamedTuple
 
@@ -12,12 +14,12 @@ from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
 Array = np.ndarray[Any, Any]
 
 _NEAR = 16
-"""Bytes on both sides of a word that are looked at for signs of code."""
+"""Bytes on both sides of a word that are searched for signs of code."""
 _NOTHING, _LETTER, _COMMA, _SIGN = range(4)
 
 
 def _kinds() -> Array:
-    """What a byte is beside a word of code, or of prose."""
+    """Returns the class of each byte next to a word of code or of prose."""
     kinds = np.zeros(256, np.uint8)
     kinds[[one for one in range(128) if chr(one).isalpha()]] = _LETTER
     kinds[np.frombuffer(b",.", np.uint8)] = _COMMA
@@ -56,7 +58,7 @@ def mark_views(marks: Array) -> MarkViews:
 
 @njit(nogil=True, cache=True)
 def is_in(table: Uint64s, mask: int, word: np.uint64) -> bool:
-    """Whether a hash is in a table that `fill_kept` made."""
+    """Whether a hash is in a table that `fill_kept` filled."""
     place = int(np.int64(word >> np.uint64(40))) & mask
     while True:
         held = table[place]
@@ -67,8 +69,8 @@ def is_in(table: Uint64s, mask: int, word: np.uint64) -> bool:
 
 @njit(nogil=True, cache=True)
 def _is_prose(text: Bytes, begin: int, end: int, at: int) -> bool:
-    """Whether the word at a place of text[begin:end] is one of a sentence or a command of TeX, and none of code: words
-    are on both sides of it in its line, behind a comma or a stop at most, and no sign of code is near.
+    """Whether the word at `at` is part of a sentence, or a command of TeX, and not code: it has words on both sides in
+    its line, with at most a comma or a stop between, and no sign of code is near.
     """
     stop = at
     while stop < end and (_KINDS[text[stop]] == _LETTER or 48 <= text[stop] <= 57 or text[stop] == 95):
@@ -103,14 +105,14 @@ def leads_to_code(
     high: int,
     marks: MarkViews,
 ) -> bool:
-    """Whether one of the words of the stretch that begins at `at` is a mark, and no word of prose. The words of the
-    stretch begin with number `first`; places of those that may be marks are in `maybe`, from `low` to `high`.
+    """Whether a word of the stretch that begins at `at` is a mark outside of prose. The first word of the stretch has
+    the number `first`; the words that may be marks are maybe[low:high].
 
-    Words are counted once, from mark to mark. Behind a character outside ASCII, and at the end of all texts, nobody
-    counts, and every mark leads to code.
+    Words are counted once, from mark to mark. After a character outside ASCII, and at the end of all data, words are
+    not counted, and every mark leads to code.
     """
     starts = inside = np.uint64(0)
-    block, counted = at - BLOCK, first  # where the block begins, and words before what is left of its `starts`
+    block, counted = at - BLOCK, first  # where the block begins; words before the rest of its `starts`
     for k in range(low, high):
         place = int(np.int64(maybe[k]))
         word = word_at(sums, place)

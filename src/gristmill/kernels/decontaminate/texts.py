@@ -1,4 +1,4 @@
-"""The words of texts: matched with units (`match`), as hashes, and where they stand."""
+"""The words of texts: matched with units (`match`), as hashes, and as spans."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 @njit(nogil=True, cache=True)
 def _add(threes: Array, known: int, row: int, pairs: Array, count: int) -> tuple[Array, int]:
-    """Threes with `count` more: pairs of a row."""
+    """Appends `count` triples to `threes`: the row and the pairs."""
     if known + count > len(threes):
         grown = np.empty((2 * (known + count), 3), np.int64)
         grown[:known] = threes[:known]
@@ -34,9 +34,10 @@ def _add(threes: Array, known: int, row: int, pairs: Array, count: int) -> tuple
 def match_texts(
     data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, support: Support, marks: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """The hits of all texts with units and with those that one word leads to, each in order of their rows; of texts
-    with hits some places (row, byte, word); ranges of bytes around words of `marks` (row, begin, end), where code may
-    be; and in which rows the bound on work was reached. Hits of short units that have no support are left out.
+    """Returns, each in the order of rows: the hits of all texts with long units; those with units that have seeds of
+    one word; positions in texts with hits (row, byte, word); ranges of bytes around words of `marks`, where code may be
+    (row, begin, end); and the rows in which the bound on work was reached. Hits of short units without support are
+    dropped.
     """
     longest = 0
     for row in range(len(offsets) - 1):
@@ -74,7 +75,7 @@ def match_texts(
 
 @njit(nogil=True, cache=True)
 def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Array]:
-    """Where the words of each text begin in the list of all words, and the hashes of all words."""
+    """Returns where the words of each text begin in the list of all words, and the hashes of all words."""
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
@@ -94,7 +95,7 @@ def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Ar
 
 @njit(nogil=True, cache=True)
 def _kind(point: int, pages: Bytes, classes: Ints) -> int:
-    """0: outside of words; 1: a mark of a word that has begun, or ignored; 2: part of a word; 3: a word by itself."""
+    """0: outside of words; 1: a mark inside a word, or ignored; 2: part of a word; 3: a word alone."""
     if point == 0x5F:
         return 2
     bits = classes[pages[point >> 8] << 8 | point & 255]
@@ -107,7 +108,9 @@ def _kind(point: int, pages: Bytes, classes: Ints) -> int:
 
 @njit(nogil=True, cache=True)
 def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
-    """First and last byte (exclusive) of each word of data[begin:end], counted from `begin`; as `sums_of` has them."""
+    """Returns first and last byte (exclusive) of each word of data[begin:end], relative to `begin`; the words are those
+    of `sums_of`.
+    """
     text, pages, classes = view(data), view(tables.pages), view(tables.classes)
     spans = np.empty((room_for(end - begin), 2), np.int64)
     count = 0

@@ -1,12 +1,12 @@
-"""Hashes of the lines or paragraphs of texts, equal for those that differ in white space alone.
+"""Hashes of the lines or paragraphs of texts; they are equal for units that differ only in white space.
 
-A line is what lies between newlines, a paragraph a run of lines that are not blank; both are units here. The hash is of
-the unit's words (stretches between characters that show nothing, see `blank_width`) with one space between, so
-indentation, CR, tabs, no-break spaces and where a paragraph is wrapped do not count. A unit without an ASCII letter and
-without a character beyond ASCII (`}`, `---`, `| 1 | 2 |`) says nothing and is none.
+A line is the text between newlines, a paragraph is a run of lines that are not blank; both are called units here. The
+hash is that of the unit's words (stretches between invisible characters, see `blank_width`) with one space between, so
+indentation, CR, tabs, no-break spaces and the wrapping of a paragraph do not matter. A unit without an ASCII letter and
+without a non-ASCII character (`}`, `---`, `| 1 | 2 |`) has no content and is ignored.
 
-64 bits, and 32 more to tell apart what shares them: of 10^11 lines, each against 10^9 that are repeated, one would be
-taken for another with probability 1e-9.
+A hash has 64 bits, and 32 more to separate units that share them: among 10^11 lines, each compared with 10^9 repeated
+ones, one would be mistaken for another with probability 1e-9.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ _ONE, _EIGHT, _TOP = np.uint64(1), np.uint64(8), np.uint64(63)
 
 @njit(nogil=True, cache=True)
 def _hash(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Two hashes of some bytes; the last eight are read with a load that overlaps."""
+    """Returns two hashes of some bytes; the last eight are read with an overlapping load."""
     size = end - begin
     one = np.uint64(size) * _MUL_TWO
     two = np.uint64(size) * _MUL_ONE
@@ -73,16 +73,16 @@ def _hash(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def _is(eight: np.uint64, byte: int) -> np.uint64:
-    """The high bit of each of eight bytes that is `byte`."""
+    """Sets the high bit of each of eight bytes that equals `byte`."""
     other = eight ^ (np.uint64(byte) * _ONES)
     return ~(((other & _LOW) + _LOW) | other) & _HIGH
 
 
 @njit(nogil=True, cache=True)
 def _has_wide_blank(data: Bytes, at: int, stop: int, eight: np.uint64, here: np.uint64) -> bool:
-    """Whether one of the eight bytes at `at` begins a blank character beyond ASCII, by the bytes that one begins with.
+    """Whether one of the eight bytes at `at` begins a blank character outside ASCII, by the lead bytes of those.
 
-    Most text beyond ASCII has few of them, but Japanese (E3) and curly quotes (E2) do: each is looked at.
+    Most non-ASCII text has few of these lead bytes, but Japanese (E3) and curly quotes (E2) have many: each is checked.
     """
     leads = (_is(eight, 0xC2) | _is(eight & _UP_TO_THREE, 0xE0) | _is(eight, 0xEF)) & here
     while leads:
@@ -94,8 +94,8 @@ def _has_wide_blank(data: Bytes, at: int, stop: int, eight: np.uint64, here: np.
 
 @njit(nogil=True, cache=True)
 def _scan_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, bool]:
-    """The line at `at`, eight bytes at a time: its end (its newline, or `stop`); its characters, or -1 if it is not
-    words with one space between; and, if it is, whether it says something.
+    """Reads the line at `at`, eight bytes at a time. Returns its end (its newline, or `stop`); its characters, or -1 if
+    it is not words with one space between; and, if it is, whether it has content.
 
     Bytes from `stop` to `limit` may be read, and do not count.
     """
@@ -115,7 +115,7 @@ def _scan_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, b
         blanks = _is(eight, 32)
         folded = low | _SPACES
         letters |= ((folded + _TO_A) & ~(folded + _PAST_Z) | eight) & here & _HIGH
-        # CR is white space at the end of a line like another, if its newline follows, here or in the next eight bytes
+        # CR is white space at the end of a line if its newline follows, here or in the next eight bytes.
         returns = _is(eight, 13)
         odd |= ~(low + _PAST_CONTROLS | eight) & here & _HIGH & ~(returns & (lines >> _EIGHT | _LAST))
         odd |= returned & ~lines & _FIRST
@@ -135,7 +135,9 @@ def _scan_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, b
 
 @njit(nogil=True, cache=True)
 def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bool]:
-    """Writes the words with one space between; the bytes written, the characters, and whether they say something."""
+    """Writes the words with one space between; returns the bytes written, the characters, and whether they have
+    content.
+    """
     size, chars = 0, 0
     pending = False
     says: Any = False
@@ -152,7 +154,7 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
             size += 1
             chars += 1
             pending = False
-        if byte < 0x80 and at + 8 <= end:  # as much of eight bytes as is visible ASCII
+        if byte < 0x80 and at + 8 <= end:  # Copy the visible ASCII at the front of eight bytes.
             eight = eight_bytes_at(data, at)
             others = ((eight | ~((eight & _LOW) + _PAST_SPACE)) & _HIGH) | _is(eight, 32)
             folded = (eight & _LOW) | _SPACES
@@ -174,7 +176,7 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
 
 @njit(nogil=True, cache=True)
 def _lower(source: Bytes, size: int, target: Bytes, lower_pages: Bytes, lowers: Ints) -> int:
-    """Writes text in lower case, each character beyond ASCII as four bytes, and returns how many bytes that is."""
+    """Writes text in lower case, each non-ASCII character as four bytes; returns the number of bytes."""
     at, written = 0, 0
     while at < size:
         byte = source[at]
@@ -196,9 +198,10 @@ def _lower(source: Bytes, size: int, target: Bytes, lower_pages: Bytes, lowers: 
 
 @njit(nogil=True, cache=True)
 def _next_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, int, bool]:
-    """First byte of the line at `at` that may show something, its end, and what `_scan_line` says of it from there on.
+    """Returns the first byte of the line at `at` that may be visible, its end, and the result of `_scan_line` from
+    there on.
 
-    First is end if the line is blank.
+    First equals end if the line is blank.
     """
     while at < stop and data[at] <= 32 and data[at] != 10:
         at += 1
@@ -210,9 +213,10 @@ def _next_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, i
 
 @njit(nogil=True, cache=True)
 def next_unit(data: Bytes, at: int, stop: int, limit: int, paragraphs: bool) -> tuple[int, int, int, int, int, bool]:
-    """The unit at or behind `at`: begin, first byte that may show, end, end with its line end; characters, says.
+    """Returns the unit at or after `at`: begin, first byte that may be visible, end, end with its line end; characters,
+    and whether it has content.
 
-    First is end if there is none. Blank lines before the unit are skipped.
+    First equals end if there is no unit. Blank lines before the unit are skipped.
     """
     while at < stop:
         first, end, chars, says = _next_line(data, at, stop, limit)
@@ -244,7 +248,7 @@ def hash_unit(
     lower_pages: Bytes,
     lowers: Ints,
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Returns both hashes of a unit and its characters, 0 if it has no letter. `fold`: ignores the case of letters."""
+    """Returns both hashes of a unit and its characters, 0 if it has no content. `fold`: ignores the case of letters."""
     size = end - begin
     form = tail(data, begin)
     if chars >= 0:

@@ -22,7 +22,7 @@ def _newlines(text: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int, table: Array) -> int:
-    """Makes one of equal units from `first` to `last` and returns the new last."""
+    """Merges equal units from `first` to `last` and returns the new last."""
     slots: Any = 4
     while slots < 2 * (last - first):
         slots *= 2
@@ -43,8 +43,8 @@ def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int
 
 
 def _scratch(offsets: Array, fold: bool) -> tuple[Array, Array]:
-    """Room for the words of a unit and for its lower case, in which a character beyond ASCII takes four bytes: also a
-    single byte that is not UTF-8. Eight bytes are written where one may count, hence a few more.
+    """Returns scratch memory for the words of a unit and for its lower case, where a non-ASCII character, or a byte
+    that is not UTF-8, takes four bytes. Eight bytes are written where only one may count, so there are a few more.
     """
     longest = int(np.diff(offsets).max(initial=0))
     return np.empty(longest + 16, np.uint8), np.empty(4 * longest + 16 if fold else 1, np.uint8)
@@ -90,7 +90,9 @@ def _count_units(
 def count_units(
     text: Array, offsets: Array, paragraphs: bool, fold: bool, min_chars: int, tables: UnicodeTables
 ) -> tuple[Array, Array, Array, Array]:
-    """The different units of every row: hash (uint64), second hash (uint32), row (int32), times in the row (int32)."""
+    """Returns the distinct units of every row: hash (uint64), second hash (uint32), row (int32), count in the row
+    (int32).
+    """
     words, folded = _scratch(offsets, fold)
     found: tuple[Array, Array, Array, Array] = _count_units(
         text, offsets, paragraphs, fold, min_chars, tables, words, folded
@@ -161,8 +163,8 @@ def find_units(
     min_chars: int,
     tables: UnicodeTables,
 ) -> tuple[Array, Array, Array]:
-    """Where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes; and
-    which are the first of their hash in the row.
+    """Returns where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes;
+    and which are the first with their hash in the row.
 
     `wanted[firsts[row] : firsts[row + 1]]`, sorted, are the hashes of row's units.
     """

@@ -1,12 +1,13 @@
-"""Stretches of texts that stand, byte for byte, in an earlier text too.
+"""Finds spans of texts that are, byte for byte, in an earlier text too.
 
-Byte i of a text is repeated if it lies in a window of N bytes that equals some window of an earlier text. The answer
-is exact, as hashes only say where to look. It takes one pass and a table entry for every N / 4 bytes of text, where a
-suffix array has 8 bytes for each.
+Byte i of a text is repeated if it is in a window of N bytes that equals some window of an earlier text. The answer is
+exact, as hashes only say where to look. It takes one pass and a table entry for every N / 4 bytes of text, where a
+suffix array takes 8 bytes for each.
 
-The pass is a rolling hash of stretches of L = N - w + 1 bytes, of which every window has w. The one with the least hash
-is the window's anchor (winnowing: Schleimer, Wilkerson, Aiken 2003, *Local Algorithms for Document Fingerprinting*),
-and `known_windows` finds windows by their anchors. Behind a match the search goes on where the match ends.
+The pass computes a rolling hash of stretches of L = N - w + 1 bytes; every window has w of them. The stretch with the
+least hash is the window's anchor (winnowing: Schleimer, Wilkerson, Aiken 2003, *Local Algorithms for Document
+Fingerprinting*), and `known_windows` finds windows by their anchors. After a match, the search continues where the
+match ends.
 """
 
 from typing import Any
@@ -25,7 +26,8 @@ _MIX = np.uint64(0x9FB21C651E98DF25)
 _HALF = np.uint64(32)
 _AT_ONCE = 4096
 _COUNT, _ENTRIES, _NUMBER, _AT, _FILLED, _ORIGIN, _KNOWN, _LOW, _BEFORE, _LEAST_AT = range(10)
-"""Where `_find` goes on: spans found, entries of the table, the text (in the order), and its variables there."""
+"""Fields of the state from which `_find` continues: spans found, entries of the table, the text (in the order), and its
+variables there."""
 
 
 _VALUES = np.asarray(mix.py_func(np.arange(1, 257, dtype=np.uint64) * GOLDEN))  # type: ignore[arg-type]
@@ -44,9 +46,10 @@ def _hash_on(
     values: Array,
     width: int,
 ) -> np.uint64:
-    """Hashes of the stretches of `length` bytes that begin at first..stop - 1, after those of `width` before them.
+    """Hashes the stretches of `length` bytes that begin at first..stop - 1, and writes them after the `width` hashes
+    before them.
 
-    A loop of its own: with the choice of anchors in it, it ran at a third of the speed.
+    This is a separate loop: with the choice of anchors in it, it ran at a third of the speed.
     """
     base = np.uint64(_BASE)
     for at in range(first, stop):
@@ -73,8 +76,8 @@ def _find(
     state: Array,
     marks: Array,
 ) -> bool:
-    """Puts spans (row, start, stop) into their room. False: the room for spans or in the table is used up; given more,
-    it goes on. `state` (int64) and `marks` (uint64) say where; zeros at first.
+    """Writes spans (row, start, stop). Returns False if the space for spans or the table is full; with more space, it
+    continues. `state` (int64) and `marks` (uint64) say where; zeros at first.
     """
     text, into, out_of = view(data), view(byte_values), view(leaving)
     length = size - width + 1
@@ -97,7 +100,7 @@ def _find(
             least, least_at = (rolled ^ (rolled >> _HALF)) * _MIX, begin
             values[width - 1] = least
             filled = at = begin + 1
-            origin = at - width  # of `values`
+            origin = at - width  # the position of values[0]
             known = low = begin
             before, hash_before = begin, np.uint64(0)
         while True:
@@ -111,10 +114,10 @@ def _find(
                 filled = min(last + 1, filled + len(values) - width)
                 rolled = _hash_on(text, rolled, at, filled, length, into, out_of, borrow(values), width)
                 continue
-            # The windows that began at low..at - width have the anchor least_at; the next one has another, or is none.
-            # Where two equal anchors follow each other the text has most often a period (a line of dashes: 1). Windows
-            # in there are equal to those one period before; if none of those is in an earlier text, none of them is.
-            # Without this each byte of such a stretch is an anchor that is looked up, at 5 MB/s.
+            # The windows that began at low..at - width have the anchor least_at; the next one has another, or is not a
+            # window. If two consecutive anchors are equal, the text is usually periodic (a line of dashes: 1). Windows
+            # in it equal those one period before; if none of those is in an earlier text, neither are these. Without
+            # this, each byte of such a stretch is an anchor that is looked up, at 5 MB/s.
             first = max(low, known - size + 1)
             if first <= at - width and least == hash_before and not within:
                 period = least_at - before
@@ -153,7 +156,7 @@ def _find(
 
 @njit(nogil=True, cache=True)
 def _unmarked(spans: Array, count: int, row: int, stop: int) -> bool:
-    """Whether no window of the row that ends at `stop` or later is repeated, of those that were looked at."""
+    """Whether no visited window of the row that ends at `stop` or later is repeated."""
     return not count or spans[count - 1, 0] != row or spans[count - 1, 2] < stop
 
 
@@ -163,10 +166,10 @@ def _is_full(spans: Array, count: int, width: int) -> bool:
 
 
 def window_width(size: int) -> int:
-    """How many stretches a window of `size` bytes chooses its anchor from.
+    """Returns the number of stretches from which a window of `size` bytes chooses its anchor.
 
-    More make fewer entries (0.4 bytes of table for a byte of text at a quarter of 500, 0.2 at a half) and a faster scan
-    (128 and 158 MB/s), and more walks where short stretches are repeated.
+    More of them mean fewer entries (0.4 bytes of table per byte of text at a quarter of 500, 0.2 at a half) and a
+    faster scan (128 and 158 MB/s), and more walks where short stretches are repeated.
     """
     return max(1, min(size // 2, MOST_CONTEXT))
 
@@ -174,10 +177,10 @@ def window_width(size: int) -> int:
 def repeated_spans(
     data: Array, offsets: Array, order: Array, size: int, within: bool = False, width: int | None = None
 ) -> tuple[Array, int]:
-    """The repeated bytes of the texts `data[offsets[i] : offsets[i + 1]]`, and how many bytes the table took.
+    """Returns the repeated bytes of the texts `data[offsets[i] : offsets[i + 1]]`, and the bytes of the table.
 
     `order` says which texts are compared, the best first. The spans are rows of (text, start, stop), start and stop in
-    `data`, in the order of the texts and rising in each, apart from each other and none shorter than `size` bytes.
+    `data`, in the order of the texts and increasing in each; they do not touch, and none is shorter than `size` bytes.
     """
     width = window_width(size) if width is None else width
     data, offsets, order = _fixed(data, np.uint8), _fixed(offsets, np.int64), _fixed(order, np.int64)
@@ -198,7 +201,7 @@ def repeated_spans(
 
 
 def _fixed(array: Array, kind: type) -> Array:
-    """A read-only view, as kernels are compiled for: Numba compiles again for arrays that may be written to."""
+    """Returns a read-only view, for which kernels are compiled: Numba compiles again for writable arrays."""
     view: Array = np.ascontiguousarray(array, kind).view()
     view.setflags(write=False)
     return view

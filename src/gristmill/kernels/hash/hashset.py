@@ -1,14 +1,14 @@
 """Sets of tens of millions of strings as flat arrays, built from the bytes of a list file.
 
-A string is hashed to 128 bits. One half says in which slot of an open-addressed table it lies, the other half, the
-mark, is what the slot holds, so an entry costs 8 bytes, a label of 2, and the empty slots between: 15 bytes at a
-load of 2/3. A lookup compares its mark with the few slots of one run (5 on average for a string that is not there),
-not with every entry: it answers wrongly with probability 3e-19 whatever the size of the set. For 10 billion pages with
-five domain suffixes each that is 1e-8 wrong answers in all; a set of plain 64-bit hashes with 50M entries would give
-0.14, and the strings themselves would take three times the memory.
+A string is hashed to 128 bits. One half determines its slot in a table with open addressing; the other half, the mark,
+is stored in the slot. So an entry costs 8 bytes, 2 bytes for a label, and the empty slots between: 15 bytes at a load
+of 2/3. A lookup compares its mark with the few slots of one run (5 on average for a missing string), not with every
+entry: it is wrong with probability 3e-19, whatever the size of the set. For 10 billion pages with five domain suffixes
+each that is 1e-8 wrong answers in all; a set of plain 64-bit hashes with 50M entries would give 0.14, and the strings
+themselves would take three times the memory.
 
-The hash goes byte by byte, because what is looked up is put together on the way: a host in lower case, a path without
-its last slash, the suffixes of a host from right to left, each the beginning of the next.
+The hash works byte by byte, because the keys are built during the scan: a host in lower case, a path without its last
+slash, the suffixes of a host from right to left, each a prefix of the next.
 """
 
 from typing import Any, NamedTuple
@@ -30,14 +30,14 @@ _HALF = np.uint64(32)
 _EMPTY = np.uint64(0)
 
 LARGEST = 1 << 31
-"""Entries of one set: slots are found with 32 bits of the hash."""
+"""The most entries of one set: slots are found with 32 bits of the hash."""
 
 
 class HashSet(NamedTuple):
-    """A set of strings, each with the number of the list that it came from first."""
+    """A set of strings, each with the number of the first list that has it."""
 
     marks: Array
-    """uint64: what stands in each slot, 0 where it is empty."""
+    """uint64: the mark in each slot, 0 if it is empty."""
     labels: Array
     """uint16: the number of the list."""
 
@@ -48,14 +48,14 @@ class HashSet(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def feed(one: np.uint64, two: np.uint64, byte: int) -> tuple[np.uint64, np.uint64]:
-    """Two hashes with one more byte. Both steps are one to one, so no byte is ever forgotten."""
+    """Returns two hashes with one more byte. Both steps are one-to-one, so every byte matters."""
     value = np.uint64(byte + 1)
     return (one ^ value) * _ODD_ONE, (two + value) * _ODD_TWO
 
 
 @njit(nogil=True, cache=True)
 def finish(one: np.uint64, two: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Place and mark of a string. The mark is never 0."""
+    """Returns place and mark of a string. The mark is never 0."""
     two = (two ^ (two >> np.uint64(31))) * _MIX_TWO
     two = (two ^ (two >> np.uint64(28))) * _MIX_ONE
     return mix(one), max(two ^ (two >> _HALF), np.uint64(1))
@@ -63,13 +63,13 @@ def finish(one: np.uint64, two: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def lower(byte: int) -> int:
-    """ASCII letters in lower case; other bytes, those of UTF-8 too, as they are."""
+    """Returns ASCII letters in lower case, and other bytes, including those of UTF-8, unchanged."""
     return byte + 32 if 65 <= byte <= 90 else byte
 
 
 @njit(nogil=True, cache=True)
 def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Place and mark of some bytes as they are; `data` is an address."""
+    """Returns place and mark of some bytes; `data` is a view."""
     one, two = SEED
     for at in range(begin, end):
         one, two = feed(one, two, data[at])
@@ -78,7 +78,7 @@ def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def hash_folded(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Place and mark of some bytes with ASCII letters in lower case."""
+    """Returns place and mark of some bytes with ASCII letters in lower case."""
     one, two = SEED
     for at in range(begin, end):
         one, two = feed(one, two, lower(data[at]))
@@ -87,10 +87,11 @@ def hash_folded(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64
 
 @njit(nogil=True, cache=True)
 def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
-    """Begin and end of the entry in the line at `at`, and where the next line begins. Begin is end where there is none.
+    """Returns begin and end of the entry in the line at `at`, and where the next line begins. Begin equals end if there
+    is none.
 
-    Lines end with LF, CR or both. Spaces around an entry and a byte order mark do not count, and neither does a
-    comment: `#` at the start of a line or after a space (inside, it is the fragment of a URL).
+    Lines end with LF, CR or both. Spaces around an entry and a byte order mark are ignored, and so is a comment: `#` at
+    the start of a line or after a space (inside an entry, it is the fragment of a URL).
     """
     begin = at
     if stop - begin >= 3 and data[begin] == 0xEF and data[begin + 1] == 0xBB:
@@ -116,7 +117,7 @@ def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
 
 @njit(nogil=True, cache=True)
 def count_lines(data: Array) -> int:
-    """No fewer than there are entries."""
+    """Returns an upper bound on the number of entries."""
     count = 1
     for byte in data:
         if byte == 10 or byte == 13:
@@ -126,7 +127,7 @@ def count_lines(data: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def hash_words(data: Array) -> tuple[Array, int]:
-    """Place and mark of every entry of a list, in lower case, and how many entries are none: 0, since any will do."""
+    """Returns place and mark of every entry of a list, in lower case, and the number of invalid entries: always 0."""
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count = view(data), len(data), 0, 0
     while at < stop:
@@ -139,7 +140,7 @@ def hash_words(data: Array) -> tuple[Array, int]:
 
 @njit(nogil=True, cache=True)
 def hex_digit(byte: int) -> int:
-    """The value of a hexadecimal digit, or -1."""
+    """Returns the value of a hexadecimal digit, or -1."""
     if 48 <= byte <= 57:
         return byte - 48
     byte |= 32
@@ -148,13 +149,15 @@ def hex_digit(byte: int) -> int:
 
 @njit(nogil=True, cache=True)
 def hash_digests(data: Array) -> tuple[Array, int]:
-    """Place and mark of the bytes that each entry spells in hexadecimal, 16 or 32 of them; and how many spell none."""
+    """Returns place and mark of the 16 or 32 bytes that each entry spells in hexadecimal, and the number of invalid
+    entries.
+    """
     return _hash_digests(data, 32)
 
 
 @njit(nogil=True, cache=True)
 def hash_all_digests(data: Array) -> tuple[Array, int]:
-    """The same, with those of 20 bytes (SHA-1)."""
+    """Does the same, and accepts 20 bytes (SHA-1)."""
     return _hash_digests(data, 40)
 
 
@@ -205,7 +208,7 @@ def _insert(marks: Array, labels: Array, hashes: Array, label: int) -> int:
 
 @njit(nogil=True, cache=True)
 def label_of(marks: Array, labels: Array, place: np.uint64, mark: np.uint64) -> np.int64:
-    """The number of the list that a string came from, or -1."""
+    """Returns the number of the list of a string, or -1."""
     slots = len(marks)
     slot = _slot(place, slots)
     while marks[slot] != _EMPTY and marks[slot] != mark:
@@ -224,9 +227,10 @@ def _labels_of(marks: Array, labels: Array, hashes: Array) -> Array:
 
 
 def build(lists: list[tuple[Array, int]]) -> tuple[HashSet, list[int]]:
-    """One set of the hashes of many lists, each with its number, and how many entries each brought that were new.
+    """Builds one set of the hashes of many lists, each with its number; also returns how many new entries each list
+    added.
 
-    A string that stands in several lists belongs to the first.
+    A string in several lists belongs to the first.
     """
     entries = sum(len(hashes) for hashes, _ in lists)
     if entries > LARGEST:
@@ -238,16 +242,17 @@ def build(lists: list[tuple[Array, int]]) -> tuple[HashSet, list[int]]:
 
 
 def labels_of(strings: HashSet, hashes: Array) -> Array:
-    """For each string, by its place and mark: the number of its list, or -1; int32.
+    """Returns for each string, by its place and mark, the number of its list, or -1; int32.
 
-    A loop of its own, after all strings are hashed: so short that the processor waits for several slots at once.
+    This is a separate loop after all strings are hashed: it is so short that the processor waits for several slots at
+    once.
     """
     return np.asarray(_labels_of(strings.marks, strings.labels, hashes))
 
 
 @njit(nogil=True, cache=True)
 def hash_strings(data: Array, offsets: Array) -> Array:
-    """Place and mark of each string of an Arrow array, as it is."""
+    """Returns place and mark of each string of an Arrow array."""
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
     text = view(data)
     for row in range(len(hashes)):

@@ -1,4 +1,4 @@
-"""Which blocks of a page stay, and the text that they make."""
+"""Chooses the blocks of a page that are kept, and writes their text."""
 
 from typing import Any
 
@@ -35,13 +35,14 @@ from gristmill.kernels.memory import borrow, eight_bytes_at, view
 from gristmill.kernels.memory_writes import copy_bytes
 
 LEAST_EXPECTED = 100
-"""Of 1,000: a page of which no choice promises a better F1 has no main content."""
+"""In thousandths: if no choice has a better expected F1, the page has no main content."""
 WINDOW = 24
 COPY_BYTES = 60
 HOLDER_BYTES = 400
-"""Sizes of a beginning by which blocks are compared, of blocks that are, and of those that may hold others."""
+"""Sizes of the prefix by which blocks are compared, of blocks that are compared, and of blocks that may contain
+others."""
 MAX_BUTTON_WORDS = 5
-"""Longer ones are headings of what they open, as in lists of questions."""
+"""Longer buttons are headings of what they open, as in lists of questions."""
 MAX_INDENT = 8
 BLOCK_ROOM = 64
 """Bytes that a block may take beside its text."""
@@ -49,10 +50,11 @@ BLOCK_ROOM = 64
 
 @njit(nogil=True, cache=True)
 def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray) -> int:
-    """Marks the blocks that together promise the best F1 of words; returns that F1, of 1,000.
+    """Marks the blocks that together have the best expected F1 of words; returns that F1 in thousandths.
 
-    Scores are chances that a block is content. With all blocks down to some chance kept, the words that are right are
-    expected to be the sum of chance times words, and so are the words that should be kept, over all blocks.
+    Scores are probabilities that a block is content. If all blocks down to some probability are kept, the expected
+    number of correct words is the sum of probability times words, and so is the number of words that should be kept,
+    over all blocks.
     """
     scores, blocks, keep = borrow(scores), borrow(blocks), borrow(keep)
     words = np.zeros(256, np.int64)
@@ -78,7 +80,7 @@ def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray)
 
 @njit(nogil=True, cache=True)
 def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
-    """Keeps what stands between two kept blocks of the same kind of box and is of that kind itself."""
+    """Keeps blocks between two kept blocks if all three have the same kind of box."""
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     for row in range(1, count - 1):
         if not keep[row] and keep[row - 1] and keep[row + 1]:
@@ -89,8 +91,8 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
 
 @njit(nogil=True, cache=True)
 def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
-    """Leaves out what buttons say, what asks about cookies, and what nobody sees; the last two unless the page has
-    hardly anything else: pages hide all of themselves until a script has run.
+    """Drops the text of buttons, of cookie notices, and of invisible elements; the last two only if the page has other
+    content: some pages hide everything until a script has run.
     """
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     for row in range(count):
@@ -112,10 +114,10 @@ def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np
 def drop_copies(
     blocks: np.ndarray, count: int, keep: np.ndarray, texts: np.ndarray, keys: np.ndarray, owners: np.ndarray, mask: int
 ) -> None:
-    """Leaves out what says again what other kept blocks say: a long block that is there twice, the second time, and one
-    that holds the beginnings of three others, as a copy of the article for another layout does.
+    """Drops repeated text: the second copy of a long block, and a block that contains the beginnings of three others,
+    such as a copy of the article for another layout.
 
-    `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than twice as many as there are blocks.
+    `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than twice the number of blocks.
     """
     text = view(texts)
     blocks, keep, keys, owners = borrow(blocks), borrow(keep), borrow(keys), borrow(owners)
@@ -150,7 +152,7 @@ def drop_copies(
         held = 0
         for at in range(begin + 1, stop - WINDOW):
             before = text[at - 1]
-            if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may be glued to the one before it
+            if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may directly follow the one before it
                 here = _window(text, at)
                 slot = _window_slot(keys, owners, here, mask)
                 held += owners[slot, 0] >= 0 and owners[slot, 0] != row and keys[slot] == here
@@ -159,7 +161,7 @@ def drop_copies(
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _window(text: Any, at: int) -> Any:
-    """A hash of the WINDOW bytes at `at`."""
+    """Returns a hash of the WINDOW bytes at `at`."""
     code = eight_bytes_at(text, at) * HASH_MIX
     code = (code ^ code >> np.uint64(29) ^ eight_bytes_at(text, at + 8)) * HASH_MIX
     code = (code ^ code >> np.uint64(29) ^ eight_bytes_at(text, at + 16)) * HASH_MIX
@@ -168,7 +170,7 @@ def _window(text: Any, at: int) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> Any:
-    """Where a window is, or would be."""
+    """Returns the slot of a window, or the empty slot where it belongs."""
     slot = key & mask
     for _ in range(MAX_TRIES):
         if owners[slot, 0] < 0 or keys[slot] == key:
@@ -217,7 +219,7 @@ def _put_marker(out: Any, end: int, marker: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _new_line(out: Any, end: int, quoted: bool) -> int:
-    """In Markdown every line of a quotation begins with a sign."""
+    """Writes a line end; in Markdown every line of a quotation begins with a sign."""
     out[end] = 0x0A
     if quoted:
         out[end + 1] = 0x3E
@@ -227,7 +229,7 @@ def _new_line(out: Any, end: int, quoted: bool) -> int:
 
 @njit(nogil=True, cache=True)
 def _fence_of(text: Any, begin: int, stop: int) -> int:
-    """Signs of a fence around code: one more than it has in a row, three at least."""
+    """Returns the length of the fence around code: one more than its longest run of fence signs, at least three."""
     longest = run = 0
     for at in range(begin, stop):
         run = run + 1 if text[at] == 0x60 else 0
@@ -237,7 +239,7 @@ def _fence_of(text: Any, begin: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: bool, heading: bool) -> int:
-    """The text of a block; a heading of Markdown is one line."""
+    """Writes the text of a block; a heading of Markdown is one line."""
     if not quoted and not heading:
         copy_bytes(out, end, text, begin, stop - begin)
         return end + stop - begin
@@ -253,7 +255,7 @@ def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: boo
 
 @njit(nogil=True, cache=True)
 def _table_of(elements: np.ndarray, element: int) -> int:
-    """The table of a row: around it, or around its <tbody>."""
+    """Returns the table of a row: the element around it, or around its <tbody>."""
     for _ in range(2):
         if elements[element, E_KIND] != BOX_TABLE:
             element = elements[element, E_PARENT]
@@ -270,13 +272,13 @@ def write_text(
     out: np.ndarray,
     markdown: bool,
 ) -> int:
-    """The kept blocks into `out`; returns where they end. An empty line parts them, but not items, rows and terms.
+    """Writes the kept blocks to `out`; returns the end. An empty line separates them, except for items, rows and terms.
 
-    `out` needs three times the texts, and BLOCK_ROOM bytes a block. In Markdown a line end becomes three bytes in a
-    quotation, what parts cells, one byte in two, has four more in the line below a table's first row, and a sign that
-    could end a fence of code has one more in both. A block has besides at most 5 bytes before it, 24 of a marker (eight
-    indents, a number of six digits, a dot, a space), 8 of fences or a heading's signs, 4 around a row and 8 of the line
-    below it, and 6 for quoted line ends.
+    `out` needs three times the size of the texts, and BLOCK_ROOM bytes per block. In Markdown a line end takes three
+    bytes in a quotation. The separator of cells, one byte in two, takes four more in the line below the first row of a
+    table, and a sign that could end a fence of code takes one more in both fences. A block also has at most 5 bytes
+    before it, 24 of a marker (eight indents, a number of six digits, a dot, a space), 8 of fences or heading signs, 4
+    around a row and 8 of the line below it, and 6 for quoted line ends.
     """
     text, target = view(texts), view(out)
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
@@ -306,7 +308,7 @@ def write_text(
             target[end] = 0x3E
             target[end + 1] = 0x20
             end += 2
-        if marker and not level and not verbatim:  # one would shift the first line of code alone
+        if marker and not level and not verbatim:  # a space would only shift the first line of code
             end = _put_marker(target, end, marker)
         if markdown:
             if level:

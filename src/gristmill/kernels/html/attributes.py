@@ -1,4 +1,4 @@
-"""The attributes of a start tag: what its class, id and role tell, and the few values that extraction asks for."""
+"""The attributes of a start tag: the hints of its class, id and role, and the few values that extraction needs."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from gristmill.kernels.memory import view
 
 
 def _name(text: str) -> int:
-    """The name of an attribute as the scan packs it: its letters in lower case, the first lowest."""
+    """Returns the name of an attribute as the scan packs it: its letters in lower case, the first one lowest."""
     return int.from_bytes(text.encode(), "little")
 
 
@@ -42,17 +42,17 @@ _START, _VALUE = map(_name, ("start", "value"))
     A_MATH,
     ATTRIBUTES,
 ) = range(11)
-"""What is noted of a tag: HINTS and a hash of its CLASS; where the values of href and alt (or alttext) begin and end, 0
-if there is none; the first letters of TYPE and DISPLAY; 1 + the number of START or VALUE, 0
-if there is none (of a script: whether its formula is a block); MATH: its class is one of those that stand
-for a picture of a formula."""
+"""Fields of a tag: HINTS and a hash of its CLASS; begin and end of the values of href and alt (or alttext), 0 if there
+is none; the first letters of TYPE and DISPLAY; 1 + the number of START or VALUE, 0 if there is none (for a script:
+whether its formula is a block); MATH: its class marks a picture of a formula."""
 
 _REMEMBERED = 512
 NOTED = ATTRIBUTES + 2 * _REMEMBERED
-"""Numbers that are kept of tags: of the last one, and behind them what values of a page have told, by their hash."""
+"""Numbers that are kept of tags: those of the last tag, and after them the hints of values of the page, by their
+hash."""
 _SHORTEST_AFFIX = 4
 _LONGEST_VALUE = 400
-"""Bytes of a class or id that are looked at."""
+"""Bytes of a class or id that are read."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -67,7 +67,7 @@ def _look_up(table: np.ndarray, code: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _affixes(data: np.ndarray, begin: int, stop: int) -> Any:
-    """What the beginnings and endings of a long word tell: leftnav, sidebarbox, storycontent."""
+    """Returns the hints of the prefixes and suffixes of a long word: leftnav, sidebarbox, storycontent."""
     found: Any = 0
     code = HASH_BASIS
     for at in range(begin, stop - 1):
@@ -84,7 +84,9 @@ def _affixes(data: np.ndarray, begin: int, stop: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
-    """What the words of a value tell, one bit a group of HINTS. Words end at any other sign, and before a capital."""
+    """Returns the hints of the words of a value, one bit per group of HINTS. Words end at any other sign, and before a
+    capital.
+    """
     found = 0
     at = begin
     stop = min(stop, begin + _LONGEST_VALUE)
@@ -129,7 +131,9 @@ def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
-    """1 + the number that a value begins with; 0 if it is none, -1 if it is negative or has more than six digits."""
+    """Returns 1 + the number at the start of a value; 0 if there is none, -1 if it is negative or has more than six
+    digits.
+    """
     number = 0
     if begin < stop and data[begin] == 0x2D:
         return -1
@@ -144,7 +148,7 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> Any:
-    """`hints_of`, remembered: pages use few classes many times. Returns the hash of the value; adds its hints."""
+    """Caches `hints_of`, since pages use few classes many times. Returns the hash of the value and adds its hints."""
     stop = min(stop, begin + _LONGEST_VALUE)
     code = np.int64(mixed(view(data), begin, stop, np.uint64(stop - begin + 1) * HASH_MIX))
     place = ATTRIBUTES + (code & (_REMEMBERED - 1))
@@ -176,7 +180,7 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         for at in range(begin, min(stop, begin + 8)):
             code |= np.int64(data[at] | 0x20) << np.int64(8 * (at - begin))
         noted[A_TYPE if name == _TYPE else A_DISPLAY] = code
-        # A script of type math/tex; mode=display holds a formula on a line of its own.
+        # A script of type math/tex; mode=display is a formula on a separate line.
         noted[A_START] += name == _TYPE and stop - begin > 12
     elif name in (_START, _VALUE):
         noted[A_START] = _number_of(data, begin, stop)
@@ -192,7 +196,7 @@ def math_class(data: np.ndarray, begin: int, stop: int) -> int:
     if size >= 10 and data[begin] == 0x6B and data[begin + 4] == 0x78 and data[begin + 6] == 0x68:
         return MATH_KATEX
     if size >= 7 and data[begin] == 0x4D and data[begin + 4] == 0x4A and data[begin + 6] == 0x78:
-        # MathJax_Display holds another of these, and no script: MathJax writes that behind it.
+        # MathJax_Display contains another of these, and no script: MathJax writes that after it.
         return MATH_JAX
     if (
         size >= 8
@@ -210,7 +214,9 @@ def math_class(data: np.ndarray, begin: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, noted: np.ndarray, wanted: bool) -> int:
-    """Where the tag ends (its ">" or `stop`). `wanted`: its attributes are noted; otherwise they are only skipped."""
+    """Returns the end of the tag (its ">" or `stop`). `wanted`: its attributes are noted; otherwise they are only
+    skipped.
+    """
     while True:
         while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
             at += 1

@@ -1,9 +1,9 @@
-"""A page cut into blocks of text in one pass over its bytes, without a tree.
+"""Cuts a page into blocks of text in one pass over its bytes, without a tree.
 
 A block is text between the edges of boxes: a paragraph, a heading, a list item, a cell, the loose text of a <div>. The
-scan keeps a stack of open boxes, and notes for each block what is counted in it and in which box it stands; for each
-box that has text, its name, what its class tells, and its blocks. End tags that the standard implies (`<p>`, `<li>`,
-`<td>`) are. Inline elements are not kept apart: a link or bold text ends with its end tag or with its box.
+scan keeps a stack of open boxes. For each block it notes the counts and the box; for each box with text, its name, the
+hints of its class, and its blocks. End tags that the standard implies (`<p>`, `<li>`, `<td>`) are added. Inline
+elements are not separate: a link or bold text ends with its end tag or with its box.
 
 Work is linear in the size of a page. Boxes deeper than MAX_DEPTH count as part of the box around them.
 """
@@ -121,9 +121,9 @@ def cut_page(
     data, words, state, tally, stack = borrow(data), borrow(words), borrow(state), borrow(tally), borrow(stack)
     counts, missing, noted = borrow(counts), borrow(missing), borrow(noted)
     blocks, elements = borrow(blocks), borrow(elements)
-    # `missing`: 1 for elements that have no end tag behind here, 2 for those with too few.
+    # `missing`: 1 for elements that have no end tag after this point, 2 for those with too few.
     page = at
-    math_end = mjx_end = at  # of the outermost formula without TeX: nobody looks for it again inside
+    math_end = mjx_end = at  # of the outermost formula without TeX: it is not searched again inside
     while at < stop:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
@@ -160,18 +160,18 @@ def cut_page(
                 noted[field] = 0
         at = read_attributes(data, words, at, stop, noted, wanted)
         if at >= stop:
-            break  # a tag without an end is no tag
+            break  # a tag without an end is not a tag
         at += 1
         state[S_TAGS] += 1
         if kind == 0:
             continue
         flags = BOX_FLAGS[kind]
-        if flags & SPACED:  # what is drawn in a box of its own parts the words around it
+        if flags & SPACED:  # an element that is drawn as a separate box separates the words around it
             end_word(tally)
             tally[T_GAP] = 1
         if flags & BOX:
             if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
-                # A line of code that is a box of its own.
+                # A line of code that is a separate box.
                 if state[S_END] > tally[T_BEGIN] and text[state[S_END] - 1] != 0x0A:
                     text[state[S_END]] = 0x0A
                     state[S_END] += 1
@@ -186,7 +186,7 @@ def cut_page(
         elif flags & SKIPPED:
             if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == 0x2F):
                 continue
-            if kind == BOX_RP:  # its end tag may be missing, and what it holds is a parenthesis
+            if kind == BOX_RP:  # its end tag may be missing, and its content is a parenthesis
                 at = seek(data, words, at, stop, 0x3C)
                 continue
             end, sure = skip_raw(data, words, at, stop, np.int64(code))
@@ -258,7 +258,7 @@ def cut_page(
                 display = noted[A_DISPLAY] & 0xFFFFFFFFFF == DISPLAY_BLOCK
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
                 at = end
-                missing[BOX_IMG] = 1  # a picture of a formula stands beside its markup
+                missing[BOX_IMG] = 1  # a picture of a formula is next to its markup
             else:
                 state[S_MATH], math_end = 1, end
         elif kind in (BOX_M_MATH, BOX_MML_MATH):
@@ -266,7 +266,7 @@ def cut_page(
         elif kind == BOX_SPAN:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]
-                # KaTeX may write its boxes alone, without the MathML that has the formula.
+                # KaTeX may write only its boxes, without the MathML that has the formula.
                 picture = noted[A_MATH] == MATH_JAX or (noted[A_MATH] == MATH_KATEX and missing[BOX_IMG])
                 picture |= noted[A_MATH] == 0 and noted[A_HINTS] & HINT_INVISIBLE != 0
                 if picture and not missing[BOX_SPAN]:

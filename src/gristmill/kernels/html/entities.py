@@ -1,4 +1,4 @@
-"""Character references of HTML (`&amp;`, `&#8217;`, `&nbsp` without its semicolon) as UTF-8, one at a time."""
+"""Decodes character references of HTML (`&amp;`, `&#8217;`, `&nbsp` without its semicolon) to UTF-8, one at a time."""
 
 from html.entities import html5
 from typing import Any
@@ -14,9 +14,9 @@ _SLOTS = 8192
 
 
 def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hash of each name without its semicolon, its characters as the number that their UTF-8 is, and what it may do.
+    """Returns the hash of each name without its semicolon, its UTF-8 as a number, and its size and flag.
 
-    The third: the bytes of the characters, and 16 where the name also stands without a semicolon.
+    The third array has the bytes of the characters, plus 16 if the name is also valid without a semicolon.
     """
     hashes = np.zeros(_SLOTS, np.uint64)
     values = np.zeros(_SLOTS, np.uint64)
@@ -33,7 +33,7 @@ def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 _HASHES, _VALUES, _SIZES = _table()
-# What the standard makes of &#128; to &#159;: windows-1252, but for the five that it leaves open.
+# The standard reads &#128; to &#159; as windows-1252, except for five undefined ones.
 _WINDOWS = np.array(
     [
         ord(bytes([code]).decode("cp1252")) if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else code
@@ -45,7 +45,7 @@ _WINDOWS = np.array(
 
 @njit(nogil=True, cache=True)
 def utf8_of(code: int) -> tuple[Any, int]:
-    """A code point's UTF-8 as a little-endian number, and its size in bytes."""
+    """Returns the UTF-8 of a code point as a little-endian number, and its size in bytes."""
     if code < 0x80:
         return np.uint64(code), 1
     if code < 0x800:
@@ -65,7 +65,7 @@ def utf8_of(code: int) -> tuple[Any, int]:
 
 @njit(nogil=True, cache=True)
 def _number(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
-    """A numeric reference whose `#` stands before `at`."""
+    """Decodes a numeric reference whose `#` is right before `at`."""
     hexadecimal = at < stop and data[at] | 0x20 == 0x78
     at += hexadecimal
     first, code = at, 0
@@ -93,7 +93,9 @@ def _number(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
 
 @njit(nogil=True, cache=True)
 def reference(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
-    """What the `&` at `at` stands for: UTF-8 as a little-endian number, its bytes (0: a plain `&`), where it ends."""
+    """Decodes the reference at the `&` at `at`: its UTF-8 as a little-endian number, its bytes (0: a plain `&`), and
+    its end.
+    """
     at += 1
     if at < stop and data[at] == 0x23:
         return _number(data, at + 1, stop)

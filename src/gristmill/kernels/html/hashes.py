@@ -1,4 +1,4 @@
-"""Hashes of stretches of a page: equal texts, the words of its title, a table that no page can make slow."""
+"""Hashes of spans of a page: equal texts, the words of its title, and a table that no page can make slow."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MAX_TRIES = 64
 
 @njit(nogil=True, cache=True, forceinline=True)
 def mixed(text: Bytes, begin: int, stop: int, code: Any) -> Any:
-    """Bytes stirred into a number, eight at a time."""
+    """Mixes bytes into a number, eight at a time."""
     while begin + 8 <= stop:
         code = (code ^ eight_bytes_at(text, begin)) * HASH_MIX
         code ^= code >> np.uint64(29)
@@ -32,8 +32,8 @@ def text_hash(text: Bytes, begin: int, stop: int) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def slot_of(keys: np.ndarray, key: Any, mask: int) -> Any:
-    """The place of a key in a table that has room for it. After some tries it shares one: a page could be made to have
-    all its keys in a row, and would take a time that grows with the square of its size.
+    """Returns the place of a key in a table that has room for it. After some tries keys share a place: a page could be
+    made to have all its keys in a row, and the time would grow with the square of its size.
     """
     slot = np.int64(np.uint64(key) * HASH_MIX >> np.uint64(20)) & mask
     for _ in range(MAX_TRIES):
@@ -47,7 +47,7 @@ def slot_of(keys: np.ndarray, key: Any, mask: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def title_words(data: np.ndarray, begin: int, stop: int, slots: np.ndarray) -> int:
-    """Puts the words of the title into a small set; returns how many there are."""
+    """Puts the words of the title into a small set; returns their number."""
     for slot in range(TITLE_SLOTS):
         slots[slot] = 0
     found = 0
@@ -69,7 +69,7 @@ def title_words(data: np.ndarray, begin: int, stop: int, slots: np.ndarray) -> i
 
 @njit(nogil=True, cache=True)
 def in_title(text: Bytes, begin: int, stop: int, slots: np.ndarray) -> int:
-    """How many of 255 words of a block stand in the title."""
+    """Returns the share of a block's words that are in the title, of 255."""
     found = words = size = 0
     code = HASH_BASIS
     for at in range(begin, stop + 1):

@@ -1,4 +1,4 @@
-"""Elements inside a line: links, emphasis, code, ruby, and formulas."""
+"""Inline elements: links, emphasis, code, ruby, and formulas."""
 
 import numpy as np
 
@@ -63,7 +63,7 @@ _DISPLAYSTYLE = np.frombuffer(b"{\\displaystyle ", np.uint8)
 
 @njit(nogil=True, cache=True)
 def _wrap(text: Bytes, begin: int, end: int, mark: int, size: int) -> int:
-    """Puts a mark of `size` equal bytes before and behind `text[begin:end]`; returns where it ends then."""
+    """Puts a mark of `size` equal bytes before and after `text[begin:end]`; returns the new end."""
     while begin < end and text[begin] <= 0x20:
         begin += 1
     if begin >= end:
@@ -78,7 +78,7 @@ def _wrap(text: Bytes, begin: int, end: int, mark: int, size: int) -> int:
 
 @njit(nogil=True, cache=True)
 def put_math(data: Bytes, begin: int, stop: int, text: Bytes, end: int, tally: np.ndarray, display: bool) -> int:
-    """TeX between dollar signs."""
+    """Writes TeX between dollar signs."""
     while begin < stop and data[begin] <= 0x20:
         begin += 1
     while begin < stop and data[stop - 1] <= 0x20:
@@ -106,7 +106,7 @@ def put_math(data: Bytes, begin: int, stop: int, text: Bytes, end: int, tally: n
 
 @njit(nogil=True, cache=True)
 def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple[int, int]:
-    """Where the TeX of a formula begins and ends, or 0 twice."""
+    """Returns begin and end of the TeX of a formula, or 0 twice."""
     while True:
         at = seek(data, words, at, stop, 0x3C)
         if at + 12 >= stop:
@@ -122,7 +122,7 @@ def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
 
 @njit(nogil=True, cache=True)
 def _has(text: Bytes, begin: int, end: int, one: int, other: int) -> bool:
-    """Whether one of two bytes is in a text."""
+    """Whether a text contains one of two bytes."""
     at = begin
     while at < end and text[at] != one and text[at] != other:
         at += 1
@@ -131,7 +131,7 @@ def _has(text: Bytes, begin: int, end: int, one: int, other: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _is_plain_address(data: Bytes, begin: int, end: int) -> bool:
-    """Whether an address can stand in parentheses, and leads somewhere: javascript: and data: do not."""
+    """Whether an address can be written in parentheses and leads somewhere: javascript: and data: do not."""
     for at in range(begin, end):
         byte = data[at]
         if byte in (0x28, 0x29, 0x3C, 0x3E):
@@ -147,7 +147,7 @@ def _is_plain_address(data: Bytes, begin: int, end: int) -> bool:
 @njit(nogil=True, cache=True)
 def _end_inline(state: np.ndarray, text: Bytes, place: int, mark: int, size: int) -> None:
     if state[place] >= 0:
-        # Code is as it stands: no marks inside it, and none around code that has a backtick.
+        # Code stays as it is: no marks inside it, and none around code that has a backtick.
         in_code = place != S_MONO_AT and state[S_MONO_AT] >= 0
         if not in_code and not (mark == 0x60 and _has(text, state[place], state[S_END], 0x60, 0x60)):
             state[S_END] = _wrap(text, state[place], state[S_END], mark, size)
@@ -156,7 +156,7 @@ def _end_inline(state: np.ndarray, text: Bytes, place: int, mark: int, size: int
 
 @njit(nogil=True, cache=True)
 def _end_link(state: np.ndarray, data: Bytes, text: Bytes) -> None:
-    """Makes `[words](address)` of a link that ends."""
+    """Writes `[words](address)` for a link that ends."""
     begin, end = state[S_LINK_AT], state[S_END]
     state[S_LINK_AT] = -1
     if begin < 0 or state[S_HREF] >= state[S_HREF_END] or state[S_MONO_AT] >= 0:
@@ -191,7 +191,7 @@ def inline(
     data: Bytes,
     text: Bytes,
 ) -> None:
-    """The start or end tag of an element that is no box."""
+    """Handles the start or end tag of an element that is not a box."""
     flags = BOX_FLAGS[kind]
     markdown = state[S_MARKDOWN] and not state[S_VERBATIM]
     if kind == BOX_A:
@@ -232,7 +232,7 @@ def inline(
 
 @njit(nogil=True, cache=True)
 def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: Bytes) -> None:
-    """A link behind a heading that says nothing but the sign of a paragraph leads to the heading itself."""
+    """Drops a link after a heading that is only a paragraph sign: it leads to the heading itself."""
     end = state[S_END]
     if state[S_LINK_AT] < 0 or end - state[S_LINK_AT] not in (2, 3) or text[end - 1] != 0xB6:
         return
@@ -247,7 +247,7 @@ def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: Bytes) -> None:
 
 @njit(nogil=True, cache=True)
 def _behind_mark(text: Bytes, begin: int, end: int) -> bool:
-    """Whether a quotation mark was just written: \" or one of those between U+2018 and U+201F."""
+    """Whether a quotation mark was just written: " or one of those between U+2018 and U+201F."""
     if end > begin and text[end - 1] == 0x22:
         return True
     wide = end - begin >= 3 and text[end - 3] == 0xE2 and text[end - 2] == 0x80
@@ -256,7 +256,7 @@ def _behind_mark(text: Bytes, begin: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _reading(state: np.ndarray, tally: np.ndarray, kind: int, closing: bool, text: Bytes) -> None:
-    """Ruby: how a word is read stands in parentheses behind it. The end tag of <rt> may be missing."""
+    """Handles ruby: the reading of a word is in parentheses after it. The end tag of <rt> may be missing."""
     if state[S_RUBY]:
         state[S_RUBY] = tally[T_GAP] = 0
         if text[state[S_END] - 1] == 0x28:

@@ -1,4 +1,4 @@
-"""`<meta …>` tags in the head of a page, found in one pass over its bytes."""
+"""Finds `<meta …>` tags in the head of a page, in one pass over its bytes."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from gristmill.kernels.memory import Bytes, view
 Array = np.ndarray[Any, Any]
 
 TAG_BYTES = 4096
-"""Within these a tag's quotes are followed; a tag with an open quote ends at its first `>`, as if it had none."""
+"""Quotes are followed within this many bytes; a tag with an unclosed quote ends at its first `>`."""
 
 _META, _HEAD, _BODY, _SCRIPT, _STYLE = (
     int.from_bytes(name, "big") for name in (b"meta", b"head", b"body", b"script", b"style")
@@ -20,7 +20,7 @@ _META, _HEAD, _BODY, _SCRIPT, _STYLE = (
 
 @njit(nogil=True, cache=True)
 def _name_at(data: Bytes, at: int, stop: int) -> int:
-    """The name of a tag, up to seven letters in lower case as one number; 0 for longer ones and for what is none."""
+    """Returns the name of a tag, up to seven letters in lower case as one number; 0 for longer names or none."""
     name = 0
     for place in range(at, min(at + 8, stop)):
         byte = lower(data[place])
@@ -32,7 +32,7 @@ def _name_at(data: Bytes, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _tag_end(data: Bytes, at: int, stop: int) -> int:
-    """Behind the `>` that ends a tag."""
+    """Returns the position after the `>` that ends a tag."""
     quote = 0
     first = -1
     for place in range(at, min(stop, at + TAG_BYTES)):
@@ -51,7 +51,7 @@ def _tag_end(data: Bytes, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _skip_to(data: Bytes, at: int, stop: int, name: int) -> int:
-    """The end tag of an element whose content is no markup, or the end."""
+    """Returns the end tag of an element whose content is not markup, or the end."""
     while at < stop:
         end_tag = data[at] == 60 and at + 1 < stop and data[at + 1] == 47
         if end_tag and _name_at(data, at + 2, stop) == name:
@@ -96,7 +96,7 @@ def _doubled(table: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def find_tags(data: Array, offsets: Array, limit: int, words: Array, word_offsets: Array) -> Array:
-    """Row, begin and end (int64) of every meta tag that has one of `words` (in lower case, none empty) in it.
+    """Returns row, begin and end (int64) of every meta tag that contains one of `words` (in lower case, none empty).
 
     A head ends with `</head>`, `<body>` or after `limit` bytes. Comments, scripts and styles are not markup.
     """

@@ -1,4 +1,4 @@
-"""Where elements end whose inside is no text of the page, or not as it stands there."""
+"""Finds the ends of elements whose content is not text of the page."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ _SCRIPT = np.frombuffer(b"script", np.uint8)
 
 @njit(nogil=True, cache=True)
 def end_of_nested(data: np.ndarray, words: np.ndarray, at: int, stop: int, name: int, size: int) -> int:
-    """Where the end tag of an element starts that may hold others of its name, or `stop` if it has none.
+    """Returns where the end tag of an element starts that may contain others of its name, or `stop` if it has none.
 
-    Its name are the `size` letters at `name`.
+    Its name is the `size` letters at `name`.
     """
     depth = 1
     while True:
@@ -34,7 +34,9 @@ def end_of_nested(data: np.ndarray, words: np.ndarray, at: int, stop: int, name:
 
 @njit(nogil=True, cache=True)
 def end_of_script(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> int:
-    """Where the end tag of a script starts, or `stop`: an end tag of one that a comment in it opens is not it."""
+    """Returns where the end tag of a script starts, or `stop`; an end tag inside a comment that reopens a script does
+    not count.
+    """
     comment = inner = False
     while True:
         if comment:

@@ -1,4 +1,4 @@
-"""Cells of a table row made one block, as a reader sees them."""
+"""Joins the cells of a table row into one block, as a reader sees them."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from gristmill.kernels.html.block_names import (
 from gristmill.kernels.memory import Bytes, borrow, view
 
 MAX_CELL_BYTES = 200
-"""A row of a table with a longer cell is laid out, and no row of data."""
+"""A row with a longer cell is layout, not data."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -41,7 +41,7 @@ def _is_one_line(blocks: np.ndarray, row: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _part(text: Bytes, at: int, times: int) -> int:
-    """What parts cells, once and for each empty one; returns where it ends."""
+    """Writes the separator of cells, once and once more for each empty cell; returns the end."""
     for _ in range(times):
         text[at] = 0x20
         text[at + 1] = 0x7C
@@ -54,14 +54,14 @@ def _part(text: Bytes, at: int, times: int) -> int:
 def join_rows(
     blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, texts: np.ndarray, moved: np.ndarray
 ) -> int:
-    """Makes one block of the cells of a row, where each has one short block; returns the number of blocks then.
+    """Joins the cells of each row into one block if each cell has one short block; returns the new number of blocks.
 
-    Empty cells have left room for what parts them (boxes.py), so the others stay in their columns.
+    Empty cells have left room for their separators (boxes.py), so the others stay in their columns.
     """
     text = view(texts)
     blocks, elements, moved = borrow(blocks), borrow(elements), borrow(moved)
     read = write = 0
-    tried = 0  # rows up to here were looked at, and are no rows of data
+    tried = 0  # rows up to here were checked, and are not data
     while read < count:
         last = read + 1
         if blocks[read, B_ROW] and read >= tried:

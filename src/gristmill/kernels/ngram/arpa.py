@@ -1,4 +1,4 @@
-"""Lines of ARPA files, the common form of language models of n-grams: probability, words, backoff."""
+"""Reads lines of ARPA files, the common format of n-gram language models: probability, words, backoff."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from gristmill.kernels.text.words import hash_bytes
 Array = np.ndarray[Any, Any]
 
 FINE, NO_NUMBER, NO_WORD, TOO_MANY, TOO_LARGE = range(5)
-"""What is wrong with a line."""
+"""The faults of a line."""
 MOST_ORDER = 8
 _TENS = np.array([10.0**power for power in range(23)])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
-    """A decimal number, and whether it is one. 15 digits count; behind them its size does."""
+    """Returns a decimal number, and whether it is one. 15 digits count; after them only the magnitude does."""
     at = begin
     sign = 1.0
     if at < end and (data[at] == 45 or data[at] == 43):
@@ -85,9 +85,9 @@ def read_ngrams(
     """Reads lines from byte `at` on until one is empty or begins with a backslash, `most` have been read, or the data
     ends without the end of a line.
 
-    Of each: the mixed hash of its n-gram, its probability and backoff (numbers: float64, [most, 2]), and, of single
-    words, where they stand (spans). Returns where it goes on, how many were read, lines that were passed, and what is
-    wrong with the next one. `special`: hashes of <unk>, <s>, </s>, which <UNK> and the like stand for.
+    For each line: the mixed hash of its n-gram, its probability and backoff (numbers: float64, [most, 2]), and, for
+    single words, their spans. Returns where to continue, the number of n-grams, the number of lines, and the fault of
+    the next line. `special` are the hashes of <unk>, <s> and </s>, which variants like <UNK> are read as.
     """
     text = view(data)
     read = lines = 0

@@ -1,11 +1,11 @@
-"""The words of a text as a language model of n-grams sees them.
+"""Splits a text into words for n-gram language models.
 
 A word is a run of letters and numbers in lower case, with the marks that belong to them. A letter of a script without
-spaces (UNIT and PIECE: Han, kana, Thai and their kin) is a word with its marks. Every decimal digit is written `0`, as
-CCNet does: years and prices are as many words else. Signs and white space are no words; a line feed ends a sentence.
-Lower case is one character for one. Nothing is composed or decomposed: text is taken as it is.
+spaces (UNIT and PIECE: Han, kana, Thai and related scripts) is a word with its marks. Every decimal digit is written
+`0`, as in CCNet; otherwise each year and price would be another word. Signs and white space are not words; a line feed
+ends a sentence. Lower case maps one character to one. Nothing is composed or decomposed.
 
-Words of more than LONGEST bytes are cut short and known to nobody, so that no text makes a word of any size.
+Words of more than LONGEST bytes are cut short and are unknown to every model, so no text can make a word of any size.
 """
 
 from functools import lru_cache
@@ -23,13 +23,14 @@ from gristmill.kernels.text.words import decode, hash_bytes
 Array = np.ndarray[Any, Any]
 
 LONGEST = 120
-"""Bytes of a word in lower case; the longest of dictionaries have 60 letters."""
+"""The most bytes of a word in lower case; the longest words of dictionaries have 60 letters."""
 ROOM = 512
-"""Words that are cut at once: their bytes stay in the first cache until they are hashed."""
+"""Words that are split at once: their bytes stay in the first-level cache until they are hashed."""
 ROOM_BYTES = ROOM * (LONGEST + 16)
 
 _NONE, _BREAK, _MARK, _PART, _ALONE = range(5)
-"""What a character is to a word: outside; ends a sentence; inside of one that has begun; inside; one by itself."""
+"""The role of a character: outside of words; ends a sentence; inside a word that has begun; part of a word; a word
+alone."""
 _ZERO = ord("0")
 
 _ONES = 0x0101010101010101
@@ -40,10 +41,10 @@ _VALUE = np.uint64(0x0F)
 
 
 class CutTables(NamedTuple):
-    """What the scan knows of characters; `cut_tables()` makes it."""
+    """The classes and lower case of characters; `cut_tables()` builds it."""
 
     plain: npt.NDArray[np.uint8]
-    """Of ASCII: what is written for it; 0: nothing; 10: a sentence ends."""
+    """For ASCII: the byte that is written; 0: none; 10: a sentence ends."""
     pages: npt.NDArray[np.uint8]
     classes: npt.NDArray[np.uint16]
     lower_pages: npt.NDArray[np.uint8]
@@ -62,7 +63,7 @@ class CutViews(NamedTuple):
 
 @lru_cache(maxsize=1)
 def cut_tables() -> CutTables:
-    """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
+    """Returns read-only tables of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
     plain = np.zeros(128, np.uint8)
     for point in range(128):
         letter = chr(point)
@@ -86,7 +87,7 @@ def cut_views(tables: CutTables) -> CutViews:
 
 @njit(nogil=True, cache=True)
 def _put_utf8(out: Bytes, at: int, point: int) -> int:
-    """Writes a code point; where the next goes."""
+    """Writes a code point; returns where the next one goes."""
     if point < 0x80:
         out[at] = point
         return at + 1
@@ -108,7 +109,7 @@ def _put_utf8(out: Bytes, at: int, point: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _wide(point: int, pages: Bytes, classes: Ints, lower_pages: Bytes, lowers: Ints) -> tuple[int, int]:
-    """What a character outside of ASCII is to a word, and what is written for it."""
+    """Returns the role of a non-ASCII character, and the code point that is written for it."""
     bits = classes[pages[point >> 8] << 8 | point & 255]
     if bits & (UNIT | PIECE):
         return _ALONE, point
@@ -124,8 +125,8 @@ def _wide(point: int, pages: Bytes, classes: Ints, lower_pages: Bytes, lowers: I
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _eight(block: np.uint64) -> tuple[int, np.uint64]:
-    """How many of eight bytes, from the lowest, are ASCII letters or digits before one that is not, and what is written
-    for these. All at once, in their highest bits: a loop that ends with the word mispredicts that end every time.
+    """Counts how many of eight bytes, from the lowest on, are ASCII letters or digits, and returns the bytes to write
+    for them. It handles all bytes at once, in their highest bits: a loop would mispredict its end at every word.
     """
     low = block & _LOW_BITS
     folded = low | _CASE_BITS
@@ -139,10 +140,11 @@ def _eight(block: np.uint64) -> tuple[int, np.uint64]:
 def cut_some(
     data: Bytes, at: int, stop: int, tables: CutViews, out: Bytes, spans: Array, is_first: bool
 ) -> tuple[int, int, bool]:
-    """Cuts up to ROOM words from `at` on. Their bytes go to `out`, ROOM_BYTES; spans[i] is begin and end there of word
-    i, and whether a sentence begins with it.
+    """Splits off up to ROOM words from `at` on. Their bytes go to `out`, ROOM_BYTES; spans[i] is begin and end there of
+    word i, and whether a sentence begins with it.
 
-    `is_first`: whether one begins with the next word. Returns where it goes on, the number of words, and that again.
+    `is_first`: whether a sentence begins with the next word. Returns where to continue, the number of words, and the
+    new `is_first`.
     """
     plain, pages, classes, lower_pages, lowers = tables
     count = write = 0
@@ -191,8 +193,8 @@ def cut_some(
 
 @njit(nogil=True, cache=True)
 def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, starts: Array) -> tuple[Array, Array]:
-    """The normal form of texts: words with a space, sentences with a line feed between them, texts with none, and where
-    each text ends in it. Who trains or scores with another program gives it this.
+    """Returns the normal form of texts: words separated by spaces, sentences by line feeds, texts by nothing; and where
+    each text ends in it. Other programs that train or score take this form.
 
     `words` (uint8, ROOM_BYTES) and `starts` (int64, [ROOM, 3]) are scratch.
     """
@@ -219,9 +221,9 @@ def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, star
 
 @njit(nogil=True, cache=True)
 def hash_texts(data: Array, offsets: Array, tables: CutTables, words: Array, starts: Array) -> tuple[Array, Array]:
-    """The hash of every word of all texts, 0 for one that is too long, and whether a sentence begins with it.
+    """Returns the hash of every word of all texts, 0 for one that is too long, and whether a sentence begins with it.
 
-    Scratch as in `cut_texts`. A word has two bytes of text or more, counting what is behind it.
+    Scratch as in `cut_texts`. A word takes at least two bytes of text, with the byte after it.
     """
     text, bytes_ = view(data), view(words)
     views = cut_views(tables)

@@ -1,4 +1,4 @@
-"""The words that a language model knows, by their hashes, and texts as numbers of words."""
+"""The words that a language model knows, by their hashes, and texts as word numbers."""
 
 from typing import Any, NamedTuple
 
@@ -15,14 +15,14 @@ Array = np.ndarray[Any, Any]
 
 
 class NumberedWords(NamedTuple):
-    """Words by number, and how to find the number of one."""
+    """Words by number, and a hash table of their numbers."""
 
     slots: Array
-    """int32: numbers of words, at least half of them 0, found by the hash."""
+    """int32: a hash table of word numbers; at least half of it is 0."""
     hashes: Array
     """uint64, by number."""
     begins: Array
-    """int64, by number: where the bytes of a word begin; -1 while it has not been seen."""
+    """int64, by number: where the bytes of a word begin; -1 until it is seen."""
     ends: Array
     arena: Array
     """uint8."""
@@ -31,12 +31,13 @@ class NumberedWords(NamedTuple):
 
 
 def vocabulary_of(hashes: Array) -> NumberedWords:
-    """Words of these hashes (uint64), numbered as they stand there, from FIRST_WORD on."""
+    """Returns words of these hashes (uint64), numbered in their order, from FIRST_WORD on."""
     numbered = np.concatenate([np.zeros(FIRST_WORD, np.uint64), hashes])
     slots = np.zeros(1 << max(2 * len(hashes), 2).bit_length(), np.int32)
     _fill(slots, numbered)
     begins, ends = np.full(len(numbered), -1, np.int64), np.zeros(len(numbered), np.int64)
-    arena = np.empty(len(hashes) * LONGEST, np.uint8)  # takes memory where it is written, and words are short
+    # memory is only allocated where it is written, and words are short
+    arena = np.empty(len(hashes) * LONGEST, np.uint8)
     return NumberedWords(slots, numbered, begins, ends, arena, np.zeros(1, np.int64))
 
 
@@ -54,8 +55,8 @@ def _fill(slots: Array, hashes: Array) -> None:
 def number_texts(
     data: Array, offsets: Array, tables: CutTables, words: Array, spans: Array, known: NumberedWords
 ) -> tuple[Array, Array]:
-    """The number of every word of all texts, and whether a sentence begins with it; a word that is met for the first
-    time leaves its bytes in the vocabulary. Scratch as in `cut_texts`.
+    """Returns the number of every word of all texts, and whether a sentence begins with it; the bytes of a new word are
+    added to the vocabulary. Scratch as in `cut_texts`.
     """
     text, bytes_ = view(data), view(words)
     views = cut_views(tables)
@@ -91,7 +92,7 @@ def number_texts(
 
 @njit(nogil=True, cache=True)
 def hash_strings(data: Array, offsets: Array) -> Array:
-    """The hashes of words that lie one after the other."""
+    """Returns the hashes of concatenated words."""
     text = view(data)
     hashes = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(hashes)):

@@ -28,25 +28,25 @@ NUMBER, AT, LOGIN, COLONS, TOKEN, WALLET, IBAN, CODED, KEY, LONG, SPELT = range(
 
 MIN_DIGITS = 7
 MIN_BARE = 8
-"""Digits of a number, and of one without separators or `+`."""
+"""The least digits of a number, and of one without separators or `+`."""
 MOST_GROUP = 19
-"""Digits of a group, at most: longer ones are data."""
+"""The most digits of a group: longer ones are data."""
 MOST_SEPARATORS = 4
-"""Between two groups: +49 - (40) - 300."""
+"""The most separators between two groups: +49 - (40) - 300."""
 MOST_LOCAL = 64
 MOST_DOMAIN = 253
 MOST_LOGIN = 200
 MOST_JOINED = 96
-"""Bytes that are looked at before a word for the beginning of a key."""
+"""Bytes before a word that are searched for the beginning of a key."""
 MOST_HEX = 64
 MIN_LONG = 12
 MIN_TOKEN = 20
 MIN_MIXED = 24
 NO_LONG, MIXED_LONG, ANY_LONG = range(3)
-"""Which long words are candidates: none, those of both cases in 24 bytes of Base64, all."""
+"""Which long words are candidates: none, those with both cases in 24 bytes of Base64, all."""
 _BITS = 16
 
-# What a byte can be part of; one table of 256 bytes.
+# The roles of a byte; one table of 256 bytes.
 DIGIT, _UPPER, _LOWER, _UNDER, _HEX, _LOCAL, _DOMAIN, _BASE58 = (1 << bit for bit in range(8))
 WORD = DIGIT | _UPPER | _LOWER | _UNDER
 
@@ -73,7 +73,7 @@ CLASSES = _classes()
 
 
 def openings(prefixes: Sequence[bytes]) -> npt.NDArray[np.uint8]:
-    """The table of words that are looked at: one byte for each value of a hash of three bytes."""
+    """Returns the table of words to examine: one byte for each value of a hash of three bytes."""
     table = np.zeros(1 << _BITS, np.uint8)
     for prefix in prefixes:
         table[_opening(*prefix[:3])] = 1
@@ -93,7 +93,7 @@ def is_in(classes: Bytes, byte: int, kind: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _separator(data: Bytes, at: int, end: int) -> int:
-    """Bytes of a separator between groups of digits at `at`: 0 for none."""
+    """Returns the bytes of a separator between groups of digits at `at`; 0: none."""
     byte = data[at]
     if byte == 32 or byte == 45 or byte == 46 or byte == 47 or byte == 40 or byte == 41:
         return 1
@@ -107,7 +107,7 @@ def _separator(data: Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _is_date(data: Bytes, start: int, stop: int, end: int, classes: Bytes) -> bool:
-    """Whether three groups, the first of them [start, stop), are year, month and day or the other way round."""
+    """Whether three groups, the first of them [start, stop), are year, month and day or the reverse."""
     mark = data[stop]
     if mark != 45 and mark != 46 and mark != 47:
         return False
@@ -129,7 +129,7 @@ def _is_date(data: Bytes, start: int, stop: int, end: int, classes: Bytes) -> bo
 
 @njit(nogil=True, cache=True)
 def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes) -> tuple[int, int, bool]:
-    """Start and stop of the groups of digits whose first is [start, stop), and whether they are a candidate."""
+    """Returns start and stop of the groups of digits whose first is [start, stop), and whether they are a candidate."""
     digits = group = stop - start
     groups, longest, dots, last_dots = 1, group, 0, 0
     at = stop
@@ -148,7 +148,7 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
             group += 1
         after = gap + group
         if after < end and is_in(classes, data[after], WORD):
-            # one capital may end the last group: 131052-308T
+            # One capital may end the last group: 131052-308T.
             one = is_in(classes, data[after], _UPPER)
             if not one or (after + 1 < end and is_in(classes, data[after + 1], WORD)):
                 break
@@ -182,7 +182,7 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
 
 @njit(nogil=True, cache=True)
 def _reach(data: Bytes, start: int, end: int, classes: Bytes) -> int:
-    """Bytes of words with `-` and `.` between them from `start` on, as far as MIN_TOKEN."""
+    """Counts the bytes of words with `-` and `.` between them from `start` on, up to MIN_TOKEN."""
     at = start
     while at < end and at - start < MIN_TOKEN:
         byte = data[at]
@@ -194,7 +194,7 @@ def _reach(data: Bytes, start: int, end: int, classes: Bytes) -> int:
 
 @njit(nogil=True, cache=True)
 def _spread(data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes) -> int:
-    """Bytes of Base64 and its variants around a word, as far as MIN_MIXED to each side."""
+    """Counts the bytes of Base64 and its variants around a word, up to MIN_MIXED on each side."""
     low, high = start, stop
     while low > begin and start - low < MIN_MIXED:
         byte = data[low - 1]
@@ -213,7 +213,7 @@ def _spread(data: Bytes, start: int, stop: int, begin: int, end: int, classes: B
 def word_kind(
     data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes, opened: Bytes, long_words: int
 ) -> tuple[int, int]:
-    """What a word with letters in it may be (-1: nothing), and where that begins."""
+    """Returns the kind of a word with letters in it (-1: none), and where the candidate begins."""
     size = stop - start
     digits = uppers = unders = others58 = 0
     for at in range(start, min(stop, start + MOST_JOINED)):
@@ -269,7 +269,9 @@ def word_kind(
 
 @njit(nogil=True, cache=True)
 def at_sign(data: Bytes, at: int, width: int, begin: int, end: int, classes: Bytes, last: int) -> tuple[int, int, int]:
-    """Kind (-1: nothing), start and stop of the text around a sign of 1 (`@`) or 3 bytes (`%40`), not before `last`."""
+    """Returns kind (-1: none), start and stop of the text around a sign of 1 (`@`) or 3 bytes (`%40`), not before
+    `last`.
+    """
     low, high = at, at + width
     if low == begin or high + 1 >= end or (width == 3 and (data[at + 1] != 52 or data[at + 2] != 48)):
         return -1, at, at
@@ -300,7 +302,7 @@ def at_sign(data: Bytes, at: int, width: int, begin: int, end: int, classes: Byt
 
 @njit(nogil=True, cache=True)
 def colons_at(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> tuple[int, int, bool]:
-    """The hexadecimal groups around a colon, and whether they are a candidate."""
+    """Returns the hexadecimal groups around a colon, and whether they are a candidate."""
     start = at
     while start > begin and at - start < MOST_HEX:
         byte = data[start - 1]
@@ -324,7 +326,9 @@ def colons_at(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> tup
 
 @njit(nogil=True, cache=True)
 def dashed_mac(data: Bytes, start: int, covered: int, begin: int, end: int, classes: Bytes) -> int:
-    """Where a MAC address with dashes begins of which the pair at `start` is one, not before `covered`; -1: none."""
+    """Returns the begin of a MAC address with dashes that includes the pair at `start`, not before `covered`;
+    -1: none.
+    """
     for back in range(6):
         if start - 3 * back >= covered and _is_dashed_mac(data, start - 3 * back, begin, end, classes):
             return start - 3 * back
@@ -333,7 +337,7 @@ def dashed_mac(data: Bytes, start: int, covered: int, begin: int, end: int, clas
 
 @njit(nogil=True, cache=True)
 def _is_dashed_mac(data: Bytes, start: int, begin: int, end: int, classes: Bytes) -> bool:
-    """Whether six pairs of hexadecimal digits with dashes between them stand at `start`."""
+    """Whether six pairs of hexadecimal digits with dashes between them begin at `start`."""
     before = data[start - 1] if start > begin else 0
     if start + 17 > end or before == 45 or is_in(classes, before, WORD):
         return False
@@ -348,7 +352,7 @@ def _is_dashed_mac(data: Bytes, start: int, begin: int, end: int, classes: Bytes
 
 @njit(nogil=True, cache=True)
 def is_spelt(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> bool:
-    """Whether `dot`, or `at` in brackets, begins at this beginning of a word, with something behind it."""
+    """Whether `dot`, or `at` in brackets, begins at this beginning of a word, with something after it."""
     if at == begin or at + 4 > end:
         return False
     first, second, third = data[at] | 32, data[at + 1] | 32, data[at + 2]
@@ -362,7 +366,7 @@ def is_spelt(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> bool
 
 @njit(nogil=True, cache=True)
 def is_key(data: Bytes, at: int, end: int) -> bool:
-    """Whether `-----BEG` stands here, and ` KE` in what follows on the line, 60 bytes at most."""
+    """Whether `-----BEG` begins here, with ` KE` in the next 60 bytes of the line."""
     if at + 25 > end or data[at + 5] != 66 or data[at + 6] != 69 or data[at + 7] != 71:
         return False
     for place in range(at, at + 5):

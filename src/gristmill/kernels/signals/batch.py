@@ -1,9 +1,9 @@
-"""Every cheap signal of every document of a batch, from the Arrow buffers of its text.
+"""Computes every cheap signal of every document of a batch, from the Arrow buffers of its text.
 
-For each document: one pass over bytes (`characters`), one over tokens and lines (`scan`), then work on
-compact arrays: numbers of tokens for n-grams, hashes of lines and paragraphs (`repetition`). Time is linear in
-bytes whatever the text. Scratch belongs to the call and is bounded by its largest document: 24 bytes a token, 29 a
-distinct token, 24 a line, and tables that grow by what is distinct.
+For each document: one pass over bytes (`characters`), one over tokens and lines (`scan`), then work on compact arrays:
+token numbers for n-grams, hashes of lines and paragraphs (`repetition`). Time is linear in bytes whatever the text.
+Scratch memory belongs to the call and is bounded by its largest document: 24 bytes per token, 29 per distinct token, 24
+per line, and tables that grow with the distinct entries.
 """
 
 from typing import Any
@@ -53,7 +53,7 @@ _INT32_MAX = 2**31 - 1
 
 @njit(nogil=True, cache=True)
 def _vocabulary(old: DistinctTokens, size: int) -> DistinctTokens:
-    """A vocabulary of `size` entries that starts with those of the old one."""
+    """Returns a table of `size` entries that begins with the old entries."""
     new = DistinctTokens(
         np.empty(size, np.uint64),
         np.empty(size, np.uint64),
@@ -92,9 +92,10 @@ def measure(
     tables: UnicodeTables,
     sets: WordSets,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-    """Counts (one row a signal, in the order of COUNTS), byte entropy and XML header of documents offsets[i:i+2].
+    """Returns counts (one row per signal, in the order of COUNTS), byte entropy and XML header of documents
+    offsets[i:i+2].
 
-    Documents that are not valid stay 0.
+    Invalid documents stay 0.
     """
     documents = len(offsets) - 1
     counts = np.zeros((N_COUNTS, documents), np.int32)
@@ -155,7 +156,7 @@ def measure(
                 paragraphs *= 2 if state[PARAGRAPH_COUNT] == paragraphs else 1
                 blocks = _blocks(blocks, lines, paragraphs)
 
-        if len(numbers) < len(ids):  # a line has a token, so this is room for lines too
+        if len(numbers) < len(ids):  # a line has a token, so this is also enough for lines
             places = np.empty(len(ids), np.int32)
             numbers = np.empty(len(ids), np.int32)
             times = np.empty(len(ids), np.int32)

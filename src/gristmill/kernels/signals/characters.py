@@ -27,12 +27,14 @@ from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE,
 from gristmill.kernels.text.words import decode
 
 XML_HEADER = np.frombuffer(b"<?xml version=", np.uint8)
-XML_HEADER_CHARS = 100  # BigCode looks for the header in this many characters
+XML_HEADER_CHARS = 100  # BigCode searches the header in this many characters
 
 
 @njit(nogil=True, cache=True)
 def log2(value: float) -> float:
-    """Binary logarithm of a positive number from IEEE basic operations alone: libm's last bit differs by machine."""
+    """Returns the binary logarithm of a positive number with IEEE basic operations only: libm's last bit differs by
+    machine.
+    """
     mantissa, exponent = math.frexp(value)
     if mantissa < 0.7071067811865476:
         mantissa *= 2.0
@@ -40,14 +42,14 @@ def log2(value: float) -> float:
     s = (mantissa - 1.0) / (mantissa + 1.0)
     square = s * s
     total = 0.0
-    for k in range(10, -1, -1):  # |s| < 0.172: what is left out is below 1e-18
+    for k in range(10, -1, -1):  # |s| < 0.172: the omitted terms are below 1e-18
         total = total * square + 1.0 / (2 * k + 1)
     return exponent + 2.0 * s * total * 1.4426950408889634
 
 
 @njit(nogil=True, cache=True)
 def byte_entropy(histogram: npt.NDArray[np.int64], total: int) -> float:
-    """Shannon entropy of the bytes, bits a byte; 0 for an empty text."""
+    """Returns the Shannon entropy of the bytes, in bits per byte; 0 for an empty text."""
     if total == 0:
         return 0.0
     bits = 0.0
@@ -59,7 +61,7 @@ def byte_entropy(histogram: npt.NDArray[np.int64], total: int) -> float:
 
 @njit(nogil=True, cache=True)
 def has_xml_header(data: Bytes, begin: int, end: int) -> bool:
-    """Whether `<?xml version=` lies wholly in the first 100 characters."""
+    """Whether `<?xml version=` is entirely in the first 100 characters."""
     chars = 0
     stop = begin
     while stop < end and chars < XML_HEADER_CHARS:

@@ -1,4 +1,4 @@
-"""Signals of one line: how it starts and ends, what it says, and whether C4 would keep it."""
+"""Signals of one line: its start and end, its phrases, and whether C4 would keep it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ PHRASES = (
     "use cookies",
 )
 STEMS = ("javascript", "lorem", "terms", "policy", "cookies")
-"""Each phrase holds one of these, and a stretch of ASCII letters never lies in two tokens: lines without a token that
+"""Each phrase contains one of these, and a run of ASCII letters is never in two tokens: lines without a token that
 contains a stem need no search for phrases."""
 
 
@@ -62,7 +62,7 @@ _CITATION_BYTES, _CITATION_ENDS = _packed(("[edit]", "[citation needed]"))
 
 @njit(nogil=True, cache=True)
 def _matches(data: Bytes, at: int, needle: npt.NDArray[np.uint8], begin: int, end: int) -> bool:
-    """Whether needle[begin:end], in lower case, stands at `at` in any ASCII case; the caller checks the room."""
+    """Whether needle[begin:end], in lower case, is at `at`, ignoring ASCII case; the caller checks the bounds."""
     for k in range(begin, end):
         byte = data[at + k - begin]
         if 65 <= byte <= 90:
@@ -97,7 +97,7 @@ def has_stem(data: Bytes, begin: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _without_citations(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> int:
-    """Where the line ends without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
+    """Returns the end of the line without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
     while end > begin:
         bits, point, at = last_character(data, begin, end, pages, classes)
         if bits & SPACE:

@@ -1,7 +1,7 @@
 """The pass over tokens and lines of one document.
 
-The scan stops when one of its arrays is full and is called again when that has grown: an array that is replaced inside
-a loop costs Numba an atomic reference count in every round. What it must remember in between lies in `state`.
+The scan stops when one of its arrays is full and is called again with a larger one: replacing an array inside a loop
+costs Numba an atomic reference count in every round. `state` has what it must remember in between.
 """
 
 from typing import NamedTuple
@@ -38,13 +38,13 @@ from gristmill.kernels.text.unicode_classes import (
 from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 
 (
-    AT,  # byte where the scan goes on
+    AT,  # byte where the scan continues
     PLACE,  # the same in characters from the start of the document
-    DISTINCT,  # different tokens so far
+    DISTINCT,  # distinct tokens so far
     LINE_COUNT,
     PARAGRAPH_COUNT,
     TERMS_SEEN,  # whether a token starts a blocked term
-    LINE_PLACE,  # where the line starts, in characters
+    LINE_PLACE,  # where the line begins, in characters
     FIRST,  # first byte of the line that is not white space, -1: none yet
     FIRST_PLACE,
     LAST,  # end of the last token of the line, -1: none yet
@@ -53,8 +53,8 @@ from gristmill.kernels.text.words import class_at, hash_bytes, token_end
     CHUNK_CHARS,
     LONGEST_CHUNK,
     LINE_SENTENCES,
-    ENDED,  # whether a sentence of the line has ended and no other begun
-    SUSPECT,  # whether the line may hold one of C4's phrases
+    ENDED,  # whether a sentence of the line has ended and no other has begun
+    SUSPECT,  # whether the line may contain one of C4's phrases
     WORD_END,  # where the last token of the line ends, if it is a word
     PARAGRAPH_FIRST,  # first byte of the open paragraph, -1: none
     PARAGRAPH_FIRST_PLACE,
@@ -65,14 +65,14 @@ from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 
 
 class DistinctTokens(NamedTuple):
-    """What is known of each distinct token of a document, by its number."""
+    """The distinct tokens of a document, by number."""
 
     keys: npt.NDArray[np.uint64]
     lower_keys: npt.NDArray[np.uint64]
     chars: npt.NDArray[np.int32]
     occurrences: npt.NDArray[np.int32]
     suspects: npt.NDArray[np.bool_]
-    """Whether a phrase of C4's may hold the token."""
+    """Whether a phrase of C4 may contain the token."""
     term_tokens: npt.NDArray[np.int32]
     """Tokens of the longest blocked term that starts with it."""
 
@@ -88,7 +88,7 @@ class LineHashes(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def start_document(state: npt.NDArray[np.int64], begin: int) -> None:
-    """A scan that will begin at byte `begin`."""
+    """Resets the state for a scan that begins at byte `begin`."""
     state[:] = 0
     state[AT] = begin
     state[FIRST] = -1
@@ -108,7 +108,7 @@ def _end_line(
     line_keys: npt.NDArray[np.uint64],
     line_chars: npt.NDArray[np.int32],
 ) -> None:
-    """Measures the line that `state` describes, opens or extends its paragraph, and makes ready for the next line."""
+    """Measures the line that `state` describes, opens or extends its paragraph, and prepares for the next line."""
     row[LONGEST_LINE_CHARS] = max(row[LONGEST_LINE_CHARS], state[PLACE] - state[LINE_PLACE])
     first = state[FIRST]
     if first >= 0:
@@ -182,7 +182,7 @@ def scan_document(
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
 ) -> bool:
-    """Scans on from state[AT] to `end`; False if `ids`, the vocabulary, its table or a list of blocks is full."""
+    """Scans from state[AT] to `end`; returns False if `ids`, the vocabulary, its table or a list of blocks is full."""
     data = view(text)
     pages = view(tables.pages)
     classes = view(tables.classes)

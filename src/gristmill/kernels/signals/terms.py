@@ -1,4 +1,4 @@
-"""Stop words and blocked terms: sets of hashes that the scan looks tokens up in."""
+"""Stop words and blocked terms: sets of hashes in which the scan looks up tokens."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _SHIFT = np.uint64(29)
 
 @njit(nogil=True, cache=True)
 def join_hashes(first: np.uint64, second: np.uint64) -> np.uint64:
-    """Hash of a sequence of tokens and one more; the order counts; never 0."""
+    """Returns the hash of a sequence of tokens and one more; the order matters; never 0."""
     state = (first ^ (second >> _SHIFT)) * _JOIN + second
     return max(state ^ (state >> _SHIFT), np.uint64(1))
 
@@ -68,7 +68,9 @@ def lower_hash(
 
 @njit(nogil=True, cache=True)
 def find_key(keys: npt.NDArray[np.uint64], key: np.uint64) -> int | np.int64:
-    """The slot of `key` in an open-addressing set whose size is a power of two and where 0 is empty; -1: not there."""
+    """Returns the slot of `key` in a set with open addressing whose size is a power of two and where 0 is empty; -1 if
+    it is missing.
+    """
     mask = np.uint64(len(keys) - 1)
     slot = key & mask
     while keys[slot]:
@@ -86,7 +88,7 @@ def count_blocked(
     lower_keys: npt.NDArray[np.uint64],
     terms: npt.NDArray[np.uint64],
 ) -> int:
-    """Tokens inside blocked terms, taking at each place the longest term and going on behind it."""
+    """Counts the tokens inside blocked terms: at each position the longest term, then the search continues after it."""
     blocked = 0
     at = 0
     while at < tokens:
@@ -103,7 +105,7 @@ def count_blocked(
 
 
 class WordSets(NamedTuple):
-    """Stop words and blocked terms as the open-addressing sets of hashes that `measure` takes."""
+    """Stop words and blocked terms as sets of hashes for `measure`."""
 
     stop_words: npt.NDArray[np.uint64]
     term_heads: npt.NDArray[np.uint64]
@@ -115,7 +117,7 @@ class WordSets(NamedTuple):
 
 
 def hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
-    """An open-addressing set as `find_key` takes it; no key is 0."""
+    """Returns a set with open addressing for `find_key`; no key is 0."""
     size = 1 << max(2, (2 * len(keys)).bit_length())
     slots = np.zeros(size, np.uint64)
     for key in sorted(keys):
@@ -139,12 +141,12 @@ def _lower_hashes(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDA
 
 
 def token_hashes(text: str) -> list[int]:
-    """Hashes of the tokens of `text` in lower case, as the scan looks them up; 0 for one that is too long for that."""
+    """Returns hashes of the tokens of `text` in lower case, as the scan looks them up; 0 for one that is too long."""
     return [int(key) for key in _lower_hashes(np.frombuffer(text.encode(), np.uint8), unicode_tables())]
 
 
 def word_sets(stop_words: Sequence[str], blocked_terms: Sequence[str]) -> WordSets:
-    """Sets for `measure`. Stop words are single tokens; a blocked term is a sequence of tokens."""
+    """Returns sets for `measure`. Stop words are single tokens; a blocked term is a sequence of tokens."""
     stops = set()
     for word in stop_words:
         hashes = token_hashes(word)

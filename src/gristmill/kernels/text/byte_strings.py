@@ -1,4 +1,4 @@
-"""The order of byte strings: by their bytes, the shorter first where one begins the other."""
+"""Sorts byte strings: by their bytes, a prefix before the longer string."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 
 @njit(nogil=True, cache=True)
 def _prefixes(data: Array, offsets: Array) -> Array:
-    """The first eight bytes of each string as a number that sorts as they do, with zeros for what is missing."""
+    """Returns the first eight bytes of each string as a number that sorts like them, padded with zeros."""
     text = view(data)
     keys = np.zeros(len(offsets) - 1, np.uint64)
     for row in range(len(keys)):
@@ -76,7 +76,7 @@ def _sort_ties(data: Array, offsets: Array, keys: Array, order: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def take_strings(data: Array, offsets: Array, order: Array) -> tuple[Array, Array]:
-    """The strings of some rows, one after the other, and their offsets."""
+    """Returns the strings of some rows, concatenated, and their offsets."""
     ends = np.zeros(len(order) + 1, np.int64)
     for row in range(len(order)):
         ends[row + 1] = ends[row] + offsets[order[row] + 1] - offsets[order[row]]
@@ -87,7 +87,7 @@ def take_strings(data: Array, offsets: Array, order: Array) -> tuple[Array, Arra
 
 
 def order_of(data: Array, offsets: Array) -> Array:
-    """The row numbers (int64) in the order of their strings; equal strings stay in the order of their rows."""
+    """Returns the row numbers (int64) in the order of their strings; equal strings stay in the order of their rows."""
     keys = np.asarray(_prefixes(data, offsets))
     order = np.argsort(keys, kind="stable")
     _sort_ties(data, offsets, keys, order)

@@ -1,7 +1,7 @@
-"""Scans of source code: characters in comments, characters of HTML that show, runs of encoded data.
+"""Scans source code: characters in comments, visible characters of HTML, runs of encoded data.
 
-The scans know the marks of comments and quotes and no grammar. A quote that is not closed ends with its line (unless it
-may span lines), so a stray apostrophe costs one line and not the file.
+The scans know the marks of comments and quotes, but no grammar. An unclosed quote ends with its line (unless it may
+span lines), so a stray apostrophe affects one line and not the file.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ MARK_BYTES = 8
 """A row of marks: two that begin a comment to the end of the line, then pairs that open and close a block; each eight
 bytes, zero-padded, empty ones all zero."""
 DOUBLE, SINGLE, BACKTICK, TRIPLE = 1, 2, 4, 8
-"""Quotes of a language. Text in triple quotes counts as a comment: it is documentation nearly always (BigCode counts
+"""Quotes of a language. Text in triple quotes counts as a comment: it is nearly always documentation (BigCode counts
 docstrings too)."""
 
 
 @njit(nogil=True, cache=True)
 def _stands(data: Bytes, at: int, end: int, marks: Bytes, mark: int) -> int:
-    """Bytes of the mark if it stands at `at`, else 0."""
+    """Returns the bytes of the mark if it is at `at`, else 0."""
     size = 0
     while size < MARK_BYTES:
         byte = marks[mark * MARK_BYTES + size]
@@ -50,7 +50,9 @@ def _line_end(data: Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _quote_end(data: Bytes, at: int, end: int, quote: int, spans: bool) -> int:
-    """Behind the quote that closes the one at `at`; the end of the line, unless it `spans` lines, where none does."""
+    """Returns the position after the quote that closes the one at `at`; if none does, the end of the line, or the end
+    of the text if a quote `spans` lines.
+    """
     at += 1
     while at < end:
         byte = data[at]
@@ -97,7 +99,9 @@ def comment_chars(
     marks: npt.NDArray[np.uint8],
     quotes: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int32]:
-    """Characters in comments, marks included, of each document; families[i] is its row of `marks`, -1: it stays 0."""
+    """Counts the characters in comments of each document, marks included; families[i] is its row of `marks`, -1: the
+    count stays 0.
+    """
     documents = len(offsets) - 1
     found = np.zeros(documents, np.int32)
     data = view(text)
@@ -145,7 +149,7 @@ _NAMES = np.array([0, 8, 15, 19], np.int64)
 
 @njit(nogil=True, cache=True)
 def _is_tag(data: Bytes, at: int, end: int, first: int, last: int) -> bool:
-    """Whether _TAGS[first:last] stands at `at`, in any case."""
+    """Whether _TAGS[first:last] is at `at`, ignoring case."""
     if at + last - first > end:
         return False
     for k in range(first, last):
@@ -161,7 +165,9 @@ def _is_tag(data: Bytes, at: int, end: int, first: int, last: int) -> bool:
 def visible_chars(
     offsets: npt.NDArray[np.int32], text: npt.NDArray[np.uint8], html: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
-    """Characters of each HTML document outside of tags, comments, scripts and styles; a run of white space is one."""
+    """Counts the characters of each HTML document outside of tags, comments, scripts and styles; a run of white space
+    is one.
+    """
     documents = len(offsets) - 1
     found = np.zeros(documents, np.int32)
     data = view(text)
@@ -206,7 +212,8 @@ def visible_chars(
 def encoded_runs(
     offsets: npt.NDArray[np.int32], text: npt.NDArray[np.uint8], digits: npt.NDArray[np.bool_], least: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Longest run of bytes in `digits`, and the sum of such runs, of each document; runs below `least` are no runs.
+    """Returns the longest run of bytes in `digits`, and the sum of such runs, of each document; runs below `least` do
+    not count.
 
     A run needs a digit and a letter: `====...` and a long word in one case are not data.
     """

@@ -1,4 +1,4 @@
-"""Texts without some of their bytes."""
+"""Removes spans from texts."""
 
 from typing import Any
 
@@ -13,10 +13,11 @@ Array = np.ndarray[Any, Any]
 
 @njit(nogil=True, cache=True)
 def blank_width(data: Bytes, at: int, stop: int) -> int:
-    """Bytes of the character at `at` if it shows nothing, else 0.
+    """Returns the bytes of the character at `at` if it is invisible, else 0.
 
-    White space, control characters (not DEL), the soft hyphen, and the spaces, joiners and direction marks of no width.
-    A list of its own and not Python's tables, so that no output changes with the version of Unicode.
+    Invisible are white space, control characters (not DEL), the soft hyphen, and zero-width spaces, joiners and
+    direction marks. This is a separate list and not Python's tables, so that no output changes with the version of
+    Unicode.
     """
     byte = data[at]
     if byte < 0x80:
@@ -42,7 +43,7 @@ def blank_width(data: Bytes, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def is_blank(data: Bytes, at: int, stop: int) -> bool:
-    """Whether no character of a stretch shows anything."""
+    """Whether all characters of a span are invisible."""
     while at < stop:
         width = blank_width(data, at, stop)
         if not width:
@@ -53,7 +54,7 @@ def is_blank(data: Bytes, at: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> int:
-    """The first row whose spans are empty, overlap, leave the text, or cut a character of UTF-8 in two; -1: none."""
+    """Returns the first row whose spans are empty, overlap, leave the text, or split a UTF-8 character; -1: none."""
     data = view(text)
     for row in range(len(offsets) - 1):
         if (firsts[row + 1] - firsts[row]) & 1:
@@ -66,14 +67,14 @@ def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
                 return row
             if bound < size and data[begin + bound] & 0xC0 == 0x80:
                 return row
-            # a stop lies behind its start; a start may be where the last span stopped
+            # A stop is after its start; a start may be where the last span stopped.
             least = bound + 1 if (place - firsts[row]) & 1 == 0 else bound
     return -1
 
 
 @njit(nogil=True, cache=True)
 def _ends(offsets: Array, firsts: Array, bounds: Array) -> Array:
-    """Where the text that is left of each row ends."""
+    """Returns where the remaining text of each row ends."""
     rows = len(offsets) - 1
     ends = np.zeros(rows + 1, np.int32)
     for row in range(rows):
@@ -86,7 +87,7 @@ def _ends(offsets: Array, firsts: Array, bounds: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def _copy_rest(text: Array, offsets: Array, firsts: Array, bounds: Array, ends: Array, left: Array) -> Array:
-    """Puts the texts that are left one behind the other; which of them show nothing."""
+    """Concatenates the remaining texts; returns which of them are blank."""
     rows = len(offsets) - 1
     blank = np.zeros(rows, np.bool_)
     data, target = view(text), view(left)
@@ -107,7 +108,7 @@ def _copy_rest(text: Array, offsets: Array, firsts: Array, bounds: Array, ends: 
 
 
 def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> tuple[Array, Array, Array]:
-    """Bytes and offsets (int32) of the texts that are left, and which of them show nothing.
+    """Returns bytes and offsets (int32) of the remaining texts, and which of them are blank.
 
     `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of row's spans in its text.
     """
@@ -118,7 +119,7 @@ def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
 
 @njit(nogil=True, cache=True)
 def _line_before(data: Bytes, at: int, least: int) -> int:
-    """Where the line begins that ends before `at`, not before `least`."""
+    """Returns the begin of the line that ends before `at`, not before `least`."""
     at -= 1
     while at > least and data[at - 1] != 10:
         at -= 1
@@ -127,16 +128,16 @@ def _line_before(data: Bytes, at: int, least: int) -> int:
 
 @njit(nogil=True, cache=True)
 def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
-    """Widens spans (row, start, stop) of units, sorted and apart, so that what stays keeps its distance.
+    """Widens spans (row, start, stop) of units, sorted and separate, so that the rest keeps its spacing.
 
-    The blank lines behind a cut go with it if what stays before it is a blank line or nothing. Those before it go if
-    nothing stays behind it.
+    The blank lines after a cut are cut as well if a blank line or nothing remains before it. Those before it are cut if
+    nothing remains after it.
     """
     data = view(text)
     row: Any = -1
     stopped: Any = 0
-    free, run = 0, 0  # where the last stretch that stays begins, and the first span behind it
-    loose = True  # nothing stays before that span, or a blank line
+    free, run = 0, 0  # the begin of the last remaining span, and the first span after it
+    loose = True  # nothing remains before that span, or a blank line
     for place in range(len(spans)):
         begin = int(offsets[spans[place, 0]])
         end = int(offsets[spans[place, 0] + 1])

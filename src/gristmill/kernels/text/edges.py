@@ -1,13 +1,13 @@
-"""From which byte to which a page's text is the article: without the menus and teasers at its edges.
+"""Finds the span of a page's text that is the article, without the menus and teasers at its edges.
 
-A line reads on if it is prose or code, and not an entry of a menu:
+A line belongs to the article if it is prose or code, and not an entry of a menu:
 
     code     a brace, a semicolon at the end, " = ", "()", "->", "::"; four spaces or a tab before all but a bullet
     prose    100 bytes or more with a punctuation mark, or 60 that end a sentence and do not begin with a bullet
 
-Lengths are bytes: Chinese counts three a letter. An extractor leaves menus, bylines and teasers before the first such
-line and after the last. The heading above the first one stays: the last line that stands in the page's title, else the
-last line above the article.
+Lengths are in bytes: a Chinese letter counts as three. An extractor leaves menus, bylines and teasers before the first
+such line and after the last. The heading above the first one stays: the last line that is part of the page's title,
+else the last line above the article.
 """
 
 from typing import Any
@@ -26,13 +26,13 @@ MIN_HEADING_CHARS = 8
 
 
 def _packed(characters: str) -> tuple[int, ...]:
-    """Each character as the number that its bytes of UTF-8 are."""
+    """Returns each character as the number of its UTF-8 bytes."""
     return tuple(int.from_bytes(char.encode(), "big") for char in characters)
 
 
 _CODE, _MARK, _LEAD = 1, 2, 4
 _KINDS = np.zeros(256, np.uint8)
-"""What a byte may mean to a line: it may open a sign of code, is a mark, or leads a character that may be a mark."""
+"""The role of a byte in a line: it may begin a sign of code, is a mark, or leads a character that may be a mark."""
 _KINDS[list(b"{}; (-:")] |= _CODE
 _KINDS[list(b".,;:!?")] |= _MARK
 _KINDS[[0xE2, 0xE3, 0xEF]] |= _LEAD
@@ -46,7 +46,7 @@ _FIRST_SPACE, _LAST_SPACE = _packed("\u2000\u200a")
 
 @njit(nogil=True, cache=True)
 def _char(data: Bytes, at: int, stop: int) -> tuple[Any, int]:
-    """The character at `at` as the number that its bytes are, and where it ends."""
+    """Returns the character at `at` as the number of its bytes, and its end."""
     code = np.int64(data[at])
     at += 1
     while at < stop and data[at] & 0xC0 == 0x80:
@@ -57,7 +57,7 @@ def _char(data: Bytes, at: int, stop: int) -> tuple[Any, int]:
 
 @njit(nogil=True, cache=True)
 def _is_space(code: int) -> bool:
-    """Python's `str.isspace`."""
+    """Whether `str.isspace` of Python holds."""
     if code < 0x80:
         return code == 0x20 or 0x09 <= code <= 0x0D or 0x1C <= code <= 0x1F
     return code in _WIDE_SPACES or _FIRST_SPACE <= code <= _LAST_SPACE
@@ -75,7 +75,7 @@ def _skip_spaces(data: Bytes, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _last_char(data: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """The last character before `stop`, and where it starts."""
+    """Returns the last character before `stop`, and its begin."""
     begin = stop - 1
     while begin > at and data[begin] & 0xC0 == 0x80:
         begin -= 1
@@ -84,7 +84,7 @@ def _last_char(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def _without_end(data: Bytes, at: int, stop: int) -> int:
-    """`stop` less the white space before it."""
+    """Returns `stop` minus the white space before it."""
     while stop > at:
         code, begin = _last_char(data, at, stop)
         if not _is_space(code):
@@ -162,7 +162,7 @@ def _has_chars(data: Bytes, at: int, stop: int, least: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _stands_in(data: Bytes, at: int, stop: int, title: Bytes, title_at: int, title_stop: int, borders: Array) -> bool:
-    """Whether the title has the bytes from `at` to `stop` in it. Knuth, Morris and Pratt 1977: linear in both."""
+    """Whether the title contains the bytes from `at` to `stop`. Knuth, Morris and Pratt 1977: linear in both."""
     size = stop - at
     if size <= 0:
         return True
@@ -232,9 +232,9 @@ def _trim(
 
 
 def trim(text: Array, starts: Array, stops: Array, titles: Array, title_offsets: Array, wanted: Array) -> None:
-    """Moves start and stop of the `wanted` rows to the edges of the article; all stays where no line reads on.
+    """Moves start and stop of the `wanted` rows to the edges of the article; if no line belongs to it, nothing changes.
 
-    `text` and `titles` are UTF-8, and the title of a row lies between two of the offsets; all these are int64.
+    `text` and `titles` are UTF-8, and the title of a row is between two of the offsets; all these are int64.
     """
     longest = int(np.diff(title_offsets).max(initial=0))
     _trim(text, starts, stops, titles, title_offsets, wanted, np.zeros(longest + 1, np.int64))
@@ -248,7 +248,7 @@ def _take_spans(text: Array, starts: Array, offsets: Array, kept: Array) -> None
 
 
 def take_spans(text: Array, starts: Array, stops: Array) -> tuple[Array, Array]:
-    """The bytes from each start to its stop, one behind the other, and the offsets (int64) between them."""
+    """Returns the bytes from each start to its stop, concatenated, and the offsets (int64) between them."""
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(stops - starts, out=offsets[1:])
     kept = np.empty(max(int(offsets[-1]), 1), np.uint8)

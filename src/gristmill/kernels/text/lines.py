@@ -1,7 +1,7 @@
-"""Which lines of a text stay, by C4's rules for lines, and the text that is left.
+"""Removes lines of a text by C4's rules for lines.
 
-A line is what lies between newlines. Blank lines are not judged: they go together with a line that is cut before them,
-so that the paragraphs that stay keep their distance. White space at the end of a text goes where the end was cut.
+A line is the text between newlines. Blank lines are not judged: they are removed together with a removed line before
+them, so the remaining paragraphs keep their spacing. White space at the end of a text is removed if the end was cut.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
 from gristmill.kernels.text.words import class_at, trimmed
 
 RULES = ("long_word", "no_end", "few_words", "javascript", "policy")
-"""In the order in which they are tried; a line is cut by the first."""
+"""The rules in the order in which they are tried; the first one that matches cuts a line."""
 LONG_WORD, NO_END, FEW_WORDS, JAVASCRIPT, POLICY = range(len(RULES))
 
 
@@ -24,7 +24,9 @@ _PLAIN, _SPACE, _NEWLINE, _WIDE, _STEM = range(5)
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """What a byte may be to the scan, so that most bytes cost one look: v, k and m are in every phrase that counts."""
+    """Returns the role of a byte in the scan, so that most bytes cost one lookup: v, k and m are in every phrase that
+    counts.
+    """
     kinds = np.full(256, _PLAIN, np.uint8)
     for byte in range(128):
         if chr(byte).isspace():
@@ -61,7 +63,7 @@ def _is_stem(data: Bytes, begin: int, at: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _phrase(data: Bytes, begin: int, end: int, javascript: bool, policy: bool) -> int:
-    """The rule that a line breaks with what it says, or -1."""
+    """Returns the rule that a phrase of the line breaks, or -1."""
     if javascript and contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[1], PHRASE_ENDS[2]):
         return JAVASCRIPT
     if policy:
@@ -73,21 +75,22 @@ def _phrase(data: Bytes, begin: int, end: int, javascript: bool, policy: bool) -
 
 @njit(nogil=True, cache=True)
 def _has_zero(eight: np.uint64) -> np.uint64:
-    """Not 0 if one of eight bytes is 0."""
+    """Returns a number that is not 0 if one of eight bytes is 0."""
     return (eight - _ONES) & ~eight & _HIGH
 
 
 @njit(nogil=True, cache=True)
 def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, pages: Bytes, classes: Ints) -> tuple[int, int, bool, int]:
-    """Of the line at `at`: its end, its words, whether it may hold a phrase, and no fewer bytes than its longest word.
+    """Returns for the line at `at`: its end, its words, whether it may contain a phrase, and an upper bound on the
+    bytes of its longest word.
 
-    Eight bytes at a time as long as they are printable ASCII without v, k and m, else byte by byte; no branch at the
-    ends of words, which no processor foresees.
+    It reads eight bytes at a time as long as they are printable ASCII without v, k and m, else byte by byte; there is
+    no branch at the ends of words, which are unpredictable.
     """
     words: Any = 0
     longest = 0
     suspect = False
-    word = at  # not behind the begin of the open word
+    word = at  # at or before the begin of the open word
     space: Any = 1  # whether the byte before is white space
     while at < end:
         stop = min(at + 8, end)
@@ -155,9 +158,9 @@ def cut_lines(
     javascript: bool,
     policy: bool,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Bytes and offsets of the texts that are left; lines cut (a row a rule); lines kept, blank ones not counted.
+    """Returns bytes and offsets of the remaining texts; lines cut (a row per rule); lines kept, without blank ones.
 
-    Words are stretches without white space. A limit below 0 is off. Documents that are not valid stay empty.
+    Words are stretches without white space. A limit below 0 is off. Invalid documents stay empty.
     """
     documents = len(offsets) - 1
     left = np.empty(offsets[documents] - offsets[0], np.uint8)

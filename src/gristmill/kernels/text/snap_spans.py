@@ -1,4 +1,4 @@
-"""Spans of texts that end between characters, or between lines: they only ever get shorter."""
+"""Shrinks spans of texts so that they end between characters, or between lines."""
 
 from typing import Any
 
@@ -14,9 +14,11 @@ _NEWLINE = 10
 
 @njit(nogil=True, cache=True)
 def snap_spans(text: Array, offsets: Array, firsts: Array, bounds: Array, lines: bool) -> tuple[Array, Array]:
-    """The same spans without the parts of characters (of lines, with their newline) at both ends; empty ones go.
+    """Returns the same spans without partial characters (or lines, with their newline) at both ends; empty ones are
+    dropped.
 
-    `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of a row's spans; so is the answer.
+    `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of a row's spans; the result has the same
+    form.
     """
     rows = len(offsets) - 1
     data = view(text)

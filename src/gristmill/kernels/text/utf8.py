@@ -1,6 +1,6 @@
-"""Whether bytes are UTF-8, and how many more there are than characters, in one pass: bytes that are need no decoding.
+"""Checks whether bytes are UTF-8, and counts the characters, in one pass: valid bytes need no decoding.
 
-What is accepted is what Python's decoder accepts: no overlong form, no surrogate, nothing above U+10FFFF.
+The check accepts what Python's decoder accepts: no overlong form, no surrogate, nothing above U+10FFFF.
 """
 
 from typing import Any
@@ -15,7 +15,9 @@ _HIGH = np.uint64(0x8080808080808080)
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _rest_of_character(data: Bytes, at: int, stop: int) -> Any:
-    """How many bytes belong to the one at `at`, which is no ASCII; -1 where no character begins or it is cut."""
+    """Returns the number of bytes after the non-ASCII byte at `at`; -1 if no character begins there or it is
+    cut off.
+    """
     lead = data[at]
     size = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
     if lead < 0xC2 or lead > 0xF4 or at + size >= stop:
@@ -43,7 +45,7 @@ def _continuation_bytes(data: np.ndarray) -> int:
             | eight_bytes_at(start, at + 24)
         ) & _HIGH == np.uint64(0):
             at += 32
-        # To the end of the stretch of 32 that has one, or of the text.
+        # To the end of the 32 bytes that have a non-ASCII byte, or of the text.
         last = min(at + 32, stop)
         while at < last:
             if start[at] < 0x80:
@@ -58,5 +60,5 @@ def _continuation_bytes(data: np.ndarray) -> int:
 
 
 def continuation_bytes(data: bytes) -> int:
-    """Bytes of UTF-8 beyond one for each character; -1 where the bytes are no UTF-8."""
+    """Returns the number of bytes minus the number of characters; -1 if the bytes are not UTF-8."""
     return 0 if data.isascii() else int(_continuation_bytes(np.frombuffer(data, np.uint8)))

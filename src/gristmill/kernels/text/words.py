@@ -1,22 +1,24 @@
-"""Tokens of UTF-8 text: words and marks, found without building a string.
+"""Splits UTF-8 text into tokens, words and marks, without building a string.
 
-Gopher's and FineWeb's thresholds were set on the tokens of spaCy's rule tokenizer (that is what datatrove runs), so the
-cuts here are close to its cuts for English, with rules that hold in one left-to-right scan for every script:
+Gopher's and FineWeb's thresholds were set on the tokens of spaCy's rule tokenizer (which datatrove runs), so the splits
+here are close to its splits for English, with rules that work in one left-to-right scan for every script:
 
-- A chunk is a stretch without white space. It is cut into tokens; a token with a letter or a number is a *word*, any
+- A chunk is a stretch without white space. It is split into tokens; a token with a letter or a number is a *word*, any
   other is a *mark*.
-- Letters, numbers, combining marks and format characters (soft hyphen, joiners) run together. Symbols at the start or
-  end of a chunk are marks of one character each; `.` `-` `~` `|` `/` repeated are one mark.
-- One symbol or more inside a chunk, with a word character on both sides, belong to the word (`foo.bar`, `a_b`, `AT&T`,
-  `3.14`, `f(x`, `http://a.b/c?d`), but these cut it: `-` between two letters or two numbers; `"`; `,` unless between
-  numbers; `:` `=` `<` `>` `/` before a letter; `.` between a lower and an upper letter; `..`; `--`; `.` `!` `?` with
-  another symbol after it; any symbol outside ASCII but `’`, and `–` between numbers. After `://`, or after a `.` before
-  a lower-case letter (a host name), nothing cuts but the end of the chunk.
-- `'s 't 'm 'd 'll 've 're` at the end of a word are words (it|'s); other apostrophes inside join (O'Brien).
+- Letters, numbers, combining marks and format characters (soft hyphen, joiners) belong together. Symbols at the start
+  or end of a chunk are marks of one character each; `.` `-` `~` `|` `/` repeated are one mark.
+- Symbols inside a chunk, with a word character on both sides, belong to the word (`foo.bar`, `a_b`, `AT&T`, `3.14`,
+  `f(x`, `http://a.b/c?d`), but these split it: `-` between two letters or two numbers; `"`; `,` unless between numbers;
+  `:` `=` `<` `>` `/` before a letter; `.` between a lower and an upper letter; `..`; `--`; `.` `!` `?` with another
+  symbol after it; any symbol outside ASCII except `’`, and `–` between numbers. After `://`, or after a `.` before a
+  lower-case letter (a host name), only the end of the chunk splits.
+- `'s 't 'm 'd 'll 've 're` at the end of a word are words (it|'s); other apostrophes inside a word belong to it
+  (O'Brien).
 - `.` after a single letter belongs to it (J. / U.S. / e.g.).
-- `-` `--` `/` `//` `~` `@` `^` `+` `\\` right before a word that they do not follow belong to it (--help, /usr, @name).
-- Each Han, kana, Yi... character is a word; Thai, Lao, Khmer, Myanmar... runs are cut every 4 letters, near the mean
-  length of a Thai word. Hangul and all other scripts have spaces and are cut like Latin.
+- `-` `--` `/` `//` `~` `@` `^` `+` `\\` right before a word, and not right after one, belong to it (--help, /usr,
+  @name).
+- Each Han, kana, Yi... character is a word; Thai, Lao, Khmer, Myanmar... runs are split every 4 letters, near the mean
+  length of a Thai word. Hangul and all other scripts have spaces and are split like Latin.
 """
 
 from typing import Any
@@ -55,7 +57,9 @@ _PAST_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
 
 @njit(nogil=True, cache=True)
 def decode(data: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """The code point at a byte >= 0x80 and where the next begins; each byte that is not UTF-8 reads as U+FFFD."""
+    """Returns the code point at a byte >= 0x80 and where the next begins; each byte that is not UTF-8 reads as
+    U+FFFD.
+    """
     lead = data[at]
     if lead < 0xC0:
         return 0xFFFD, at + 1
@@ -78,7 +82,7 @@ def decode(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def _wide_class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> int:
-    """Code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
+    """Returns code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
     point, after = decode(data, at, stop)
     bits: int = classes[pages[point >> 8] << 8 | point & 255]
     return point << 20 | (after - at) << 16 | bits
@@ -86,7 +90,9 @@ def _wide_class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints)
 
 @njit(nogil=True, cache=True)
 def class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> tuple[int, int, int]:
-    """Class bits, code point and end of the character at `at`, which is below `stop`; small enough to be inlined."""
+    """Returns class bits, code point and end of the character at `at`, which is below `stop`; small enough to be
+    inlined.
+    """
     byte = data[at]
     if byte < 0x80:
         return classes[byte], byte, at + 1
@@ -96,7 +102,7 @@ def class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> tu
 
 @njit(nogil=True, cache=True)
 def last_character(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> tuple[int, int, int]:
-    """Class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
+    """Returns class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
     at = end - 1
     while at > begin and data[at] & 0xC0 == 0x80:
         at -= 1
@@ -106,7 +112,7 @@ def last_character(data: Bytes, begin: int, end: int, pages: Bytes, classes: Int
 
 @njit(nogil=True, cache=True)
 def trimmed(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> tuple[int, int]:
-    """A stretch of text without the white space around it."""
+    """Returns a span of text without the white space around it."""
     while begin < end:
         bits, _, after = class_at(data, begin, end, pages, classes)
         if not bits & SPACE:
@@ -122,10 +128,10 @@ def trimmed(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> t
 
 @njit(nogil=True, cache=True)
 def hash_bytes(data: Bytes, begin: int, end: int) -> np.uint64:
-    """64-bit hash, eight bytes a step; never 0, which sets use for an empty slot.
+    """Returns a 64-bit hash, eight bytes per step; never 0, which sets use for an empty slot.
 
-    What is left at the end is read with loads that overlap: a loop over single bytes would mispredict its end, which
-    costs more than the hash of a word.
+    The rest at the end is read with overlapping loads: a loop over single bytes would mispredict its end, which costs
+    more than the hash of a word.
     """
     size = end - begin
     state = np.uint64(size) * _MUL
@@ -158,7 +164,7 @@ def contraction_end(
     pages: Bytes,
     classes: Ints,
 ) -> int:
-    """Where `s t m d ll ve re` ends that starts at `at` and is not part of a longer word; 0 if there is none."""
+    """Returns the end of `s t m d ll ve re` at `at` if it is not part of a longer word; 0 if there is none."""
     first = data[at] | 32
     end = 0
     if first == 115 or first == 116 or first == 109 or first == 100:
@@ -180,7 +186,7 @@ def _cuts(
     before: int,
     after: int,
 ) -> bool:
-    """Whether `run` symbols in a chunk, the first of them `symbol`, cut a word; `plain`: ASCII without `..`, `--`."""
+    """Whether `run` symbols in a chunk, the first of them `symbol`, split a word; `plain`: ASCII without `..`, `--`."""
     if run > 1:
         return not plain or symbol == 46 or symbol == 33 or symbol == 63
     if symbol >= 0x80:
@@ -198,9 +204,9 @@ def _cuts(
 
 @njit(nogil=True, cache=True)
 def _ascii_run(block: np.uint64) -> tuple[int, int]:
-    """How many of eight bytes, from the lowest, are ASCII letters or digits before one that is not, and their bits.
+    """Counts how many of eight bytes, from the lowest on, are ASCII letters or digits, and returns their bits.
 
-    All bytes at once, in their highest bits: a loop that ends with the word mispredicts that end every time.
+    It handles all bytes at once, in their highest bits: a loop would mispredict its end at every word.
     """
     low = block & _LOW_BITS
     folded = low | _CASE_BITS
@@ -223,10 +229,10 @@ def token_end(
     pages: Bytes,
     classes: Ints,
 ) -> tuple[int, int, int]:
-    """End, characters and class bits of the token at `begin`, which is not white space.
+    """Returns end, characters and class bits of the token at `begin`, which is not white space.
 
     `after_word`: a word ends right at `begin`. The bits are those of all word characters of a word together (so LETTER
-    says whether it has one), or those of the symbol that a mark is made of.
+    says whether it has one), or those of the symbol of a mark.
     """
     bits, symbol, at = class_at(data, begin, stop, pages, classes)
     chars = 1
@@ -333,7 +339,7 @@ def token_end(
 def scan_tokens(
     text: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint8], classes: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.int64]:
-    """Begin, end, characters and class bits of every token of one text, a row each."""
+    """Returns begin, end, characters and class bits of every token of one text, a row each."""
     stop = len(text)
     found = np.empty((stop, 4), np.int64)
     count = 0

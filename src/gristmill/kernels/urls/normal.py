@@ -1,18 +1,18 @@
-"""URLs in a form in which spellings of one address are equal. A key to compare by, not an address to fetch.
+"""Brings URLs into a form in which spellings of one address are equal. It is a key to compare, not an address to fetch.
 
-    scheme      http and https are one and go; another stays, in lower case
-    host        as `urls.split` finds it, in lower case; IDN must come as `xn--` (`odd_hosts` tells which do not), and
-                tabs and line breaks must be gone (`stages/dedup/url_parts.py`, which also composes letters: NFC)
-    port        80 and 443 go, as the scheme does that tells them apart; no zeros in front
-    path        `\\` is a slash; dot segments go (RFC 3986, 5.2.4); slashes at the end go, also before a query;
-                parameters of a segment whose name tracks go (`;jsessionid=…`)
-    query       parameters whose name tracks and empty ones go; the others are sorted by name, if asked, those of one
-                name in their order; an empty query goes; `&amp;` is `&`
-    fragment    goes, stays, or only `#!…` stays: pages of the time of AJAX crawling differ in nothing else
-    %XX         letters, digits and `-._~` are decoded; other codes get capitals; bytes that may not stand in a URL
+    scheme      http and https are equal and removed; another one stays, in lower case
+    host        as `urls.split` finds it, in lower case; IDN must be `xn--` (`odd_hosts` finds others), without tabs and
+                line breaks (`stages/dedup/url_parts.py`, which also composes letters: NFC)
+    port        80 and 443 are removed, like the scheme that they belong to; leading zeros are removed
+    path        `\\` is a slash; dot segments are resolved (RFC 3986, 5.2.4); slashes at the end are removed, also
+                before a query; tracking parameters of a segment are removed (`;jsessionid=…`)
+    query       tracking parameters and empty ones are removed; with `sort` the others are sorted by name, those with
+                the same name stay in order; an empty query is removed; `&amp;` is `&`
+    fragment    is removed, stays, or stays only as `#!…`, in which old AJAX pages differ
+    %XX         letters, digits and `-._~` are decoded; other codes get capitals; bytes that are not allowed in a URL
                 (white space, controls, `"<>^`{|}`, all outside ASCII) are encoded; `%` without two digits stays
 
-What has no host (`urn:…`) stays as it is, without white space around it.
+A URL without a host (`urn:…`) stays as it is, without white space around it.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ from gristmill.kernels.urls.spelling import ParameterNames, SpellingViews, is_na
 Array = np.ndarray[Any, Any]
 
 MOST_SORTED = 256
-"""A query with more parameters keeps its order: sorting by insertion is for the few that real ones have."""
+"""A query with more parameters keeps its order: insertion sort is for the few parameters of real queries."""
 
 NO_FRAGMENT, HASHBANG, FRAGMENT = range(3)
 """Which fragments stay."""
@@ -47,7 +47,7 @@ def _segment_end(data: Bytes, at: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: SpellingViews) -> tuple[int, int]:
-    """Write a path; where the query begins, and where the next is written."""
+    """Writes a path; returns where the query begins, and where the next byte is written."""
     root = size
     while at < end and data[at] != 63:
         at += 1  # the slash before a segment
@@ -80,7 +80,9 @@ def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: Spe
 
 @njit(nogil=True, cache=True)
 def _without(out: Bytes, piece: int, name_end: int, size: int, tables: SpellingViews) -> int:
-    """Take back the parameter of a segment that begins at `piece` if its name tracks; where the next is written."""
+    """Removes the parameter of a segment that begins at `piece` if it is a tracking parameter; returns where the next
+    byte is written.
+    """
     if piece < 0:
         return size
     return piece if is_named(out, piece + 1, size if name_end < 0 else name_end, tables) else size
@@ -88,7 +90,7 @@ def _without(out: Bytes, piece: int, name_end: int, size: int, tables: SpellingV
 
 @njit(nogil=True, cache=True)
 def _after(out: Bytes, one: Any, two: Any) -> bool:
-    """Whether the name of parameter `one` (begin, end of name) sorts behind that of `two`."""
+    """Whether the name of parameter `one` (begin, end of name) sorts after that of `two`."""
     size = min(one[1] - one[0], two[1] - two[0])
     for place in range(size):
         difference = out[one[0] + place] - out[two[0] + place]
@@ -99,7 +101,7 @@ def _after(out: Bytes, one: Any, two: Any) -> bool:
 
 @njit(nogil=True, cache=True)
 def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, spare: Bytes) -> None:
-    """Put the parameters (begin, end of name, end) in the order of their names; `spare` has room for all."""
+    """Sorts the parameters (begin, end of name, end) by name; `spare` has room for all."""
     moved = False
     for number in range(1, count):
         at = number
@@ -125,7 +127,7 @@ def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, sp
 
 @njit(nogil=True, cache=True)
 def _is_amp(data: Bytes, at: int, end: int) -> bool:
-    """Whether `amp;` stands there, what is left of a `&` that was copied out of HTML."""
+    """Whether the bytes at `at` are `amp;`, the rest of a `&` that was copied out of HTML."""
     if at + 4 > end or data[at + 3] != 59:
         return False
     two = lower(data[at]) == 97 and lower(data[at + 1]) == 109
@@ -144,7 +146,7 @@ def _put_query(
     pieces: Array,
     spare: Bytes,
 ) -> int:
-    """Write a query with its `?`, if anything is left of it; where the next is written."""
+    """Writes a query with its `?`, if it is not empty; returns where the next byte is written."""
     mark = size
     size += 1
     count = 0
@@ -192,7 +194,7 @@ def _is_web(data: Bytes, begin: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _scheme_end(data: Bytes, begin: int, end: int) -> int:
-    """Where the scheme before `://` ends, or `begin`."""
+    """Returns the end of the scheme before `://`, or `begin`."""
     at = begin
     while at < end:
         byte = data[at]
@@ -218,7 +220,7 @@ def _is_web_port(data: Bytes, begin: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, out: Bytes, size: int, www: bool) -> int:
-    """Write host and port; `www`: without a first label www, if two more follow."""
+    """Writes host and port; `www`: without a first label www, if two more follow."""
     if www and host_end - host > 4 and data[host + 3] == 46:
         three = lower(data[host]) == 119 and lower(data[host + 1]) == 119
         dot = host + 4
@@ -240,7 +242,7 @@ def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, o
 
 @njit(nogil=True, cache=True)
 def odd_hosts(data: Array, spans: Array) -> Array:
-    """Which URLs have a host that is not plain ASCII; `spans` are those of `urls.split_urls`."""
+    """Returns which URLs have a host that is not plain ASCII; `spans` are those of `urls.split_urls`."""
     odd = np.zeros(len(spans), np.bool_)
     text = view(data)
     for row in range(len(spans)):
@@ -310,9 +312,9 @@ def _normal_urls(
 def normal_urls(
     data: Array, offsets: Array, tracking: ParameterNames, sort: bool, www: bool, fragment: int
 ) -> tuple[Array, Array]:
-    """Offsets (int64) and bytes of the normal form of each URL of an Arrow array.
+    """Returns offsets (int64) and bytes of the normal form of each URL of an Arrow array.
 
-    `sort`: the query, by names; `www`: hosts without it; `fragment`: which stay.
+    `sort`: sorts the query by name; `www`: removes it from hosts; `fragment`: which fragments stay.
     """
     data, offsets, rows = sealed(data), sealed(np.asarray(offsets, np.int64)), len(offsets) - 1
     # Every byte may become a code of three, and the form adds a few: `//`, `/`, `&`.

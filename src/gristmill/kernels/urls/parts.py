@@ -1,14 +1,14 @@
-"""URLs in Arrow bytes: where host, port and path lie, and the hashes under which lists know them.
+"""Finds host, port and path of URLs in Arrow bytes, and computes the hashes by which lists know them.
 
-The rules are those that browsers bear, cut down to what lists need. A scheme is optional; `\\` is a slash; any number
-of slashes follows `http:`; user names go; a trailing dot of the host goes; ports 80 and 443 go where they are the
-default of the scheme or there is no scheme; fragments go. A host with a port that is no number is none
-(`dns:example.com`, `urn:uuid:…`). Hosts compare in ASCII lower case; IDN stays as it is written, so a list must spell
-it as the crawl does (crawls write `xn--`).
+The rules are those of browsers, reduced to what lists need. A scheme is optional; `\\` is a slash; any number of
+slashes follows `http:`; user names are removed; a trailing dot of the host is removed; ports 80 and 443 are removed if
+they are the default of the scheme or there is no scheme; fragments are removed. A host with a port that is not a number
+is not a host (`dns:example.com`, `urn:uuid:…`). Hosts compare in ASCII lower case; IDN stays as it is written, so a
+list must spell it as the crawl does (crawls write `xn--`).
 
-    domain       a host, which also stands for every host below it: `example.com` for `www.example.com`, not for
-                 `notexample.com`. An IP address stands for itself alone.
-    exact URL    host, port, path and query. `/` at the end of a path goes; the path keeps its case.
+    domain       a host, which includes every host below it: `example.com` includes `www.example.com`, but not
+                 `notexample.com`. An IP address includes only itself.
+    exact URL    host, port, path and query. `/` at the end of a path is removed; the path keeps its case.
 """
 
 from typing import Any
@@ -49,7 +49,7 @@ def _parts(byte: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _default_port(data: Bytes, begin: int, end: int) -> int:
-    """80 for http, 443 for https, -1 for another scheme."""
+    """Returns 80 for http, 443 for https, -1 for another scheme."""
     size = end - begin
     if size < 4 or size > 5 or data[begin] | 32 != 104 or data[begin + 1] | 32 != 116:
         return -1
@@ -62,7 +62,7 @@ def _default_port(data: Bytes, begin: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, int]:
-    """The spans of one URL; `data` is an address. An empty host for what has none."""
+    """Returns the spans of one URL; `data` is a view. The host is empty if there is none."""
     while begin < end and data[begin] <= 32:
         begin += 1
     while end > begin and data[end - 1] <= 32:
@@ -75,7 +75,7 @@ def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, i
         scheme_port, slashes = _default_port(data, begin, at), at + 1
         while slashes < end and _is_slash(data[slashes]):
             slashes += 1
-        if scheme_port > 0 and slashes < end:  # browsers bear any number of slashes after http:
+        if scheme_port > 0 and slashes < end:  # browsers accept any number of slashes after http:
             default, host, at = scheme_port, slashes, slashes
         elif at + 2 < slashes:
             default, host, at = -1, at + 3, at + 3
@@ -118,7 +118,7 @@ def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, i
 
 @njit(nogil=True, cache=True)
 def split_urls(data: Array, offsets: Array) -> Array:
-    """The spans of every URL of an Arrow array: int64, six columns."""
+    """Returns the spans of every URL of an Arrow array: int64, six columns."""
     spans = np.empty((len(offsets) - 1, 6), np.int64)
     text = view(data)
     for row in range(len(spans)):
@@ -141,7 +141,9 @@ def _is_address(data: Bytes, host: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def hash_suffixes(data: Array, spans: Array) -> tuple[Array, Array, Array]:
-    """Place and mark of every domain that a host lies in, shortest first; where they begin; where each host's begin."""
+    """Returns place and mark of every domain of a host, shortest first; where the domains begin; and where each host's
+    begin.
+    """
     text = view(data)
     most = 0
     for row in range(len(spans)):
@@ -180,7 +182,7 @@ def _hash_host(data: Bytes, host: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def _path_end(data: Bytes, rest: int, end: int) -> int:
-    """Where a path ends without the slashes at its end; a query keeps them."""
+    """Returns the end of a path without trailing slashes; a query keeps them."""
     for at in range(rest, end):
         if data[at] == 63:
             return end
@@ -208,7 +210,7 @@ def _hash_url(data: Bytes, span: tuple[int, int, int, int, int, int]) -> tuple[n
 
 @njit(nogil=True, cache=True)
 def hash_urls(data: Array, offsets: Array) -> Array:
-    """Place and mark of every URL in the form that ignores scheme, default port, fragment and last slash."""
+    """Returns place and mark of every URL in the form that ignores scheme, default port, fragment and last slash."""
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
     text = view(data)
     for row in range(len(hashes)):
@@ -218,7 +220,7 @@ def hash_urls(data: Array, offsets: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def hash_url_lines(data: Array) -> tuple[Array, int]:
-    """Place and mark of every URL of a list, and how many entries are none."""
+    """Returns place and mark of every URL of a list, and the number of invalid entries."""
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
     while at < stop:
@@ -236,10 +238,11 @@ def hash_url_lines(data: Array) -> tuple[Array, int]:
 
 @njit(nogil=True, cache=True)
 def hash_domain_lines(data: Array) -> tuple[Array, int]:
-    """Place and mark of every domain of a list, and how many entries are none.
+    """Returns place and mark of every domain of a list, and the number of invalid entries.
 
-    `.example.com`, `*.example.com` and `http://example.com/` are `example.com`. Of a line of words the last counts, as
-    in hosts files (`0.0.0.0 example.com`). An entry with a path is refused: it would block a whole site for one page.
+    `.example.com`, `*.example.com` and `http://example.com/` are `example.com`. Of a line of several words the last one
+    counts, as in hosts files (`0.0.0.0 example.com`). An entry with a path is refused: it would block a whole site for
+    one page.
     """
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
@@ -277,9 +280,9 @@ def _first_found(labels: Array, begins: Array, starts: Array) -> tuple[Array, Ar
 
 
 def find_domains(domains: HashSet, data: Array, spans: Array) -> tuple[Array, Array]:
-    """For each URL: the list with a domain that its host lies in, or -1, and where in the URL that domain begins.
+    """Returns for each URL the list with a domain of its host, or -1, and where in the URL that domain begins.
 
-    Of several domains the shortest counts: it is the entry that makes the others needless.
+    Of several domains the shortest one counts: it makes the others redundant.
     """
     hashes, begins, starts = hash_suffixes(data, spans)
     found, begin = _first_found(labels_of(domains, hashes), begins, starts)
@@ -288,7 +291,7 @@ def find_domains(domains: HashSet, data: Array, spans: Array) -> tuple[Array, Ar
 
 @njit(nogil=True, cache=True)
 def cut(data: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
-    """Offsets (int32) and bytes of an Arrow array of stretches of `data`, in lower case."""
+    """Returns offsets (int32) and bytes of an Arrow array of spans of `data`, in lower case."""
     offsets = np.zeros(len(begins) + 1, np.int32)
     for row in range(len(begins)):
         offsets[row + 1] = offsets[row] + np.int32(max(ends[row] - begins[row], 0))

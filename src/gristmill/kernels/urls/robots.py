@@ -1,8 +1,8 @@
-"""Paths against the rules of robots.txt (RFC 9309, section 2.2.2): `*` is any bytes, `$` at the end is the end.
+"""Matches paths with the rules of robots.txt (RFC 9309, section 2.2.2): `*` is any bytes, `$` at the end is the end.
 
-Both sides are brought to one form first: `%XX` of a letter, digit or one of `-._~` is decoded, other `%XX` get
-upper-case digits, bytes above 127 are encoded. `*` and `$` stand in a path as `%2A` and `%24`, which is also how a rule
-spells them when it means the characters.
+Both are brought to one form first: `%XX` of a letter, digit or one of `-._~` is decoded, other `%XX` get upper-case
+digits, bytes above 127 are encoded. `*` and `$` in a path are `%2A` and `%24`, which is also how a rule spells the
+characters.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ def _escape(out: Array, size: int, byte: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _write(data: Bytes, begin: int, end: int, out: Array, size: int, rule: bool) -> int:
-    """Append a path, or the path of a rule, in the common form; the new size."""
+    """Appends a path, or the path of a rule, in the common form; returns the new size."""
     at = begin
     while at < end:
         byte = data[at]
@@ -64,15 +64,15 @@ def _write(data: Bytes, begin: int, end: int, out: Array, size: int, rule: bool)
 
 @njit(nogil=True, cache=True)
 def write_rule(data: Array) -> Array:
-    """The path of a rule in the common form."""
+    """Returns the path of a rule in the common form."""
     out = np.empty(3 * len(data), np.uint8)
     return out[: _write(view(data), 0, len(data), out, 0, True)].copy()
 
 
 @njit(nogil=True, cache=True)
 def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Two Arrow arrays (offsets and bytes): host in lower case with its port, and path with query in the common form;
-    and which paths are /robots.txt.
+    """Returns two Arrow arrays (offsets and bytes): host in lower case with its port, and path with query in the common
+    form; and which paths are /robots.txt.
     """
     rows = len(spans)
     site_offsets, path_offsets = np.zeros(rows + 1, np.int32), np.zeros(rows + 1, np.int32)
@@ -110,8 +110,8 @@ def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Arr
 
 @njit(nogil=True, cache=True)
 def _matches(rule: Bytes, begin: int, end: int, path: Bytes, at: int, stop: int) -> bool:
-    """Whether a rule matches a path from its start on. A `*` takes as little as it can, and more when that fails; only
-    the last `*` ever has to take more.
+    """Whether a rule matches the start of a path. A `*` matches as little as possible, and more if that fails; only the
+    last `*` ever has to match more.
     """
     anchored = end > begin and rule[end - 1] == _DOLLAR
     if anchored:
@@ -141,7 +141,7 @@ def _matches(rule: Bytes, begin: int, end: int, path: Bytes, at: int, stop: int)
 def decide(
     paths: Array, path_offsets: Array, rules: Array, rule_offsets: Array, first_rules: Array, last_rules: Array
 ) -> Array:
-    """For each path: the first of its rules, in [first, last), that matches it, or -1."""
+    """Returns for each path the first of its rules, in [first, last), that matches it, or -1."""
     decided = np.full(len(path_offsets) - 1, -1, np.int64)
     text, rule_text = view(paths), view(rules)
     for row in range(len(decided)):

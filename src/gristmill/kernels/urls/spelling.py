@@ -1,4 +1,4 @@
-"""Spelling of URLs, byte by byte, and names of their parameters: what `normal` puts together."""
+"""Spells URLs byte by byte, and finds names of their parameters; `normal` uses both."""
 
 from typing import Any, NamedTuple
 
@@ -31,11 +31,11 @@ class ParameterNames(NamedTuple):
 
     data: Array
     ends: Array
-    """int32: 0, and where each ends."""
+    """int32: 0, and the end of each name."""
     begins: Array
-    """uint8: 1 where all names that begin so are meant."""
+    """uint8: 1 if the entry is a prefix."""
     first: Array
-    """int32, 257: for each byte the number of the first name that begins with it, or with a later one."""
+    """int32, 257: for each byte the number of the first name that begins with it, or with a later byte."""
 
 
 class SpellingViews(NamedTuple):
@@ -50,7 +50,7 @@ class SpellingViews(NamedTuple):
 
 
 def names(patterns: tuple[str, ...]) -> ParameterNames:
-    """`gclid` is a name, `utm_*` all that begin so. Letters count in any case."""
+    """Returns tables of patterns: `gclid` is a name, `utm_*` is a prefix. Case is ignored."""
     folded = sorted({pattern.lower().encode() for pattern in patterns})
     parts = [pattern.removesuffix(b"*") for pattern in folded]
     return ParameterNames(
@@ -63,7 +63,7 @@ def names(patterns: tuple[str, ...]) -> ParameterNames:
 
 @njit(nogil=True, cache=True)
 def tables_of(named: ParameterNames) -> SpellingViews:
-    """`named` must be an argument of the outermost kernel, since views do not keep it alive."""
+    """Returns views; `named` must be an argument of the outermost kernel, since views do not keep it alive."""
     return SpellingViews(
         view(_KINDS), view(_DIGITS), view(named.data), view(named.ends), view(named.begins), view(named.first)
     )
@@ -71,7 +71,7 @@ def tables_of(named: ParameterNames) -> SpellingViews:
 
 @njit(nogil=True, cache=True)
 def is_named(out: Bytes, begin: int, end: int, tables: SpellingViews) -> bool:
-    """Whether the bytes that were written from `begin` on are a name of the list."""
+    """Whether the bytes written from `begin` on are a name of the list."""
     if begin == end:
         return False
     lead = lower(out[begin])
@@ -98,7 +98,7 @@ def _put_code(out: Bytes, size: int, byte: int, digits: Bytes) -> int:
 
 @njit(nogil=True, cache=True)
 def put_next(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: SpellingViews) -> tuple[int, int]:
-    """Write the byte at `at` in its normal spelling; where the next is read and written."""
+    """Writes the byte at `at` in its normal spelling; returns where the next byte is read and written."""
     kinds = tables.kinds
     byte = data[at]
     kind = kinds[byte]

@@ -1,7 +1,7 @@
-"""Words in URLs: whole ones, pairs of suspicious ones, and letters anywhere.
+"""Finds words in URLs: whole words, pairs of suspicious words, and letters anywhere.
 
-A URL is looked at as host, path and query without scheme, user name and port, ASCII letters in lower case, `%XX`
-decoded (non-Latin words come encoded). Its words are the runs of ASCII letters, digits and bytes above 127.
+A URL is searched as host, path and query without scheme, user name and port, with ASCII letters in lower case and `%XX`
+decoded (non-Latin words are encoded). Its words are the runs of ASCII letters, digits and bytes above 127.
 """
 
 from typing import Any
@@ -28,12 +28,12 @@ from gristmill.kernels.urls.parts import HOST, HOST_END, REST, REST_END
 Array = np.ndarray[Any, Any]
 
 MOST_SOFT = 16
-"""Different words that can be asked for at once."""
+"""The most different words that can be required at once."""
 
 
 @njit(nogil=True, cache=True)
 def _fold(data: Bytes, begin: int, end: int, out: Array, size: int) -> int:
-    """Append a stretch to `out` in the form that is searched; the new size."""
+    """Appends a span to `out` in the form that is searched; returns the new size."""
     at = begin
     while at < end:
         byte = data[at]
@@ -55,7 +55,9 @@ def _in_word(byte: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def hash_tokens(data: Array) -> tuple[Array, int]:
-    """Place and mark of every word of a list, in lower case, and how many entries are not one word: no URL has any."""
+    """Returns place and mark of every word of a list, in lower case, and the number of entries that are not one word:
+    no URL has those.
+    """
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
     while at < stop:
@@ -120,13 +122,13 @@ def _find(
 
 
 def _room_for_one(data: Array) -> Array:
-    """For any one URL of `data` in the form that is searched, and a byte behind it."""
+    """Returns the bytes that any one URL of `data` takes in the form that is searched, plus one."""
     return np.empty(len(data) + 1, np.uint8)
 
 
 def find_words(words: HashSet, data: Array, spans: Array, wanted: int = 1) -> tuple[Array, Array, Array]:
-    """For each URL with `wanted` different words of a set: the list of the first, or -1, and the words as text (offsets
-    and bytes of an Arrow array).
+    """Returns for each URL with `wanted` different words of a set the list of the first word, or -1, and the words as
+    text (offsets and bytes of an Arrow array).
     """
     found, offsets, texts = _find(data, spans, words.marks, words.labels, wanted, _room_for_one(data))
     return found, offsets, texts
@@ -134,9 +136,9 @@ def find_words(words: HashSet, data: Array, spans: Array, wanted: int = 1) -> tu
 
 @njit(nogil=True, cache=True)
 def openings(data: Array, pairs: Array, lengths: Array) -> None:
-    """Note how the entries of a list begin, by two bytes (bool[65536]), and how long they are (bool[256]).
+    """Marks the first two bytes of the entries of a list (bool[65536]), and their lengths (bool[256]).
 
-    An entry of more than 255 bytes is longer than what anybody seeks in a URL, and is not noted.
+    An entry of more than 255 bytes is too long for a URL, and is not marked.
     """
     text, stop, at = view(data), len(data), 0
     while at < stop:
@@ -188,8 +190,8 @@ def _find_inside(
 
 
 def find_inside(words: HashSet, pairs: Array, lengths: Array, data: Array, spans: Array) -> tuple[Array, Array, Array]:
-    """For each URL that has an entry of a set anywhere in it: the list of the first such entry, or -1, and the entry as
-    text. `pairs` and `lengths` are the entries' openings.
+    """Returns for each URL that contains an entry of a set the list of the first such entry, or -1, and the entry as
+    text. `pairs` and `lengths` are those of `openings`.
     """
     room = _room_for_one(data)
     found, offsets, texts = _find_inside(data, spans, words.marks, words.labels, pairs, lengths, room)
