@@ -10,10 +10,10 @@ from gristmill.kernels.decontaminate.sift import make_buffers, read_text
 from gristmill.kernels.decontaminate.support import Support, drop_unsupported
 from gristmill.kernels.decontaminate.units import Units
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
-from gristmill.kernels.memory import Bytes, Ints, view
+from gristmill.kernels.memory import view
 from gristmill.kernels.memory_blocks import BLOCK
 from gristmill.kernels.text.look_alikes import IGNORED
-from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, UNIT
+from gristmill.kernels.text.unicode_classes import ALONE, LETTER, MARK, NUMBER, UnicodeViews, class_of, unicode_views
 
 Array = np.ndarray[Any, Any]
 
@@ -94,12 +94,12 @@ def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Ar
 
 
 @njit(nogil=True, cache=True)
-def _kind(point: int, pages: Bytes, classes: Ints) -> int:
+def _kind(point: int, unicode: UnicodeViews) -> int:
     """0: outside of words; 1: a mark inside a word, or ignored; 2: part of a word; 3: a word alone."""
     if point == 0x5F:
         return 2
-    bits = classes[pages[point >> 8] << 8 | point & 255]
-    if bits & (UNIT | PIECE):
+    bits = class_of(unicode, point)
+    if bits & ALONE:
         return 3
     if bits & (LETTER | NUMBER):
         return 2
@@ -111,7 +111,7 @@ def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
     """Returns first and last byte (exclusive) of each word of data[begin:end], relative to `begin`; the words are those
     of `sums_of`.
     """
-    text, pages, classes = view(data), view(tables.pages), view(tables.classes)
+    text, unicode = view(data), unicode_views(tables)
     spans = np.empty((room_for(end - begin), 2), np.int64)
     count = 0
     started = -1
@@ -128,7 +128,7 @@ def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
             for k in range(1, length):
                 point = point << 6 | text[at + k] & 0x3F
             point = min(point, 0x10FFFF)
-        kind = _kind(point, pages, classes)
+        kind = _kind(point, unicode)
         if started >= 0 and (kind == 0 or kind >= (2 if alone else 3)):
             spans[count, 0], spans[count, 1] = started - begin, at - begin
             count += 1

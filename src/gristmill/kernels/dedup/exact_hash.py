@@ -20,9 +20,10 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_writes import put_eight_bytes
-from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables, UnicodeViews, unicode_views
+from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables, UnicodeViews, lower_change, unicode_views
+from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import class_at
 
 Array = np.ndarray[Any, Any]
@@ -140,35 +141,12 @@ def _folded(eight: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def _put_lower(out: Bytes, size: int, point: int, lower_pages: Bytes, lowers: Ints) -> int:
-    """Writes a code point in lower case; returns where the next one goes."""
-    point += lowers[lower_pages[point >> 8] << 8 | point & 255]
-    if point < 0x80:
-        out[size] = point
-        return size + 1
-    if point < 0x800:
-        out[size] = 0xC0 | point >> 6
-    else:
-        if point < 0x10000:
-            out[size] = 0xE0 | point >> 12
-        else:
-            out[size] = 0xF0 | point >> 18
-            size += 1
-            out[size] = 0x80 | point >> 12 & 63
-        size += 1
-        out[size] = 0x80 | point >> 6 & 63
-    out[size + 1] = 0x80 | point & 63
-    return size + 2
-
-
-@njit(nogil=True, cache=True)
-def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, tables: UnicodeViews) -> int:
+def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, unicode: UnicodeViews) -> int:
     """Writes a text in a form; returns the bytes written.
 
     Eight bytes at a time are converted and written; those before the first byte that needs care count. That byte and a
     run of spaces after it are handled one by one.
     """
-    pages, classes, lower_pages, lowers = tables
     size = 0
     blank: Any = 1  # whether the last character written is a space; a text begins as if it were
     while at < end:
@@ -187,7 +165,7 @@ def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, tables: Unic
                 size += plain
                 at += plain
                 blank = np.int64(out[size - 1] == 32)
-        bits, point, after = class_at(data, at, end, pages, classes)
+        bits, point, after = class_at(data, at, end, unicode)
         if bits & SPACE if form == WHITESPACE else not bits & WORD:
             if not blank:
                 out[size] = 32
@@ -198,7 +176,7 @@ def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, tables: Unic
         else:
             blank = 0
             if form == WORDS:
-                size = _put_lower(out, size, point, lower_pages, lowers)
+                size = put_utf8(out, size, point + lower_change(unicode, point))
             else:
                 for place in range(at, after):
                     out[size] = data[place]

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, four_bytes_at, tail, trailing_zeros
+from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, tail, trailing_zeros
 from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.text.cut_spans import blank_width, is_blank
+from gristmill.kernels.text.unicode_classes import UnicodeViews, lower_change
 from gristmill.kernels.text.words import decode
 
 _MUL_ONE = np.uint64(0x9E3779B97F4A7C15)
@@ -175,7 +176,7 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
 
 
 @njit(nogil=True, cache=True)
-def _lower(source: Bytes, size: int, target: Bytes, lower_pages: Bytes, lowers: Ints) -> int:
+def _lower(source: Bytes, size: int, target: Bytes, unicode: UnicodeViews) -> int:
     """Writes text in lower case, each non-ASCII character as four bytes; returns the number of bytes."""
     at, written = 0, 0
     while at < size:
@@ -186,7 +187,7 @@ def _lower(source: Bytes, size: int, target: Bytes, lower_pages: Bytes, lowers: 
             written += 1
             continue
         point, at = decode(source, at, size)
-        change = lowers[lower_pages[point >> 8] << 8 | point & 255]
+        change = lower_change(unicode, point)
         point += change
         target[written] = 0x80 | point >> 16
         target[written + 1] = 0x80 | point >> 11 & 31
@@ -245,8 +246,7 @@ def hash_unit(
     scratch: Bytes,
     fold: bool,
     folded: Bytes,
-    lower_pages: Bytes,
-    lowers: Ints,
+    unicode: UnicodeViews,
 ) -> tuple[np.uint64, np.uint64, int]:
     """Returns both hashes of a unit and its characters, 0 if it has no content. `fold`: ignores the case of letters."""
     size = end - begin
@@ -261,7 +261,7 @@ def hash_unit(
     if not says:
         return np.uint64(0), np.uint64(0), 0
     if fold:
-        size = _lower(form, size, folded, lower_pages, lowers)
+        size = _lower(form, size, folded, unicode)
         form = folded
     one, two = _hash(form, 0, size)
     return one, two, chars

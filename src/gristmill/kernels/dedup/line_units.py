@@ -7,7 +7,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
 from gristmill.kernels.memory import view
-from gristmill.kernels.text.unicode_classes import UnicodeTables
+from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_views
 
 Array = np.ndarray[Any, Any]
 
@@ -68,7 +68,7 @@ def _count_units(
     owners, counts = np.empty(most, np.int32), np.empty(most, np.int32)
     scratch = view(words)
     lower = view(folded)
-    lower_pages, lowers = view(tables.lower_pages), view(tables.lowers)
+    unicode = unicode_views(tables)
     table = np.empty(4 * most + 8, np.int64)
     last = 0
     for row in range(rows):
@@ -77,7 +77,7 @@ def _count_units(
             _, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, lower_pages, lowers)
+            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, unicode)
             if chars and chars >= min_chars:
                 keys[last], marks[last] = one, np.uint32(two >> HALF)
                 last += 1
@@ -123,7 +123,7 @@ def _find_units(
     seen = np.zeros(len(wanted), np.bool_)
     scratch = view(words)
     lower = view(folded)
-    lower_pages, lowers = view(tables.lower_pages), view(tables.lowers)
+    unicode = unicode_views(tables)
     count = 0
     for row in range(rows):
         if firsts[row] == firsts[row + 1]:
@@ -135,7 +135,7 @@ def _find_units(
             start, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, lower_pages, lowers)
+            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, unicode)
             if not chars or chars < min_chars:
                 continue
             place, above = low, high

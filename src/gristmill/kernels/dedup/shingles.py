@@ -30,15 +30,18 @@ from gristmill.kernels.memory import Bytes, Ints, Uint64s, eight_bytes_at, trail
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
 from gristmill.kernels.text.look_alikes import IGNORED, parts, reading_tables, unpacked
 from gristmill.kernels.text.unicode_classes import (
+    ALONE,
     LETTER,
     LOWER,
     MARK,
     NUMBER,
-    PIECE,
-    UNIT,
     UPPER,
     UnicodeTables,
+    UnicodeViews,
+    class_of,
+    lower_change,
     unicode_tables,
+    unicode_views,
 )
 from gristmill.kernels.text.words import hash_bytes, trimmed
 
@@ -77,10 +80,7 @@ class WordTables(NamedTuple):
 class WordViews(NamedTuple):
     """Views of the arrays of `WordTables`."""
 
-    pages: Bytes
-    classes: Ints
-    lower_pages: Bytes
-    lowers: Ints
+    unicode: UnicodeViews
     short: Ints
 
 
@@ -113,9 +113,7 @@ def _word_tables(tables: UnicodeTables) -> WordTables:
 @njit(nogil=True, cache=True)
 def word_views(tables: WordTables) -> WordViews:
     """Views of tables that the caller's caller keeps alive."""
-    return WordViews(
-        view(tables.pages), view(tables.classes), view(tables.lower_pages), view(tables.lowers), view(tables.short)
-    )
+    return WordViews(unicode_views(tables), view(tables.short))
 
 
 @njit(nogil=True, cache=True)
@@ -191,7 +189,7 @@ def _scan_wide(
 
     A word that is open since `begin` (-1: none) is continued. Returns where the scan continues, the count and the sum.
     """
-    pages, classes, lower_pages, lowers, short = tables
+    unicode, short = tables
     state = _WORD_SEED
     held = _ZERO  # bytes of the word that are not yet hashed
     bytes_held = 0
@@ -238,14 +236,13 @@ def _scan_wide(
                 raw |= data[at + 3] << 24
                 point = min(point, 0x10FFFF)
             at += length
-            bits = classes[pages[point >> 8] << 8 | point & 255]
+            bits = class_of(unicode, point)
             if bits & (LETTER | NUMBER):
-                kind = _ALONE if bits & (UNIT | PIECE) else _PART
+                kind = _ALONE if bits & ALONE else _PART
             else:
                 kind = _MARK if bits & MARK else _IGNORED if bits & IGNORED else _NONE
             if bits & UPPER or (kind == _PART and not bits & LOWER):
-                place = lower_pages[point >> 8] << 8 | point & 255
-                change = lowers[place]
+                change = lower_change(unicode, point)
                 if change:
                     first, second, third = parts(point + change)
                     raw, length = _utf8(first)
@@ -332,9 +329,9 @@ def scan_words(
 
 
 @njit(nogil=True, cache=True)
-def _wordless(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> np.uint64:
+def _wordless(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> np.uint64:
     """Returns the hash of a text's bytes without the white space around them."""
-    begin, end = trimmed(data, begin, end, pages, classes)
+    begin, end = trimmed(data, begin, end, unicode)
     return mix(hash_bytes(data, begin, end) ^ _WORDLESS)
 
 
@@ -382,7 +379,7 @@ def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTable
     buffer[0] = 0
     words = sums_of(data, begin, end, tables, buffer, 0, edge)
     if words == 0:
-        buffer[0] = _wordless(view(data), begin, end, view(tables.pages), view(tables.classes))
+        buffer[0] = _wordless(view(data), begin, end, unicode_views(tables))
         return 1
     out = view(buffer)
     width = min(words, ngram)

@@ -15,9 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_writes import put_eight_bytes
-from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, LOWER, MARK, NUMBER, PIECE, UNIT, unicode_tables
+from gristmill.kernels.text.unicode_classes import (
+    ALONE,
+    DIGIT,
+    LETTER,
+    LOWER,
+    MARK,
+    NUMBER,
+    UnicodeViews,
+    class_of,
+    lower_change,
+    unicode_tables,
+    unicode_views,
+)
+from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import decode, hash_bytes
 
 Array = np.ndarray[Any, Any]
@@ -55,10 +68,7 @@ class CutViews(NamedTuple):
     """Views of the arrays of `CutTables`."""
 
     plain: Bytes
-    pages: Bytes
-    classes: Ints
-    lower_pages: Bytes
-    lowers: Ints
+    unicode: UnicodeViews
 
 
 @lru_cache(maxsize=1)
@@ -76,50 +86,21 @@ def cut_tables() -> CutTables:
 @njit(nogil=True, cache=True, forceinline=True)
 def cut_views(tables: CutTables) -> CutViews:
     """Views of tables that the caller's caller keeps alive."""
-    return CutViews(
-        view(tables.plain),
-        view(tables.pages),
-        view(tables.classes),
-        view(tables.lower_pages),
-        view(tables.lowers),
-    )
+    return CutViews(view(tables.plain), unicode_views(tables))
 
 
 @njit(nogil=True, cache=True)
-def _put_utf8(out: Bytes, at: int, point: int) -> int:
-    """Writes a code point; returns where the next one goes."""
-    if point < 0x80:
-        out[at] = point
-        return at + 1
-    if point < 0x800:
-        out[at] = 0xC0 | point >> 6
-        out[at + 1] = 0x80 | point & 0x3F
-        return at + 2
-    if point < 0x10000:
-        out[at] = 0xE0 | point >> 12
-        out[at + 1] = 0x80 | point >> 6 & 0x3F
-        out[at + 2] = 0x80 | point & 0x3F
-        return at + 3
-    out[at] = 0xF0 | point >> 18
-    out[at + 1] = 0x80 | point >> 12 & 0x3F
-    out[at + 2] = 0x80 | point >> 6 & 0x3F
-    out[at + 3] = 0x80 | point & 0x3F
-    return at + 4
-
-
-@njit(nogil=True, cache=True)
-def _wide(point: int, pages: Bytes, classes: Ints, lower_pages: Bytes, lowers: Ints) -> tuple[int, int]:
+def _wide(point: int, unicode: UnicodeViews) -> tuple[int, int]:
     """Returns the role of a non-ASCII character, and the code point that is written for it."""
-    bits = classes[pages[point >> 8] << 8 | point & 255]
-    if bits & (UNIT | PIECE):
+    bits = class_of(unicode, point)
+    if bits & ALONE:
         return _ALONE, point
     if bits & DIGIT:
         return _PART, _ZERO
     if bits & (LETTER | NUMBER):
         if bits & LOWER:
             return _PART, point
-        place = lower_pages[point >> 8] << 8 | point & 255
-        return _PART, point + lowers[place]
+        return _PART, point + lower_change(unicode, point)
     return (_MARK if bits & MARK else _NONE), point
 
 
@@ -146,7 +127,7 @@ def cut_some(
     `is_first`: whether a sentence begins with the next word. Returns where to continue, the number of words, and the
     new `is_first`.
     """
-    plain, pages, classes, lower_pages, lowers = tables
+    plain, unicode = tables
     count = write = 0
     begin = -1
     alone = False
@@ -167,7 +148,7 @@ def cut_some(
             kind = _PART if point > 10 else _BREAK if point else _NONE
         else:
             point, after = decode(data, at, stop)
-            kind, point = _wide(point, pages, classes, lower_pages, lowers)
+            kind, point = _wide(point, unicode)
         if begin >= 0 and (kind <= _BREAK or kind >= (_PART if alone else _ALONE)):
             spans[count, 0], spans[count, 1], spans[count, 2] = begin, write, is_first
             count += 1
@@ -183,7 +164,7 @@ def cut_some(
             begin = write
             alone = kind == _ALONE
         if write - begin <= LONGEST:
-            write = _put_utf8(out, write, point)
+            write = put_utf8(out, write, point)
     if begin >= 0:
         spans[count, 0], spans[count, 1], spans[count, 2] = begin, write, is_first
         count += 1

@@ -31,7 +31,7 @@ _LABEL = np.frombuffer(b"__label__", np.uint8)
 _AT_ONCE_BYTES = 1 << 22  # of text, whose rows are written to one buffer that is large enough for any text of that size
 
 
-class FeatureWords(NamedTuple):
+class WordRows(NamedTuple):
     """The words that have their own row: `</s>` first, then by descending count, then by their bytes."""
 
     data: Array
@@ -54,7 +54,7 @@ class Shape(NamedTuple):
     buckets: int
 
 
-class FeatureRows(NamedTuple):
+class TextRows(NamedTuple):
     """The rows of texts."""
 
     rows: Array
@@ -141,7 +141,7 @@ def count_words(data: Array, starts: Array, ends: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> Any:
-    """Returns every run of `words` words of the texts, as a hash below `size`, in the fields of `FeatureRows`."""
+    """Returns every run of `words` words of the texts, as a hash below `size`, in the fields of `TextRows`."""
     room = 0
     for text in range(starts.size):
         room += (ends[text] - starts[text]) // 2 + 1
@@ -187,7 +187,7 @@ def _tally(table: WordCounts, data: Array, starts: Array, ends: Array) -> WordCo
     return add_block(table, data, begins[:size], stops[:size], ones[:size], keys)
 
 
-def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_words: int) -> FeatureWords:
+def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_words: int) -> WordRows:
     """Returns the `max_words` most frequent words among those that occur at least `min_count` times."""
     words = export(_tally(no_words(), data, starts, ends), min_count)
     order = np.argsort(-words.counts, kind="stable")[:max_words]
@@ -197,12 +197,12 @@ def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_word
     begins = np.concatenate([np.zeros(1, np.int64), begins + size])
     stops = np.concatenate([np.full(1, size, np.int64), stops + size])
     counts = np.concatenate([np.full(1, starts.size, np.int64), words.counts[order]])
-    return FeatureWords(found, begins, stops, counts, index_words(found, begins, stops))
+    return WordRows(found, begins, stops, counts, index_words(found, begins, stops))
 
 
 @njit(nogil=True, cache=True)
 def _fill(
-    vocabulary: FeatureWords,
+    vocabulary: WordRows,
     shape: Array,
     none: Any,
     work: Any,
@@ -265,8 +265,8 @@ def _fill(
 
 
 def rows_of(
-    vocabulary: FeatureWords, shape: Shape, data: Array, starts: Array, ends: Array, with_spans: bool = False
-) -> FeatureRows:
+    vocabulary: WordRows, shape: Shape, data: Array, starts: Array, ends: Array, with_spans: bool = False
+) -> TextRows:
     """Returns the rows of the texts data[start:end]; none for a text without a word."""
     n = shape.word_ngrams if shape.word_ngrams > 1 and shape.buckets else 1
     numbers = np.array(
@@ -281,7 +281,7 @@ def rows_of(
     data.flags.writeable = False  # one compiled form for all
     lengths = ends - starts
     through = np.cumsum(lengths)
-    parts: list[FeatureRows] = []
+    parts: list[TextRows] = []
     first = 0
     while first < starts.size:
         last = int(np.searchsorted(through, through[first] - lengths[first] + _AT_ONCE_BYTES, "right"))
@@ -295,11 +295,11 @@ def rows_of(
         spans = tuple(np.empty(most if with_spans else 0, np.int64) for _ in range(2))
         _fill(vocabulary, numbers, none, work, data, starts[first:last], ends[first:last], rows, firsts, spans)
         used = int(firsts[-1])
-        parts.append(FeatureRows(rows[:used].copy(), firsts, *(span[:used].copy() for span in spans)))
+        parts.append(TextRows(rows[:used].copy(), firsts, *(span[:used].copy() for span in spans)))
         first = last
     totals = np.cumsum([0, *(int(part.firsts[-1]) for part in parts)])
     moved = [part.firsts[1:] + before for part, before in zip(parts, totals[:-1], strict=True)]
-    return FeatureRows(
+    return TextRows(
         _joined([part.rows for part in parts], np.uint32),
         _joined([np.zeros(1, np.int64), *moved], np.int64),
         _joined([part.begins for part in parts], np.int64),

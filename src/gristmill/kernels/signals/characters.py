@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints
+from gristmill.kernels.memory import Bytes
 from gristmill.kernels.signals.columns import (
     ALNUM_CHARS,
     BYTES,
@@ -23,7 +23,7 @@ from gristmill.kernels.signals.columns import (
     SPACE_CHARS,
     UPPER_CHARS,
 )
-from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER
+from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER, UnicodeViews, class_of
 from gristmill.kernels.text.words import decode
 
 XML_HEADER = np.frombuffer(b"<?xml version=", np.uint8)
@@ -83,8 +83,7 @@ def count_characters(
     data: Bytes,
     begin: int,
     end: int,
-    pages: Bytes,
-    classes: Ints,
+    unicode: UnicodeViews,
     histogram: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
 ) -> None:
@@ -114,7 +113,7 @@ def count_characters(
                 continuations += 1
                 continue
             point, _ = decode(data, at, end)
-            bits = classes[pages[point >> 8] << 8 | point & 255]
+            bits = class_of(unicode, point)
             non_ascii += 1
             ellipses += 1 if point == 0x2026 else 0
             spaces += 1 if bits & SPACE else 0
@@ -125,7 +124,7 @@ def count_characters(
     for byte in range(128):
         count = histogram[byte]
         if count:
-            bits = classes[byte]
+            bits = unicode.classes[byte]
             spaces += count if bits & SPACE else 0
             letters += count if bits & LETTER else 0
             numbers += count if bits & NUMBER else 0

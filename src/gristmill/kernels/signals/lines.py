@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints
+from gristmill.kernels.memory import Bytes
 from gristmill.kernels.signals.columns import (
     BULLET_LINES,
     C4_ANY_END_BRACE_LINES,
@@ -27,7 +27,7 @@ from gristmill.kernels.signals.columns import (
     SHORT_LINES,
     TERMINAL_LINES,
 )
-from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL
+from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UnicodeViews
 from gristmill.kernels.text.words import class_at, last_character
 
 SHORT_LINE_CHARS = 30  # FineWeb
@@ -96,10 +96,10 @@ def has_stem(data: Bytes, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _without_citations(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> int:
+def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> int:
     """Returns the end of the line without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
     while end > begin:
-        bits, point, at = last_character(data, begin, end, pages, classes)
+        bits, point, at = last_character(data, begin, end, unicode)
         if bits & SPACE:
             end = at
             continue
@@ -131,12 +131,12 @@ def _ends_in_dots(data: Bytes, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def c4_end(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> bool:
+def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> bool:
     """C4's terminal punctuation: the end of a sentence in any script, or a closing quote; not an ellipsis."""
-    end = _without_citations(data, begin, end, pages, classes)
+    end = _without_citations(data, begin, end, unicode)
     if end == begin or _ends_in_dots(data, begin, end):
         return False
-    bits, point, _ = last_character(data, begin, end, pages, classes)
+    bits, point, _ = last_character(data, begin, end, unicode)
     if bits & TERMINAL or point == 34 or point == 39 or point == 0x201D or point == 0x2019:
         return True
     return point == 0xBB or point == 0x300D or point == 0x300F
@@ -162,8 +162,7 @@ def measure_line(
     sentences: int,
     suspect: bool,
     braces: bool,
-    pages: Bytes,
-    classes: Ints,
+    unicode: UnicodeViews,
     row: npt.NDArray[np.int64],
 ) -> None:
     """Adds a line that is not blank to `row`; [begin, end) is the line without white space around it.
@@ -179,12 +178,12 @@ def measure_line(
         row[FEW_WORD_LINES] += 1
     if longest_chunk > LONG_WORD_CHARS:
         row[LONG_WORD_LINES] += 1
-    bits, point, _ = last_character(data, begin, end, pages, classes)
+    bits, point, _ = last_character(data, begin, end, unicode)
     if bits & TERMINAL:
         row[TERMINAL_LINES] += 1
     if point == 0x2026 or _ends_in_dots(data, begin, end):
         row[ELLIPSIS_LINES] += 1
-    if _is_bullet(class_at(data, begin, end, pages, classes)[1]):
+    if _is_bullet(class_at(data, begin, end, unicode)[1]):
         row[BULLET_LINES] += 1
 
     lorem = False
@@ -208,7 +207,7 @@ def measure_line(
             if data[at] == 123:
                 brace = True
                 break
-    ends = c4_end(data, begin, end, pages, classes)
+    ends = c4_end(data, begin, end, unicode)
     row[C4_ANY_END_LOREM_IPSUM_LINES] += lorem
     row[C4_LOREM_IPSUM_LINES] += lorem and ends
     if javascript:

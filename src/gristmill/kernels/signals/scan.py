@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, borrow, view
+from gristmill.kernels.memory import Bytes, borrow, view
 from gristmill.kernels.signals.columns import (
     CHUNKS,
     LETTER_WORDS,
@@ -34,6 +34,8 @@ from gristmill.kernels.text.unicode_classes import (
     UPPER,
     WORD,
     UnicodeTables,
+    UnicodeViews,
+    unicode_views,
 )
 from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 
@@ -101,8 +103,7 @@ def start_document(state: npt.NDArray[np.int64], begin: int) -> None:
 @njit(nogil=True, cache=True)
 def _end_line(
     data: Bytes,
-    pages: Bytes,
-    classes: Ints,
+    unicode: UnicodeViews,
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
     line_keys: npt.NDArray[np.uint64],
@@ -127,8 +128,7 @@ def _end_line(
             state[LINE_SENTENCES],
             state[SUSPECT] != 0,
             row[OPEN_BRACES] > 0,
-            pages,
-            classes,
+            unicode,
             row,
         )
         line_keys[state[LINE_COUNT]] = hash_bytes(data, first, last)
@@ -184,10 +184,7 @@ def scan_document(
 ) -> bool:
     """Scans from state[AT] to `end`; returns False if `ids`, the vocabulary, its table or a list of blocks is full."""
     data = view(text)
-    pages = view(tables.pages)
-    classes = view(tables.classes)
-    lower_pages = view(tables.lower_pages)
-    lowers = borrow(tables.lowers)
+    unicode = unicode_views(tables)
     stop_words = borrow(sets.stop_words)
     term_heads = borrow(sets.term_heads)
     buffer = borrow(buffer)
@@ -222,7 +219,7 @@ def scan_document(
             state[PLACE] = place
             state[LAST] = last
             blank = state[FIRST] < 0
-            _end_line(data, pages, classes, state, row, line_keys, line_chars)
+            _end_line(data, unicode, state, row, line_keys, line_chars)
             if state[PARAGRAPH_FIRST] >= 0 and (blank or at == end):
                 _end_paragraph(data, state, paragraph_keys, paragraph_chars)
             if at == end:
@@ -235,7 +232,7 @@ def scan_document(
             last = -1
             word_end = -1
             continue
-        kind, _, after = class_at(data, at, end, pages, classes)
+        kind, _, after = class_at(data, at, end, unicode)
         if kind & SPACE:
             at = after
             place += 1
@@ -249,7 +246,7 @@ def scan_document(
             state[LONGEST_CHUNK] = max(state[LONGEST_CHUNK], state[CHUNK_CHARS])
             state[CHUNK_CHARS] = 0
             state[LINE_CHUNKS] += 1
-        last, chars, kind = token_end(data, at, end, word_end == at, pages, classes)
+        last, chars, kind = token_end(data, at, end, word_end == at, unicode)
         if kind & (LETTER | NUMBER):
             row[WORDS] += 1
             row[WORD_CHARS] += chars
@@ -275,7 +272,7 @@ def scan_document(
             term_tokens[distinct] = 0
             if last - at <= MAX_TERM_BYTES:
                 if chars != last - at or kind & UPPER:
-                    key = lower_hash(data, at, last, lower_pages, lowers, buffer)
+                    key = lower_hash(data, at, last, unicode, buffer)
                 slot = find_key(stop_words, key)
                 if slot >= 0:
                     row[STOP_WORDS] += stop_seen[slot] != document

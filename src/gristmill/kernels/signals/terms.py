@@ -8,7 +8,14 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, view
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
+from gristmill.kernels.text.unicode_classes import (
+    UnicodeTables,
+    UnicodeViews,
+    lower_change,
+    unicode_tables,
+    unicode_views,
+)
+from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import decode, hash_bytes, scan_tokens
 
 MAX_TERM_BYTES = 256
@@ -29,41 +36,22 @@ def lower_hash(
     data: Bytes,
     begin: int,
     end: int,
-    lower_pages: Bytes,
-    lowers: npt.NDArray[np.int32],
+    unicode: UnicodeViews,
     buffer: npt.NDArray[np.uint8],
 ) -> np.uint64:
     """hash_bytes of the token with each character replaced by its one-character lower case."""
-    size = 0
+    size, out = 0, view(buffer)
     at = begin
     while at < end:
         byte = data[at]
         if byte < 0x80:
-            buffer[size] = byte + 32 if 65 <= byte <= 90 else byte
+            out[size] = byte + 32 if 65 <= byte <= 90 else byte
             size += 1
             at += 1
             continue
         point, at = decode(data, at, end)
-        point += lowers[lower_pages[point >> 8] << 8 | point & 255]
-        if point < 0x80:
-            buffer[size] = point
-            size += 1
-        elif point < 0x800:
-            buffer[size] = 0xC0 | point >> 6
-            buffer[size + 1] = 0x80 | point & 63
-            size += 2
-        elif point < 0x10000:
-            buffer[size] = 0xE0 | point >> 12
-            buffer[size + 1] = 0x80 | point >> 6 & 63
-            buffer[size + 2] = 0x80 | point & 63
-            size += 3
-        else:
-            buffer[size] = 0xF0 | point >> 18
-            buffer[size + 1] = 0x80 | point >> 12 & 63
-            buffer[size + 2] = 0x80 | point >> 6 & 63
-            buffer[size + 3] = 0x80 | point & 63
-            size += 4
-    return hash_bytes(view(buffer), 0, size)
+        size = put_utf8(out, size, point + lower_change(unicode, point))
+    return hash_bytes(out, 0, size)
 
 
 @njit(nogil=True, cache=True)
@@ -131,12 +119,11 @@ def hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
 @njit(nogil=True, cache=True)
 def _lower_hashes(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArray[np.uint64]:
     buffer = np.zeros(4 * MAX_TERM_BYTES, np.uint8)
-    spans = scan_tokens(text, tables.pages, tables.classes)
+    spans = scan_tokens(text, tables)
     hashes = np.zeros(len(spans), np.uint64)
     for k in range(len(spans)):
         if spans[k, 1] - spans[k, 0] <= MAX_TERM_BYTES:
-            lower_pages = view(tables.lower_pages)
-            hashes[k] = lower_hash(view(text), spans[k, 0], spans[k, 1], lower_pages, tables.lowers, buffer)
+            hashes[k] = lower_hash(view(text), spans[k, 0], spans[k, 1], unicode_views(tables), buffer)
     return hashes
 
 

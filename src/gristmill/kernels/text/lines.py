@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, view
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 from gristmill.kernels.signals.lines import PHRASE_BYTES, PHRASE_ENDS, c4_end, contains
-from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
+from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables, UnicodeViews, unicode_views
 from gristmill.kernels.text.words import class_at, trimmed
 
 RULES = ("long_word", "no_end", "few_words", "javascript", "policy")
@@ -80,7 +80,7 @@ def _has_zero(eight: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, pages: Bytes, classes: Ints) -> tuple[int, int, bool, int]:
+def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeViews) -> tuple[int, int, bool, int]:
     """Returns for the line at `at`: its end, its words, whether it may contain a phrase, and an upper bound on the
     bytes of its longest word.
 
@@ -116,7 +116,7 @@ def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, pages: Bytes, class
                 if kind == _NEWLINE:
                     return at, words, suspect, max(longest, at - word)
                 if kind == _WIDE:
-                    bits, _, after = class_at(data, at, end, pages, classes)
+                    bits, _, after = class_at(data, at, end, unicode)
                     kind = _SPACE if bits & SPACE else _PLAIN
                 else:
                     suspect = suspect or _is_stem(data, word, at)
@@ -130,14 +130,14 @@ def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, pages: Bytes, class
 
 
 @njit(nogil=True, cache=True)
-def _has_long_word(data: Bytes, at: int, end: int, most: int, kinds: Bytes, pages: Bytes, classes: Ints) -> bool:
+def _has_long_word(data: Bytes, at: int, end: int, most: int, kinds: Bytes, unicode: UnicodeViews) -> bool:
     """Whether a word of the line has more than `most` characters."""
     chars = 0
     while at < end:
         kind = kinds[data[at]]
         after = at + 1
         if kind == _WIDE:
-            bits, _, after = class_at(data, at, end, pages, classes)
+            bits, _, after = class_at(data, at, end, unicode)
             kind = _SPACE if bits & SPACE else _PLAIN
         chars = 0 if kind == _SPACE else chars + 1
         if chars > most:
@@ -169,8 +169,7 @@ def cut_lines(
     kept = np.zeros(documents, np.int32)
     data = view(text)
     kinds = view(_KINDS)
-    pages = view(tables.pages)
-    classes = view(tables.classes)
+    unicode = unicode_views(tables)
     size = 0
     for document in range(documents):
         start = size
@@ -180,20 +179,20 @@ def cut_lines(
         cutting = False
         while at < end:
             line = at
-            at, words, suspect, longest = _scan_line(data, at, end, kinds, pages, classes)
+            at, words, suspect, longest = _scan_line(data, at, end, kinds, unicode)
             if not words:
                 at = min(at + 1, end)
                 continue
-            first, last = trimmed(data, line, at, pages, classes)
+            first, last = trimmed(data, line, at, unicode)
             at = min(at + 1, end)
             long_word = 0 <= max_word_chars < longest
             if long_word:
-                long_word = _has_long_word(data, first, last, max_word_chars, kinds, pages, classes)
+                long_word = _has_long_word(data, first, last, max_word_chars, kinds, unicode)
 
             rule = -1
             if long_word:
                 rule = LONG_WORD
-            elif terminal and not c4_end(data, first, last, pages, classes):
+            elif terminal and not c4_end(data, first, last, unicode):
                 rule = NO_END
             elif words < min_words:
                 rule = FEW_WORDS

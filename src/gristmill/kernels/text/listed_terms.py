@@ -21,9 +21,18 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import WordTables, roll_power, room_for, shingle_at, sums_of
 from gristmill.kernels.hash.hashset import count_lines, next_entry
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import Bytes, Ints, view
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.signals.terms import find_key, hash_set
-from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, SPACE, UNIT
+from gristmill.kernels.text.unicode_classes import (
+    ALONE,
+    LETTER,
+    MARK,
+    NUMBER,
+    SPACE,
+    UnicodeViews,
+    class_of,
+    unicode_views,
+)
 from gristmill.kernels.text.words import decode
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +62,7 @@ class Terms(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _next_word(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> tuple[int, int]:
+def _next_word(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[int, int]:
     """Returns begin and end of the first word from `at` on; begin is `stop` if there is none."""
     begin, alone = -1, False
     while at < stop:
@@ -70,8 +79,8 @@ def _next_word(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> 
             at += 1
             continue
         point, after = decode(data, at, stop)
-        bits = classes[pages[point >> 8] << 8 | point & 255]
-        if bits & (UNIT | PIECE):
+        bits = class_of(unicode, point)
+        if bits & ALONE:
             if begin >= 0:
                 break
             begin, alone = at, True
@@ -87,7 +96,7 @@ def _next_word(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> 
 
 
 @njit(nogil=True, cache=True)
-def _between(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> np.uint64:
+def _between(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> np.uint64:
     """Returns 0 for a separator that is allowed between any two words of a phrase, _APART for one that is too long,
     else a hash of it without its white space.
     """
@@ -98,7 +107,7 @@ def _between(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> 
     while at < end:
         byte = data[at]
         point, at = (byte, at + 1) if byte < 0x80 else decode(data, at, end)
-        bits = classes[pages[point >> 8] << 8 | point & 255]
+        bits = class_of(unicode, point)
         if bits & (SPACE | MARK):
             continue
         # Hyphens and apostrophes, typed and typeset.
@@ -144,12 +153,12 @@ def _is_katakana(sign: np.uint64) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_letter_alone(data: Bytes, begin: int, stop: int, pages: Bytes, classes: Ints) -> bool:
+def _is_letter_alone(data: Bytes, begin: int, stop: int, unicode: UnicodeViews) -> bool:
     """Whether a word is one letter of a script without spaces."""
-    point = np.int64(_sign_behind(data, begin, stop)) - 2
-    if point < 0:  # bytes that are no text, of which one scan makes a word and another none
+    point = int(np.int64(_sign_behind(data, begin, stop))) - 2
+    if point < 0:  # invalid UTF-8, which only one of the two scans reads as a word
         return False
-    return bool(classes[pages[point >> 8] << 8 | point & 255] & (UNIT | PIECE))
+    return bool(class_of(unicode, point) & ALONE)
 
 
 @njit(nogil=True, cache=True)
@@ -161,7 +170,7 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
     buffer, edge = np.empty(0, np.uint64), np.empty(64, np.uint8)
     powers = _powers()
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
-    pages, classes = view(tables.pages), view(tables.classes)
+    unicode = unicode_views(tables)
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -174,12 +183,12 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
         if good:
             hashes[count, 0], hashes[count, 1] = _shingle(buffer, 0, 1, powers), words
             key = hashes[count, 2] = _shingle(buffer, 0, words, powers)
-            first, last = _next_word(text, begin, end, pages, classes)
-            good = words > 1 or not _is_letter_alone(text, first, end, pages, classes)
+            first, last = _next_word(text, begin, end, unicode)
+            good = words > 1 or not _is_letter_alone(text, first, end, unicode)
             key = _joined(key, _sign_before(text, begin, first), _BEFORE)
             for place in range(1, words):
-                first, after = _next_word(text, last, end, pages, classes)
-                between = _between(text, last, first, pages, classes)
+                first, after = _next_word(text, last, end, unicode)
+                between = _between(text, last, first, unicode)
                 good = good and between != _APART
                 key, last = _joined(key, between, place), after
             hashes[count, 3] = _joined(key, _sign_behind(text, last, end), _BEHIND)
@@ -236,11 +245,11 @@ def _sieve(sums: Array, words: int, powers: Array, terms: Terms, places: Array) 
 @njit(nogil=True, cache=True)
 def _bounds(data: Array, begin: int, end: int, tables: WordTables, bounds: Array) -> int:
     """Writes begin and end of each word, and counts them."""
-    text, pages, classes = view(data), view(tables.pages), view(tables.classes)
+    text, unicode = view(data), unicode_views(tables)
     out = view(bounds)
     words, at = 0, begin
     while at < end:
-        first, at = _next_word(text, at, end, pages, classes)
+        first, at = _next_word(text, at, end, unicode)
         if first < end:
             out[2 * words], out[2 * words + 1] = first, at
             words += 1
@@ -261,7 +270,7 @@ def _longest_at(
     terms: Terms,
 ) -> int:
     """Returns the words of the longest term at word `at`, which is a head; 0: none."""
-    text, pages, classes = view(data), view(tables.pages), view(tables.classes)
+    text, unicode = view(data), unicode_views(tables)
     before = _sign_before(text, begin, bounds[at, 0])
     most = min(terms.longest[find_key(terms.heads, _shingle(sums, at, 1, powers))], words - at)
     if _is_katakana(before) and _is_katakana(_sign_behind(text, bounds[at, 0], end)):
@@ -270,7 +279,7 @@ def _longest_at(
     gaps = np.empty(MOST_WORDS, np.uint64)
     for width in range(1, most + 1):
         if width > 1:
-            gaps[width - 1] = _between(text, bounds[at + width - 2, 1], bounds[at + width - 1, 0], pages, classes)
+            gaps[width - 1] = _between(text, bounds[at + width - 2, 1], bounds[at + width - 1, 0], unicode)
             if gaps[width - 1] == _APART:
                 break
         key = _shingle(sums, at, width, powers)

@@ -46,6 +46,8 @@ UNIT = 512
 PIECE = 1024
 """A letter of a script without spaces whose letters are not words: Thai, Lao, Khmer, Myanmar and related scripts."""
 
+ALONE = UNIT | PIECE
+"""A letter of a script without spaces."""
 WORD = LETTER | MARK | NUMBER
 ZERO_WIDTH_SPACE = 0x200B
 """Separates words instead of a space: Khmer, Burmese, Lao and Thai are often typed this way. Its category is Cf."""
@@ -98,9 +100,21 @@ class UnicodeViews(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def unicode_views(tables: UnicodeTables) -> UnicodeViews:
-    """Views of tables that the caller's caller keeps alive."""
+def unicode_views(tables: Any) -> UnicodeViews:
+    """Views of `UnicodeTables`, or of other tables with these fields, which the caller's caller keeps alive."""
     return UnicodeViews(view(tables.pages), view(tables.classes), view(tables.lower_pages), view(tables.lowers))
+
+
+@njit(nogil=True, cache=True)
+def class_of(unicode: UnicodeViews, point: int) -> int:
+    """Returns the class bits of a code point."""
+    return unicode.classes[unicode.pages[point >> 8] << 8 | point & 255]
+
+
+@njit(nogil=True, cache=True)
+def lower_change(unicode: UnicodeViews, point: int) -> int:
+    """Returns the number to add to a code point to get its lower case."""
+    return unicode.lowers[unicode.lower_pages[point >> 8] << 8 | point & 255]
 
 
 def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:

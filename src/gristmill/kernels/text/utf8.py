@@ -13,6 +13,28 @@ from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 _HIGH = np.uint64(0x8080808080808080)
 
 
+@njit(nogil=True, cache=True)
+def put_utf8(out: Bytes, at: int, point: int) -> int:
+    """Writes a code point; returns where the next one goes."""
+    if point < 0x80:
+        out[at] = point
+        return at + 1
+    if point < 0x800:
+        out[at] = 0xC0 | point >> 6
+        out[at + 1] = 0x80 | point & 0x3F
+        return at + 2
+    if point < 0x10000:
+        out[at] = 0xE0 | point >> 12
+        out[at + 1] = 0x80 | point >> 6 & 0x3F
+        out[at + 2] = 0x80 | point & 0x3F
+        return at + 3
+    out[at] = 0xF0 | point >> 18
+    out[at + 1] = 0x80 | point >> 12 & 0x3F
+    out[at + 2] = 0x80 | point >> 6 & 0x3F
+    out[at + 3] = 0x80 | point & 0x3F
+    return at + 4
+
+
 @njit(nogil=True, cache=True, forceinline=True)
 def _rest_of_character(data: Bytes, at: int, stop: int) -> Any:
     """Returns the number of bytes after the non-ASCII byte at `at`; -1 if no character begins there or it is

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, eight_bytes_at, four_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, trailing_zeros, view
 from gristmill.kernels.text.unicode_classes import (
     DIGIT,
     LETTER,
@@ -38,6 +38,10 @@ from gristmill.kernels.text.unicode_classes import (
     UNIT,
     UPPER,
     WORD,
+    UnicodeTables,
+    UnicodeViews,
+    class_of,
+    unicode_views,
 )
 
 PIECE_LETTERS = 4
@@ -81,45 +85,44 @@ def decode(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
-def _wide_class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> int:
+def _wide_class_at(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> int:
     """Returns code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
     point, after = decode(data, at, stop)
-    bits: int = classes[pages[point >> 8] << 8 | point & 255]
-    return point << 20 | (after - at) << 16 | bits
+    return point << 20 | (after - at) << 16 | class_of(unicode, point)
 
 
 @njit(nogil=True, cache=True)
-def class_at(data: Bytes, at: int, stop: int, pages: Bytes, classes: Ints) -> tuple[int, int, int]:
+def class_at(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[int, int, int]:
     """Returns class bits, code point and end of the character at `at`, which is below `stop`; small enough to be
     inlined.
     """
     byte = data[at]
     if byte < 0x80:
-        return classes[byte], byte, at + 1
-    packed = _wide_class_at(data, at, stop, pages, classes)
+        return unicode.classes[byte], byte, at + 1
+    packed = _wide_class_at(data, at, stop, unicode)
     return packed & 0xFFFF, packed >> 20, at + (packed >> 16 & 15)
 
 
 @njit(nogil=True, cache=True)
-def last_character(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> tuple[int, int, int]:
+def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> tuple[int, int, int]:
     """Returns class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
     at = end - 1
     while at > begin and data[at] & 0xC0 == 0x80:
         at -= 1
-    bits, point, _ = class_at(data, at, end, pages, classes)
+    bits, point, _ = class_at(data, at, end, unicode)
     return bits, point, at
 
 
 @njit(nogil=True, cache=True)
-def trimmed(data: Bytes, begin: int, end: int, pages: Bytes, classes: Ints) -> tuple[int, int]:
+def trimmed(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> tuple[int, int]:
     """Returns a span of text without the white space around it."""
     while begin < end:
-        bits, _, after = class_at(data, begin, end, pages, classes)
+        bits, _, after = class_at(data, begin, end, unicode)
         if not bits & SPACE:
             break
         begin = after
     while begin < end:
-        bits, _, at = last_character(data, begin, end, pages, classes)
+        bits, _, at = last_character(data, begin, end, unicode)
         if not bits & SPACE:
             break
         end = at
@@ -161,8 +164,7 @@ def contraction_end(
     data: Bytes,
     at: int,
     stop: int,
-    pages: Bytes,
-    classes: Ints,
+    unicode: UnicodeViews,
 ) -> int:
     """Returns the end of `s t m d ll ve re` at `at` if it is not part of a longer word; 0 if there is none."""
     first = data[at] | 32
@@ -173,7 +175,7 @@ def contraction_end(
         second = data[at + 1] | 32
         if (first == 108 and second == 108) or ((first == 118 or first == 114) and second == 101):
             end = at + 2
-    if end == 0 or (end < stop and class_at(data, end, stop, pages, classes)[0] & WORD):
+    if end == 0 or (end < stop and class_at(data, end, stop, unicode)[0] & WORD):
         return 0
     return end
 
@@ -226,15 +228,14 @@ def token_end(
     begin: int,
     stop: int,
     after_word: bool,
-    pages: Bytes,
-    classes: Ints,
+    unicode: UnicodeViews,
 ) -> tuple[int, int, int]:
     """Returns end, characters and class bits of the token at `begin`, which is not white space.
 
     `after_word`: a word ends right at `begin`. The bits are those of all word characters of a word together (so LETTER
     says whether it has one), or those of the symbol of a mark.
     """
-    bits, symbol, at = class_at(data, begin, stop, pages, classes)
+    bits, symbol, at = class_at(data, begin, stop, unicode)
     chars = 1
     if bits & WORD == 0:
         mark_bits = bits
@@ -246,21 +247,21 @@ def token_end(
             return at, chars, mark_bits
         if after_word:
             if symbol == 39 or symbol == 0x2019:
-                end = contraction_end(data, at, stop, pages, classes)
+                end = contraction_end(data, at, stop, unicode)
                 if end:
                     return end, chars + end - at, LETTER | LOWER | UPPER
             return at, chars, mark_bits
         attaches = symbol == 45 or symbol == 47 or symbol == 126 or symbol == 64
         if not (attaches or symbol == 94 or symbol == 43 or symbol == 92):
             return at, chars, mark_bits
-        bits, _, after = class_at(data, at, stop, pages, classes)
+        bits, _, after = class_at(data, at, stop, unicode)
         if bits & WORD == 0 or bits & UNIT:
             return at, chars, mark_bits
         at = after
         chars += 1
     if bits & UNIT:
         while at < stop and data[at] >= 0x80:
-            more, _, after = class_at(data, at, stop, pages, classes)
+            more, _, after = class_at(data, at, stop, unicode)
             if more & WORD == 0 or more & LETTER or more & NUMBER:
                 break
             at = after
@@ -279,9 +280,9 @@ def token_end(
                 at += run
                 chars += run
                 alone = False
-                last = classes[data[at - 1]]
+                last = unicode.classes[data[at - 1]]
                 continue
-        more, symbol, after = class_at(data, at, stop, pages, classes)
+        more, symbol, after = class_at(data, at, stop, unicode)
         if more & WORD:
             if more & (UNIT | PIECE):
                 if more & UNIT or pieces >= PIECE_LETTERS:
@@ -302,7 +303,7 @@ def token_end(
         over_bits = 0
         over_symbol = 0
         while over < stop:
-            over_bits, over_symbol, next_over = class_at(data, over, stop, pages, classes)
+            over_bits, over_symbol, next_over = class_at(data, over, stop, unicode)
             if over_bits & (WORD | SPACE):
                 break
             repeated = over_symbol == previous and (over_symbol == 46 or over_symbol == 45)
@@ -317,7 +318,7 @@ def token_end(
             break
         if not host:
             quote = run == 1 and (symbol == 39 or symbol == 0x2019) and last & LETTER != 0
-            if quote and contraction_end(data, after, stop, pages, classes):
+            if quote and contraction_end(data, after, stop, unicode):
                 break
             if _cuts(symbol, run, plain, last, over_bits):
                 break
@@ -326,7 +327,7 @@ def token_end(
         alone = run == 1 and symbol == 46
         chars += run
         at = over
-        more, symbol, after = class_at(data, at, stop, pages, classes)
+        more, symbol, after = class_at(data, at, stop, unicode)
         pieces += 1 if more & PIECE else 0
         bits |= more
         last = more
@@ -336,21 +337,19 @@ def token_end(
 
 
 @njit(nogil=True, cache=True)
-def scan_tokens(
-    text: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint8], classes: npt.NDArray[np.uint16]
-) -> npt.NDArray[np.int64]:
+def scan_tokens(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArray[np.int64]:
     """Returns begin, end, characters and class bits of every token of one text, a row each."""
-    stop = len(text)
+    data, stop, unicode = view(text), len(text), unicode_views(tables)
     found = np.empty((stop, 4), np.int64)
     count = 0
     at = 0
     word_end = -1
     while at < stop:
-        bits, _, after = class_at(view(text), at, stop, view(pages), view(classes))
+        bits, _, after = class_at(data, at, stop, unicode)
         if bits & SPACE:
             at = after
             continue
-        end, chars, bits = token_end(view(text), at, stop, word_end == at, view(pages), view(classes))
+        end, chars, bits = token_end(data, at, stop, word_end == at, unicode)
         found[count] = at, end, chars, bits
         count += 1
         at = end

@@ -24,7 +24,7 @@ from gristmill.kernels.dedup.exact_hash import sealed
 from gristmill.kernels.hash.hashset import lower
 from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.urls.parts import HOST, HOST_END, split
-from gristmill.kernels.urls.spelling import ParameterNames, SpellingViews, is_named, put_next, tables_of
+from gristmill.kernels.urls.spelling import ParamNames, UrlViews, is_named, put_next, tables_of
 
 Array = np.ndarray[Any, Any]
 
@@ -46,7 +46,7 @@ def _segment_end(data: Bytes, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: SpellingViews) -> tuple[int, int]:
+def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlViews) -> tuple[int, int]:
     """Writes a path; returns where the query begins, and where the next byte is written."""
     root = size
     while at < end and data[at] != 63:
@@ -79,7 +79,7 @@ def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: Spe
 
 
 @njit(nogil=True, cache=True)
-def _without(out: Bytes, piece: int, name_end: int, size: int, tables: SpellingViews) -> int:
+def _without(out: Bytes, piece: int, name_end: int, size: int, tables: UrlViews) -> int:
     """Removes the parameter of a segment that begins at `piece` if it is a tracking parameter; returns where the next
     byte is written.
     """
@@ -136,15 +136,7 @@ def _is_amp(data: Bytes, at: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _put_query(
-    data: Bytes,
-    at: int,
-    end: int,
-    out: Bytes,
-    size: int,
-    tables: SpellingViews,
-    sort: bool,
-    pieces: Array,
-    spare: Bytes,
+    data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlViews, sort: bool, pieces: Array, spare: Bytes
 ) -> int:
     """Writes a query with its `?`, if it is not empty; returns where the next byte is written."""
     mark = size
@@ -254,14 +246,7 @@ def odd_hosts(data: Array, spans: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def _normal_urls(
-    data: Array,
-    offsets: Array,
-    named: ParameterNames,
-    sort: bool,
-    www: bool,
-    fragment: int,
-    buffer: Array,
-    spare: Array,
+    data: Array, offsets: Array, named: ParamNames, sort: bool, www: bool, fragment: int, buffer: Array, spare: Array
 ) -> Array:
     rows = len(offsets) - 1
     pieces = np.empty((MOST_SORTED, 3), np.int64)
@@ -310,7 +295,7 @@ def _normal_urls(
 
 
 def normal_urls(
-    data: Array, offsets: Array, tracking: ParameterNames, sort: bool, www: bool, fragment: int
+    data: Array, offsets: Array, tracking: ParamNames, sort: bool, www: bool, fragment: int
 ) -> tuple[Array, Array]:
     """Returns offsets (int64) and bytes of the normal form of each URL of an Arrow array.
 

@@ -26,7 +26,7 @@ _KINDS = _classes()
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
-class ParameterNames(NamedTuple):
+class ParamNames(NamedTuple):
     """Names of parameters, in lower case and sorted, for a kernel."""
 
     data: Array
@@ -38,8 +38,8 @@ class ParameterNames(NamedTuple):
     """int32, 257: for each byte the number of the first name that begins with it, or with a later byte."""
 
 
-class SpellingViews(NamedTuple):
-    """Views of the kinds of bytes, of the hexadecimal digits, and of the arrays of `ParameterNames`."""
+class UrlViews(NamedTuple):
+    """Views of the kinds of bytes, of the hexadecimal digits, and of the arrays of `ParamNames`."""
 
     kinds: Bytes
     digits: Bytes
@@ -49,11 +49,11 @@ class SpellingViews(NamedTuple):
     first: Ints
 
 
-def names(patterns: tuple[str, ...]) -> ParameterNames:
+def names(patterns: tuple[str, ...]) -> ParamNames:
     """Returns tables of patterns: `gclid` is a name, `utm_*` is a prefix. Case is ignored."""
     folded = sorted({pattern.lower().encode() for pattern in patterns})
     parts = [pattern.removesuffix(b"*") for pattern in folded]
-    return ParameterNames(
+    return ParamNames(
         np.frombuffer(b"".join(parts) + b"\0", np.uint8),
         np.cumsum([0] + [len(part) for part in parts], dtype=np.int32),
         np.array([pattern.endswith(b"*") for pattern in folded] + [False], np.uint8),
@@ -62,15 +62,15 @@ def names(patterns: tuple[str, ...]) -> ParameterNames:
 
 
 @njit(nogil=True, cache=True)
-def tables_of(named: ParameterNames) -> SpellingViews:
+def tables_of(named: ParamNames) -> UrlViews:
     """Returns views; `named` must be an argument of the outermost kernel, since views do not keep it alive."""
-    return SpellingViews(
+    return UrlViews(
         view(_KINDS), view(_DIGITS), view(named.data), view(named.ends), view(named.begins), view(named.first)
     )
 
 
 @njit(nogil=True, cache=True)
-def is_named(out: Bytes, begin: int, end: int, tables: SpellingViews) -> bool:
+def is_named(out: Bytes, begin: int, end: int, tables: UrlViews) -> bool:
     """Whether the bytes written from `begin` on are a name of the list."""
     if begin == end:
         return False
@@ -97,7 +97,7 @@ def _put_code(out: Bytes, size: int, byte: int, digits: Bytes) -> int:
 
 
 @njit(nogil=True, cache=True)
-def put_next(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: SpellingViews) -> tuple[int, int]:
+def put_next(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlViews) -> tuple[int, int]:
     """Writes the byte at `at` in its normal spelling; returns where the next byte is read and written."""
     kinds = tables.kinds
     byte = data[at]

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.quality.features import (
-    FeatureRows,
-    FeatureWords,
     Shape,
+    TextRows,
+    WordRows,
     count_words,
     cut_words,
     passages,
@@ -62,10 +62,10 @@ _NO_LETTERS = re.compile(rb"(?<![^\s\x00])[\x21-\x40\x5b-\x60\x7b-\x7e]+(?![^\s\
 class Judge:
     """A trained classifier, as the report asks it."""
 
-    def __init__(self, words: FeatureWords, shape: Shape, weights: Array) -> None:
+    def __init__(self, words: WordRows, shape: Shape, weights: Array) -> None:
         self.words, self.shape, self.weights = words, shape, weights
 
-    def rows(self, data: Array, starts: Array, ends: Array, with_spans: bool = False) -> FeatureRows:
+    def rows(self, data: Array, starts: Array, ends: Array, with_spans: bool = False) -> TextRows:
         return rows_of(self.words, self.shape, data, starts, ends, with_spans)
 
     def scores(self, data: Array, starts: Array, ends: Array) -> Array:
@@ -74,7 +74,7 @@ class Judge:
 
 
 def judged(
-    judge: Judge, training: FeatureRows, texts: Any, high: Array, known: Examples, held: Examples
+    judge: Judge, training: TextRows, texts: Any, high: Array, known: Examples, held: Examples
 ) -> dict[str, Any]:
     """The report. `training` are the rows of the examples, `texts` (bytes, starts, ends) what they were made of,
     `known` the documents that those were cut from."""
@@ -133,7 +133,7 @@ def _separation(scores: Array, high: Array) -> float:
     return means[0] - means[1]
 
 
-def _telling(judge: Judge, training: FeatureRows, high: Array) -> dict[str, Array]:
+def _telling(judge: Judge, training: TextRows, high: Array) -> dict[str, Array]:
     """The rows of each class that say most: weight times the difference between the shares of texts that have them."""
     found = texts_with(training.rows, training.firsts, high.astype(np.int8), len(judge.weights))
     shares = found / np.maximum([[int((~high).sum())], [int(high.sum())]], 1)
