@@ -38,6 +38,7 @@ from gristmill.kernels.bpe.pretoken_classes import (
 from gristmill.kernels.bpe.pretokenize_ahead import CASED, NUMBER_CHARS, SPACED, TAIL, contraction_end, starts_ahead
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, trailing_zeros, view
+from gristmill.kernels.text.ascii import CR, LF
 
 GPT2 = SPACED
 CL100K = 3
@@ -210,7 +211,7 @@ def next_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> int
         return end
     while end < stop:
         byte = data[end]
-        if byte != 0x0A and byte != 0x0D and (byte != _SLASH or not pattern & CASED):
+        if byte != LF and byte != CR and (byte != _SLASH or not pattern & CASED):
             break
         end += 1
     return end

@@ -15,6 +15,7 @@ from gristmill.kernels.decontaminate.tokens import sums_of_tokens
 from gristmill.kernels.decontaminate.units import Units
 from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_blocks import BLOCK, code_signs
+from gristmill.kernels.text.ascii import CR, EQUALS, LEFT_BRACE, LEFT_BRACKET, LEFT_PAREN, LF, RIGHT_BRACE, SEMICOLON
 
 Array = np.ndarray[Any, Any]
 
@@ -28,11 +29,11 @@ line, which count twice. Prose has one sometimes; a function of two lines has th
 @njit(nogil=True, cache=True)
 def _sign(before: int, byte: int) -> int:
     """The signs of code that a byte after another one counts for, as in `code_signs`."""
-    if byte == 40 or byte == 91:
+    if byte == LEFT_PAREN or byte == LEFT_BRACKET:
         return int(before < 128 and (KINDS[before] == WORD or KINDS[before] == DIGIT))
-    if byte == 10 or byte == 13:
+    if byte == LF or byte == CR:
         return 2 * int(before == 58)
-    return int(byte == 59 or byte == 61 or 123 <= byte <= 125)
+    return int(byte == SEMICOLON or byte == EQUALS or LEFT_BRACE <= byte <= RIGHT_BRACE)
 
 
 @njit(nogil=True, cache=True)

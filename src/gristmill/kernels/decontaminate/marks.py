@@ -10,6 +10,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import word_at
 from gristmill.kernels.memory import Bytes, Uint64s, tail, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
+from gristmill.kernels.text.ascii import NINE, SP, UNDERSCORE, ZERO
 
 Array = np.ndarray[Any, Any]
 
@@ -73,7 +74,7 @@ def _is_prose(text: Bytes, begin: int, end: int, at: int) -> bool:
     its line, with at most a comma or a stop between, and no sign of code is near.
     """
     stop = at
-    while stop < end and (_KINDS[text[stop]] == _LETTER or 48 <= text[stop] <= 57 or text[stop] == 95):
+    while stop < end and (_KINDS[text[stop]] == _LETTER or ZERO <= text[stop] <= NINE or text[stop] == UNDERSCORE):
         stop += 1
     before = text[at - 1] if at > begin else 10
     behind = text[stop] if stop < end else 10
@@ -81,9 +82,9 @@ def _is_prose(text: Bytes, begin: int, end: int, at: int) -> bool:
         return True
     low, high = max(at - _NEAR, begin), min(stop + _NEAR, end)
     first, last = at - 1, stop
-    while first > low and text[first] == 32:
+    while first > low and text[first] == SP:
         first -= 1
-    while last < high - 1 and text[last] == 32:
+    while last < high - 1 and text[last] == SP:
         last += 1
     if first < low or last >= high or first == at - 1:
         return False

@@ -12,6 +12,7 @@ from gristmill.kernels.decontaminate.units import Units
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
 from gristmill.kernels.memory import view
 from gristmill.kernels.memory_blocks import BLOCK
+from gristmill.kernels.text.ascii import UNDERSCORE
 from gristmill.kernels.text.look_alikes import IGNORED
 from gristmill.kernels.text.unicode_classes import ALONE, LETTER, MARK, NUMBER, UnicodeViews, class_of, unicode_views
 
@@ -96,7 +97,7 @@ def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Ar
 @njit(nogil=True, cache=True)
 def _kind(point: int, unicode: UnicodeViews) -> int:
     """0: outside of words; 1: a mark inside a word, or ignored; 2: part of a word; 3: a word alone."""
-    if point == 0x5F:
+    if point == UNDERSCORE:
         return 2
     bits = class_of(unicode, point)
     if bits & ALONE:

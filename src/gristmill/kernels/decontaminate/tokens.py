@@ -23,6 +23,7 @@ from gristmill.kernels.decontaminate.marks import is_in
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.kernels.memory import Bytes, Uint64s, eight_bytes_at, leading_zeros, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, code_bits
+from gristmill.kernels.text.ascii import HASH
 
 Array = np.ndarray[Any, Any]
 
@@ -224,7 +225,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
             number = trailing_zeros(~((words | dots) >> here))
             if digits >> here & _ONE and start + number < stop:
                 at, token = start + number, LITERAL
-            elif byte == 35 and lines >> here:
+            elif byte == HASH and lines >> here:
                 at, token = start + trailing_zeros(lines >> here), NOTHING
             elif KINDS[byte] == WORD:
                 token, at = _word(text, start, end, size)

@@ -22,6 +22,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.ascii import SP
 from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables, UnicodeViews, lower_change, unicode_views
 from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import class_at
@@ -164,14 +165,14 @@ def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, unicode: Uni
             if plain:
                 size += plain
                 at += plain
-                blank = np.int64(out[size - 1] == 32)
+                blank = np.int64(out[size - 1] == SP)
         bits, point, after = class_at(data, at, end, unicode)
         if bits & SPACE if form == WHITESPACE else not bits & WORD:
             if not blank:
-                out[size] = 32
+                out[size] = SP
                 size += 1
                 blank = 1
-            while after < end and data[after] == 32:
+            while after < end and data[after] == SP:
                 after += 1
         else:
             blank = 0

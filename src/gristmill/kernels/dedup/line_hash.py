@@ -16,6 +16,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, tail, trailing_zeros
 from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.ascii import LF, LOWER_A, LOWER_Z, SP, UPPER_A, UPPER_Z
 from gristmill.kernels.text.cut_spans import blank_width, is_blank
 from gristmill.kernels.text.unicode_classes import UnicodeViews, lower_change
 from gristmill.kernels.text.words import decode
@@ -104,7 +105,7 @@ def _scan_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, b
     chars: Any = 0
     while at < stop:
         if at + 8 > limit:
-            while at < stop and data[at] != 10:
+            while at < stop and data[at] != LF:
                 at += 1
             return at, -1, False
         eight = eight_bytes_at(data, at)
@@ -144,14 +145,14 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
     says: Any = False
     while at < end:
         byte = data[at]
-        if byte <= 32 or byte >= 0xC2:
+        if byte <= SP or byte >= 0xC2:
             width = blank_width(data, at, end)
             if width:
                 pending = size > 0
                 at += width
                 continue
         if pending:
-            scratch[size] = 32
+            scratch[size] = SP
             size += 1
             chars += 1
             pending = False
@@ -167,7 +168,7 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
             chars += run
             at += run
             continue
-        says = says or byte >= 0x80 or 97 <= byte | 32 <= 122
+        says = says or byte >= 0x80 or LOWER_A <= byte | 32 <= LOWER_Z
         chars += 1 if byte & 0xC0 != 0x80 else 0
         scratch[size] = byte
         size += 1
@@ -182,7 +183,7 @@ def _lower(source: Bytes, size: int, target: Bytes, unicode: UnicodeViews) -> in
     while at < size:
         byte = source[at]
         if byte < 0x80:
-            target[written] = byte + 32 if 65 <= byte <= 90 else byte
+            target[written] = byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
             at += 1
             written += 1
             continue
@@ -204,7 +205,7 @@ def _next_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, i
 
     First equals end if the line is blank.
     """
-    while at < stop and data[at] <= 32 and data[at] != 10:
+    while at < stop and data[at] <= SP and data[at] != LF:
         at += 1
     end, chars, says = _scan_line(data, at, stop, limit)
     if chars < 0 and is_blank(data, at, end):
@@ -252,7 +253,7 @@ def hash_unit(
     size = end - begin
     form = tail(data, begin)
     if chars >= 0:
-        while data[begin + size - 1] <= 32:
+        while data[begin + size - 1] <= SP:
             size -= 1
             chars -= 1
     else:

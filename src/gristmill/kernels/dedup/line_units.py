@@ -7,6 +7,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
 from gristmill.kernels.memory import view
+from gristmill.kernels.text.ascii import LF
 from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_views
 
 Array = np.ndarray[Any, Any]
@@ -16,7 +17,7 @@ Array = np.ndarray[Any, Any]
 def _newlines(text: Array) -> int:
     count = 0
     for byte in text:
-        count += 1 if byte == 10 else 0
+        count += 1 if byte == LF else 0
     return count
 
 

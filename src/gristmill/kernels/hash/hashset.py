@@ -18,6 +18,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import CR, HASH, LF, LOWER_A, NINE, SP, UPPER_A, UPPER_Z, ZERO
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +65,7 @@ def finish(one: np.uint64, two: np.uint64) -> tuple[np.uint64, np.uint64]:
 @njit(nogil=True, cache=True)
 def lower(byte: int) -> int:
     """Returns ASCII letters in lower case, and other bytes, including those of UTF-8, unchanged."""
-    return byte + 32 if 65 <= byte <= 90 else byte
+    return byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
 
 
 @njit(nogil=True, cache=True)
@@ -96,21 +97,21 @@ def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
     begin = at
     if stop - begin >= 3 and data[begin] == 0xEF and data[begin + 1] == 0xBB:
         begin += 3 if data[begin + 2] == 0xBF else 0
-    while begin < stop and data[begin] <= 32 and data[begin] != 10 and data[begin] != 13:
+    while begin < stop and data[begin] <= SP and data[begin] != LF and data[begin] != CR:
         begin += 1
     after, end, before = begin, -1, 32
     while after < stop:
         byte = data[after]
-        if byte <= 35:
-            if byte == 10 or byte == 13:
+        if byte <= HASH:
+            if byte == LF or byte == CR:
                 break
-            if byte == 35 and end < 0 and before <= 32:
+            if byte == HASH and end < 0 and before <= 32:
                 end = after
         before = byte
         after += 1
     if end < 0:
         end = after
-    while end > begin and data[end - 1] <= 32:
+    while end > begin and data[end - 1] <= SP:
         end -= 1
     return begin, end, after + 1
 
@@ -120,7 +121,7 @@ def count_lines(data: Array) -> int:
     """Returns an upper bound on the number of entries."""
     count = 1
     for byte in data:
-        if byte == 10 or byte == 13:
+        if byte == LF or byte == CR:
             count += 1
     return count
 
@@ -141,10 +142,10 @@ def hash_words(data: Array) -> tuple[Array, int]:
 @njit(nogil=True, cache=True)
 def hex_digit(byte: int) -> int:
     """Returns the value of a hexadecimal digit, or -1."""
-    if 48 <= byte <= 57:
+    if ZERO <= byte <= NINE:
         return byte - 48
     byte |= 32
-    return byte - 87 if 97 <= byte <= 102 else -1
+    return byte - 87 if LOWER_A <= byte <= 102 else -1
 
 
 @njit(nogil=True, cache=True)

@@ -33,6 +33,7 @@ from gristmill.kernels.html.hashes import MAX_TRIES, text_hash
 from gristmill.kernels.html.names import HASH_MIX
 from gristmill.kernels.memory import borrow, eight_bytes_at, view
 from gristmill.kernels.memory_writes import copy_bytes
+from gristmill.kernels.text.ascii import BACKTICK, BAR, DOT, GREATER, HYPHEN, LF, SP
 
 LEAST_EXPECTED = 100
 """In thousandths: if no choice has a better expected F1, the page has no main content."""
@@ -210,20 +211,20 @@ def _put_marker(out: Any, end: int, marker: int) -> int:
         return _put(out, end, 0x20, 2)
     if number:
         end = _put_number(out, end, number - 1)
-        out[end] = 0x2E
+        out[end] = DOT
     else:
-        out[end] = 0x2D
-    out[end + 1] = 0x20
+        out[end] = HYPHEN
+    out[end + 1] = SP
     return end + 2
 
 
 @njit(nogil=True, cache=True)
 def _new_line(out: Any, end: int, quoted: bool) -> int:
     """Writes a line end; in Markdown every line of a quotation begins with a sign."""
-    out[end] = 0x0A
+    out[end] = LF
     if quoted:
-        out[end + 1] = 0x3E
-        out[end + 2] = 0x20
+        out[end + 1] = GREATER
+        out[end + 2] = SP
     return end + (3 if quoted else 1)
 
 
@@ -232,7 +233,7 @@ def _fence_of(text: Any, begin: int, stop: int) -> int:
     """Returns the length of the fence around code: one more than its longest run of fence signs, at least three."""
     longest = run = 0
     for at in range(begin, stop):
-        run = run + 1 if text[at] == 0x60 else 0
+        run = run + 1 if text[at] == BACKTICK else 0
         longest = max(longest, run)
     return max(3, longest + 1)
 
@@ -245,10 +246,10 @@ def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: boo
         return end + stop - begin
     for at in range(begin, stop):
         byte = text[at]
-        if byte == 0x0A and not heading:
+        if byte == LF and not heading:
             end = _new_line(out, end, quoted)
         else:
-            out[end] = 0x20 if byte == 0x0A else byte
+            out[end] = 0x20 if byte == LF else byte
             end += 1
     return end
 
@@ -305,8 +306,8 @@ def write_text(
                     end = _put(target, end, 0x3E, 1)
                 end = _put(target, end, 0x0A, 1)
         if quoted:
-            target[end] = 0x3E
-            target[end + 1] = 0x20
+            target[end] = GREATER
+            target[end + 1] = SP
             end += 2
         if marker and not level and not verbatim:  # a space would only shift the first line of code
             end = _put_marker(target, end, marker)
@@ -317,8 +318,8 @@ def write_text(
                 fence = _fence_of(text, begin, stop)
                 end = _new_line(target, _put(target, end, 0x60, fence), quoted)
             elif is_row:
-                target[end] = 0x7C
-                target[end + 1] = 0x20
+                target[end] = BAR
+                target[end + 1] = SP
                 end += 2
         end = _put_lines(text, begin, stop, target, end, quoted, markdown and level > 0)
         if markdown and verbatim and not level:
@@ -328,7 +329,7 @@ def write_text(
             if new_table:
                 end = _put(target, _new_line(target, end, quoted), 0x7C, 1)
                 for at in range(begin - 1, stop):
-                    if at < begin or (at > begin and text[at] == 0x7C and text[at - 1] == 0x20):
+                    if at < begin or (at > begin and text[at] == BAR and text[at - 1] == SP):
                         end = _put(target, _put(target, end, 0x2D, 3), 0x7C, 1)
         last = row
     return end

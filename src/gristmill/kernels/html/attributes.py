@@ -18,6 +18,7 @@ from gristmill.kernels.html.names import (
     HASH_PRIME,
 )
 from gristmill.kernels.memory import view
+from gristmill.kernels.text.ascii import APOSTROPHE, COLON, EQUALS, GREATER, HYPHEN, LOWER_A, NINE, QUOTE, SP, ZERO
 
 
 def _name(text: str) -> int:
@@ -96,7 +97,7 @@ def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
         while at < stop:
             byte = data[at]
             letter = byte | 0x20
-            if letter < 0x61 or letter > 0x7A or (at > start and byte < 0x61 and data[at - 1] >= 0x61):
+            if letter < 0x61 or letter > 0x7A or (at > start and byte < LOWER_A and data[at - 1] >= LOWER_A):
                 break
             code = (code ^ np.uint64(letter)) * HASH_PRIME
             at += 1
@@ -115,9 +116,9 @@ def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
     """Whether a style says display:none or visibility:hidden."""
     stop = min(stop, begin + _LONGEST_VALUE)
     for at in range(begin + 7, stop - 4):
-        if data[at] == 0x3A and data[at - 1] | 0x20 == 0x79:  # y:
+        if data[at] == COLON and data[at - 1] | 0x20 == 0x79:  # y:
             place = at + 1
-            while place < stop and data[place] == 0x20:
+            while place < stop and data[place] == SP:
                 place += 1
             if place + 3 >= stop:
                 return False
@@ -135,10 +136,10 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
     digits.
     """
     number = 0
-    if begin < stop and data[begin] == 0x2D:
+    if begin < stop and data[begin] == HYPHEN:
         return -1
     for at in range(begin, stop):
-        if data[at] < 0x30 or data[at] > 0x39:
+        if data[at] < ZERO or data[at] > NINE:
             return number + 1 if at > begin else 0
         if at - begin >= 6:
             return -1
@@ -203,13 +204,13 @@ def math_class(data: np.ndarray, begin: int, stop: int) -> int:
         and data[begin] == 0x6D
         and data[begin + 1] == 0x77
         and data[begin + 2] == 0x65
-        and data[begin + 3] == 0x2D
+        and data[begin + 3] == HYPHEN
     ):
         return MATH_IMAGE
-    if size >= 5 and data[begin] == 0x6C and data[begin + 1] == 0x61:  # latex
+    if size >= 5 and data[begin] == 0x6C and data[begin + 1] == LOWER_A:  # latex
         begin += 2
     is_tex = stop - begin >= 3 and data[begin] == 0x74 and data[begin + 1] == 0x65 and data[begin + 2] == 0x78
-    return MATH_IMAGE if is_tex and (stop - begin == 3 or data[begin + 3] <= 0x20) else 0
+    return MATH_IMAGE if is_tex and (stop - begin == 3 or data[begin + 3] <= SP) else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -220,7 +221,7 @@ def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, not
     while True:
         while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
             at += 1
-        if at >= stop or data[at] == 0x3E:
+        if at >= stop or data[at] == GREATER:
             return at
         start = at
         name = np.int64(data[at] | 0x20)
@@ -233,11 +234,11 @@ def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, not
         while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
             at += 1
         begin = end = at
-        if at < stop and data[at] == 0x3D:
+        if at < stop and data[at] == EQUALS:
             at += 1
             while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
                 at += 1
-            if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+            if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
                 begin = at + 1
                 end = seek(data, words, begin, stop, data[at])
                 at = end + 1

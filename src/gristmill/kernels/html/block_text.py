@@ -8,6 +8,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.html.entities import reference
 from gristmill.kernels.memory import Bytes
 from gristmill.kernels.memory_writes import put_four_bytes
+from gristmill.kernels.text.ascii import AMPERSAND, CR, LF, SP
 from gristmill.kernels.text.words import PIECE_LETTERS
 
 SPACE, DIGIT, UPPER, COMMA, SIGN, END, CLOSER, SPECIAL = (1 << bit for bit in range(8))
@@ -177,8 +178,8 @@ def put_gap(text: Bytes, end: int, tally: np.ndarray) -> int:
     """Writes the pending white space if it follows a word."""
     if tally[T_GAP]:
         tally[T_GAP] = 0
-        if end > tally[T_BEGIN] and text[end - 1] > 0x20:
-            text[end] = 0x20
+        if end > tally[T_BEGIN] and text[end - 1] > SP:
+            text[end] = SP
             return end + 1
     return end
 
@@ -188,12 +189,12 @@ def _special(
     data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: np.ndarray, verbatim: bool
 ) -> tuple[int, int]:
     """Handles a reference, a control character, or a non-ASCII character."""
-    if data[at] == 0x26:
+    if data[at] == AMPERSAND:
         value, size, after = reference(data, at, stop)
         if size == 0:
             end = put_gap(text, end, tally)
             _count(tally, 0, 0)
-            text[end] = 0x26
+            text[end] = AMPERSAND
             return at + 1, end + 1
         first: Any = np.int64(value & np.uint64(0xFF))
         code: Any = first
@@ -256,11 +257,11 @@ def take_text(data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: Any
             end_word(tally)
             if not verbatim:
                 tally[T_GAP] = 1
-            elif byte != 0x0D:
+            elif byte != CR:
                 text[end] = 0x0A if byte == 0x0C else byte
                 end += 1
-            elif at >= stop or data[at] != 0x0A:
-                text[end] = 0x0A
+            elif at >= stop or data[at] != LF:
+                text[end] = LF
                 end += 1
             continue
         end = put_gap(text, end, tally)

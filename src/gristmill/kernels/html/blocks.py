@@ -99,6 +99,7 @@ from gristmill.kernels.html.names import (
 )
 from gristmill.kernels.html.skipped import end_of_nested, end_of_script
 from gristmill.kernels.memory import borrow, view
+from gristmill.kernels.text.ascii import EXCLAMATION, LF, LOWER_A, QUESTION, SLASH
 
 
 @njit(nogil=True, cache=True)
@@ -128,12 +129,12 @@ def cut_page(
         begin = at
         at = seek(data, words, at, stop, 0x3C)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == 0x2F
+        closing = sign == SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         is_tag = (letter | 0x20) >= 0x61 and (letter | 0x20) <= 0x7A
-        is_markup = is_tag or sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+        is_markup = is_tag or sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
         if at < stop and not is_markup:
             at += 1
         if at > begin:
@@ -172,8 +173,8 @@ def cut_page(
         if flags & BOX:
             if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
                 # A line of code that is a separate box.
-                if state[S_END] > tally[T_BEGIN] and text[state[S_END] - 1] != 0x0A:
-                    text[state[S_END]] = 0x0A
+                if state[S_END] > tally[T_BEGIN] and text[state[S_END] - 1] != LF:
+                    text[state[S_END]] = LF
                     state[S_END] += 1
                     end_word(tally)
                 continue
@@ -184,7 +185,7 @@ def cut_page(
                 imply(state, stack, counts, elements, kind)
                 push(state, tally, stack, counts, elements, noted, kind)
         elif flags & SKIPPED:
-            if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == 0x2F):
+            if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == SLASH):
                 continue
             if kind == BOX_RP:  # its end tag may be missing, and its content is a parenthesis
                 at = seek(data, words, at, stop, 0x3C)
@@ -212,12 +213,12 @@ def cut_page(
         elif kind == BOX_BR:
             if state[S_END] > tally[T_BEGIN]:
                 end_word(tally)
-                if text[state[S_END] - 1] == 0x0A and not state[S_VERBATIM]:
+                if text[state[S_END] - 1] == LF and not state[S_VERBATIM]:
                     breaks = state[S_BREAKS] + 1
                     flush(state, tally, stack, blocks, text)
                     state[S_BREAKS] = breaks
                 else:
-                    text[state[S_END]] = 0x0A
+                    text[state[S_END]] = LF
                     state[S_END] += 1
                     state[S_BREAKS] += 1
             tally[T_GAP] = 0
@@ -228,7 +229,7 @@ def cut_page(
             if wanted and noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
                 state[S_END] = put_math(source, noted[A_ALT], noted[A_ALT_END], text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
-            if closing or missing[kind] or data[at - 2] == 0x2F or (kind == BOX_MATH and at < math_end):
+            if closing or missing[kind] or data[at - 2] == SLASH or (kind == BOX_MATH and at < math_end):
                 continue
             end = mjx_end if kind == BOX_MJX else at
             if at >= end:
@@ -244,7 +245,7 @@ def cut_page(
                     if (
                         inner + 5 < end
                         and data[inner + 1] == 0x6D
-                        and data[inner + 2] == 0x61
+                        and data[inner + 2] == LOWER_A
                         and data[inner + 3] == 0x74
                     ):
                         break

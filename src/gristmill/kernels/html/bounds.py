@@ -81,6 +81,18 @@ from gristmill.kernels.html.names import (
     WEIGHED,
 )
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    EQUALS,
+    EXCLAMATION,
+    GREATER,
+    HYPHEN,
+    LEFT_BRACKET,
+    QUESTION,
+    QUOTE,
+    RIGHT_BRACKET,
+    SLASH,
+)
 
 _trailing_zeros: Any = numbers.trailing_zeros
 
@@ -118,7 +130,7 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
         at = seek(data, words, at, stop, 0x3C)
         if at + 2 >= stop:
             return stop, not doubt
-        if data[at + 1] == 0x2F:
+        if data[at + 1] == SLASH:
             end = at + 2
             found = HASH_BASIS
             while end < stop and end - at < 16 and not BYTE_CLASS[data[end]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
@@ -126,7 +138,7 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
                 end += 1
             if end < stop and np.int64(found) == code:
                 return at, not doubt
-        comment |= data[at + 1] == 0x21
+        comment |= data[at + 1] == EXCLAMATION
         doubt |= comment and data[at + 1] | 0x20 == 0x73
         at += 1
 
@@ -134,8 +146,14 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
 @njit(nogil=True, cache=True)
 def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, foreign: bool) -> int:
     """Returns the end of the comment, doctype, CDATA section or processing instruction that starts at `at`."""
-    comment = at + 3 < stop and data[at + 1] == 0x21 and data[at + 2] == 0x2D and data[at + 3] == 0x2D
-    cdata = foreign and at + 8 < stop and data[at + 2] == 0x5B and data[at + 3] == 0x43 and data[at + 8] == 0x5B
+    comment = at + 3 < stop and data[at + 1] == EXCLAMATION and data[at + 2] == HYPHEN and data[at + 3] == HYPHEN
+    cdata = (
+        foreign
+        and at + 8 < stop
+        and data[at + 2] == LEFT_BRACKET
+        and data[at + 3] == 0x43
+        and data[at + 8] == LEFT_BRACKET
+    )
     first = at + 4  # where the text of a comment begins
     at += 4 if comment else 1
     while True:
@@ -143,10 +161,12 @@ def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, fo
         if at >= stop:
             return stop
         if comment:
-            dashes = at - first < 2 and (at == first or data[at - 1] == 0x2D)  # <!--> and <!--->
-            dashes |= at - first >= 2 and data[at - 1] == 0x2D and data[at - 2] == 0x2D
-            dashes |= at - first >= 3 and data[at - 1] == 0x21 and data[at - 2] == 0x2D and data[at - 3] == 0x2D
-        if (not comment or dashes) and (not cdata or (data[at - 1] == 0x5D and data[at - 2] == 0x5D)):
+            dashes = at - first < 2 and (at == first or data[at - 1] == HYPHEN)  # <!--> and <!--->
+            dashes |= at - first >= 2 and data[at - 1] == HYPHEN and data[at - 2] == HYPHEN
+            dashes |= (
+                at - first >= 3 and data[at - 1] == EXCLAMATION and data[at - 2] == HYPHEN and data[at - 3] == HYPHEN
+            )
+        if (not comment or dashes) and (not cdata or (data[at - 1] == RIGHT_BRACKET and data[at - 2] == RIGHT_BRACKET)):
             return at + 1
         at += 1
 
@@ -273,7 +293,7 @@ def _skip_attributes(
     while True:
         while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
             at += 1
-        if at >= stop or data[at] == 0x3E:
+        if at >= stop or data[at] == GREATER:
             return at, attributes
         attributes += 1
         start = at
@@ -284,12 +304,12 @@ def _skip_attributes(
             _see(page, data, start, at, seen, number)
         while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
             at += 1
-        if at >= stop or data[at] != 0x3D:
+        if at >= stop or data[at] != EQUALS:
             continue
         at += 1
         while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
             at += 1
-        if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+        if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
             at = seek(data, words, at + 1, stop, data[at]) + 1
         else:
             while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
@@ -330,12 +350,12 @@ def _measure_page(
         begin = at
         at = seek(data, words, at, stop, 0x3C)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == 0x2F
+        closing = sign == SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         is_tag = (letter | 0x20) >= 0x61 and (letter | 0x20) <= 0x7A
-        is_markup = is_tag or sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+        is_markup = is_tag or sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
         if at < stop and not is_markup:
             at += 1
         if at > begin:
@@ -345,10 +365,10 @@ def _measure_page(
         start = at
         if not is_tag:
             at = skip_declaration(data, words, at, stop, page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN)
-            if sign == 0x21 and start + 3 < stop and data[start + 2] == 0x2D and data[start + 3] == 0x2D:
+            if sign == EXCLAMATION and start + 3 < stop and data[start + 2] == HYPHEN and data[start + 3] == HYPHEN:
                 # The ends of the comment stay: without them the "<" before it and the letter after it would be a tag.
-                closed = data[at - 1] == 0x3E and (data[at - 2] == 0x2D or data[at - 2] == 0x21)
-                end = at - (3 if data[at - 2] == 0x2D else 4) if closed else at
+                closed = data[at - 1] == GREATER and (data[at - 2] == HYPHEN or data[at - 2] == EXCLAMATION)
+                end = at - (3 if data[at - 2] == HYPHEN else 4) if closed else at
                 written = _cut(start + 4, end, cuts, written)
             continue
         at += 2 if closing else 1
@@ -374,7 +394,7 @@ def _measure_page(
             root_attributes += attributes  # a second <html> or <body> adds its attributes to the first
             attributes = root_attributes
         page[0, ATTRIBUTES] = max(page[0, ATTRIBUTES], attributes)
-        raw = _start_tag(page, kind, np.int64(code), data[at - 2] == 0x2F)
+        raw = _start_tag(page, kind, np.int64(code), data[at - 2] == SLASH)
         page[0, NESTED] += 8 * page[0, STATE_OPEN_WEIGHED]
         if FLAGS[kind] & BLOCK:
             page[0, BLOCKS] += 1

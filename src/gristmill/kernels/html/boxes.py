@@ -92,6 +92,7 @@ from gristmill.kernels.html.block_text import (
     end_word,
 )
 from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import LF, SP
 from gristmill.kernels.text.words import PIECE_LETTERS
 
 MAX_DEPTH = 512
@@ -157,12 +158,12 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
     if state[S_STRONG]:
         state[S_STRONG_CHARS] += tally[T_CHARS] - state[S_STRONG_FROM]
     begin, end = tally[T_BEGIN], state[S_END]
-    while text[end - 1] <= 0x20:
+    while text[end - 1] <= SP:
         end -= 1
     first = begin
-    while text[first] <= 0x20:  # drop blank lines; keep the indentation of the first other line
+    while text[first] <= SP:  # drop blank lines; keep the indentation of the first other line
         first += 1
-        if text[first - 1] == 0x0A:
+        if text[first - 1] == LF:
             begin = first
     top = state[S_TOP] - 1
     if state[S_BLOCKS] < blocks.shape[0]:

@@ -8,6 +8,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import HASH_BASIS, HASH_PRIME, fnv
 from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import HASH, NINE, SEMICOLON, ZERO
 
 _LONGEST = max(len(name) for name in html5)
 _SLOTS = 8192
@@ -72,7 +73,7 @@ def _number(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
     while at < stop:
         byte = data[at]
         letter = byte | 0x20
-        if 0x30 <= byte <= 0x39:
+        if ZERO <= byte <= NINE:
             digit = byte - 0x30
         elif hexadecimal and 0x61 <= letter <= 0x66:
             digit = letter - 0x57
@@ -82,7 +83,7 @@ def _number(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
         at += 1
     if at == first:
         return np.uint64(0), 0, at
-    at += at < stop and data[at] == 0x3B
+    at += at < stop and data[at] == SEMICOLON
     if 0x80 <= code < 0xA0:
         code = _WINDOWS[code - 0x80]
     elif code == 0 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
@@ -97,7 +98,7 @@ def reference(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
     its end.
     """
     at += 1
-    if at < stop and data[at] == 0x23:
+    if at < stop and data[at] == HASH:
         return _number(data, at + 1, stop)
     code = HASH_BASIS
     found: Any = -1
@@ -105,11 +106,11 @@ def reference(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
     while at < stop and at - begin < _LONGEST:
         byte = data[at]
         letter = byte | 0x20
-        if not (0x30 <= byte <= 0x39 or 0x61 <= letter <= 0x7A):
+        if not (ZERO <= byte <= NINE or 0x61 <= letter <= 0x7A):
             break
         code = (code ^ np.uint64(byte)) * HASH_PRIME
         at += 1
-        closed = at < stop and data[at] == 0x3B
+        closed = at < stop and data[at] == SEMICOLON
         if closed or at - begin <= 6:  # no name without a semicolon is longer
             slot: Any = np.int64(code & np.uint64(_SLOTS - 1))
             while _SIZES[slot] and _HASHES[slot] != code:

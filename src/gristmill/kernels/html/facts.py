@@ -37,6 +37,22 @@ from gristmill.kernels.html.names import (
     fnv,
 )
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    BACKSLASH,
+    EQUALS,
+    EXCLAMATION,
+    GREATER,
+    LEFT_BRACE,
+    LEFT_BRACKET,
+    QUESTION,
+    QUOTE,
+    RIGHT_BRACE,
+    RIGHT_BRACKET,
+    SEMICOLON,
+    SLASH,
+    SP,
+)
 
 MAX_VALUE_BYTES = 1 << 14
 """A longer value is cut to this many bytes."""
@@ -98,7 +114,7 @@ def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
     """
     while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
         at += 1
-    if at >= stop or data[at] == 0x3E:
+    if at >= stop or data[at] == GREATER:
         return _NO_NAME, at, at, at
     code = (HASH_BASIS ^ BYTE_LOWER[data[at]]) * HASH_PRIME
     at += 1
@@ -107,13 +123,13 @@ def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
         at += 1
     while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
         at += 1
-    if at >= stop or data[at] != 0x3D:
+    if at >= stop or data[at] != EQUALS:
         return code, at, at, at
     at += 1
     while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
         at += 1
     begin = at
-    if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+    if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
         at = seek(data, words, at + 1, stop, data[at])
         return code, begin + 1, at, min(at + 1, stop)
     while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
@@ -128,7 +144,7 @@ def _places(data: np.ndarray, at: int, stop: int) -> int:
     stop = min(stop, at + _MAX_NAME_BYTES)
     while at < stop:
         code = HASH_BASIS
-        while at < stop and BYTE_CLASS[data[at]] != BYTE_SPACE and data[at] != 0x3B:
+        while at < stop and BYTE_CLASS[data[at]] != BYTE_SPACE and data[at] != SEMICOLON:
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1
         for name in range(_NAME_HASHES.size):
@@ -140,7 +156,7 @@ def _places(data: np.ndarray, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_blank(data: np.ndarray, at: int, stop: int) -> bool:
-    while at < stop and data[at] <= 0x20:
+    while at < stop and data[at] <= SP:
         at += 1
     return at >= stop
 
@@ -152,14 +168,14 @@ def _is_shallow(data: np.ndarray, at: int, stop: int) -> bool:
     quoted = False
     while at < stop:
         byte = data[at]
-        if byte == 0x22:
+        if byte == QUOTE:
             quoted = not quoted
         elif quoted:
-            at += byte == 0x5C
-        elif byte == 0x5B or byte == 0x7B:
+            at += byte == BACKSLASH
+        elif byte == LEFT_BRACKET or byte == LEFT_BRACE:
             depth += 1
             deepest = max(depth, deepest)
-        elif byte == 0x5D or byte == 0x7D:
+        elif byte == RIGHT_BRACKET or byte == RIGHT_BRACE:
             depth -= 1
         at += 1
     return deepest <= MAX_SCRIPT_DEPTH
@@ -197,12 +213,12 @@ def _read_page(
             _add(counts, found, page, HEADING_TEXT, begin, min(at, begin + MAX_VALUE_BYTES))
             has_heading |= not _is_blank(data, begin, at)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == 0x2F
+        closing = sign == SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         if (letter | 0x20) < 0x61 or (letter | 0x20) > 0x7A:
-            is_declaration = sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+            is_declaration = sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
             at = skip_declaration(data, words, at, stop, foreign) if is_declaration else at + 1
             continue
         at += 2 if closing else 1
@@ -248,7 +264,7 @@ def _read_page(
             foreign = foreign and not flags & FOREIGN_ROOT
             continue
         if flags & FOREIGN_ROOT:
-            foreign = data[at - 2] != 0x2F
+            foreign = data[at - 2] != SLASH
         foreign = foreign and not flags & NOT_SVG
         head = head and kind != TAG_BODY
         if wanted == _HASH_DATETIME:

@@ -7,6 +7,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import HASH_BASIS, HASH_MIX, HASH_PRIME
 from gristmill.kernels.memory import Bytes, eight_bytes_at
+from gristmill.kernels.text.ascii import NINE, ZERO
 
 TITLE_SLOTS = 256
 MAX_TRIES = 64
@@ -56,7 +57,7 @@ def title_words(data: np.ndarray, begin: int, stop: int, slots: np.ndarray) -> i
     for at in range(begin, min(stop, begin + 400) + 1):
         byte = data[at] if at < stop else np.uint8(0x20)
         letter = byte | 0x20
-        if (0x61 <= letter <= 0x7A) or 0x30 <= byte <= 0x39 or byte >= 0x80:
+        if (0x61 <= letter <= 0x7A) or ZERO <= byte <= NINE or byte >= 0x80:
             code = (code ^ np.uint64(letter if byte < 0x80 else byte)) * HASH_PRIME
             size += 1
         elif size:
@@ -75,7 +76,7 @@ def in_title(text: Bytes, begin: int, stop: int, slots: np.ndarray) -> int:
     for at in range(begin, stop + 1):
         byte = text[at] if at < stop else 0x20
         letter = byte | 0x20
-        if (0x61 <= letter <= 0x7A) or 0x30 <= byte <= 0x39 or byte >= 0x80:
+        if (0x61 <= letter <= 0x7A) or ZERO <= byte <= NINE or byte >= 0x80:
             code = (code ^ np.uint64(letter if byte < 0x80 else byte)) * HASH_PRIME
             size += 1
         elif size:

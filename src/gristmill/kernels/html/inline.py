@@ -54,6 +54,24 @@ from gristmill.kernels.html.names import (
     fnv,
 )
 from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import (
+    BACKTICK,
+    COLON,
+    DOLLAR,
+    GREATER,
+    HASH,
+    LEFT_BRACKET,
+    LEFT_PAREN,
+    LESS,
+    LOWER_A,
+    QUESTION,
+    QUOTE,
+    RIGHT_BRACE,
+    RIGHT_BRACKET,
+    RIGHT_PAREN,
+    SLASH,
+    SP,
+)
 
 _MATH, _ANNOTATION = (np.int64(np.uint64(fnv(name))) for name in ("math", "annotation"))
 MATH_TEX = int.from_bytes(b"math/tex", "little")
@@ -64,7 +82,7 @@ _DISPLAYSTYLE = np.frombuffer(b"{\\displaystyle ", np.uint8)
 @njit(nogil=True, cache=True)
 def _wrap(text: Bytes, begin: int, end: int, mark: int, size: int) -> int:
     """Puts a mark of `size` equal bytes before and after `text[begin:end]`; returns the new end."""
-    while begin < end and text[begin] <= 0x20:
+    while begin < end and text[begin] <= SP:
         begin += 1
     if begin >= end:
         return end
@@ -79,11 +97,11 @@ def _wrap(text: Bytes, begin: int, end: int, mark: int, size: int) -> int:
 @njit(nogil=True, cache=True)
 def put_math(data: Bytes, begin: int, stop: int, text: Bytes, end: int, tally: np.ndarray, display: bool) -> int:
     """Writes TeX between dollar signs."""
-    while begin < stop and data[begin] <= 0x20:
+    while begin < stop and data[begin] <= SP:
         begin += 1
-    while begin < stop and data[stop - 1] <= 0x20:
+    while begin < stop and data[stop - 1] <= SP:
         stop -= 1
-    if stop - begin > _DISPLAYSTYLE.size and data[stop - 1] == 0x7D:
+    if stop - begin > _DISPLAYSTYLE.size and data[stop - 1] == RIGHT_BRACE:
         same = 0
         while same < _DISPLAYSTYLE.size and data[begin + same] == _DISPLAYSTYLE[same]:
             same += 1
@@ -93,12 +111,12 @@ def put_math(data: Bytes, begin: int, stop: int, text: Bytes, end: int, tally: n
         return end
     end = put_gap(text, end, tally)
     for _ in range(1 + display):
-        text[end] = 0x24
+        text[end] = DOLLAR
         end += 1
     end = take_text(data, begin, stop, text, end, tally, False)
     tally[T_GAP] = 0
     for _ in range(1 + display):
-        text[end] = 0x24
+        text[end] = DOLLAR
         end += 1
     tally[T_CHARS] += 2
     return end
@@ -111,7 +129,7 @@ def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
         at = seek(data, words, at, stop, 0x3C)
         if at + 12 >= stop:
             return 0, 0
-        if data[at + 1] | 0x20 == 0x61 and data[at + 4] | 0x20 == 0x6F and data[at + 10] | 0x20 == 0x6E:
+        if data[at + 1] | 0x20 == LOWER_A and data[at + 4] | 0x20 == 0x6F and data[at + 10] | 0x20 == 0x6E:
             begin = seek(data, words, at, stop, 0x3E) + 1
             for place in range(at + 11, begin - 2):
                 if data[place] | 0x20 == 0x74 and data[place + 1] | 0x20 == 0x65 and data[place + 2] | 0x20 == 0x78:
@@ -134,12 +152,12 @@ def _is_plain_address(data: Bytes, begin: int, end: int) -> bool:
     """Whether an address can be written in parentheses and leads somewhere: javascript: and data: do not."""
     for at in range(begin, end):
         byte = data[at]
-        if byte in (0x28, 0x29, 0x3C, 0x3E):
+        if byte in (LEFT_PAREN, RIGHT_PAREN, LESS, GREATER):
             return False
-        if byte == 0x3A:
+        if byte == COLON:
             letter = data[begin] | 0x20
             return letter in (0x68, 0x66, 0x6D)  # http, ftp, mailto
-        if byte in (0x2F, 0x3F, 0x23):
+        if byte in (SLASH, QUESTION, HASH):
             return not _has(data, at, end, 0x28, 0x29) and not _has(data, at, end, 0x3C, 0x3E)
     return True
 
@@ -149,7 +167,7 @@ def _end_inline(state: np.ndarray, text: Bytes, place: int, mark: int, size: int
     if state[place] >= 0:
         # Code stays as it is: no marks inside it, and none around code that has a backtick.
         in_code = place != S_MONO_AT and state[S_MONO_AT] >= 0
-        if not in_code and not (mark == 0x60 and _has(text, state[place], state[S_END], 0x60, 0x60)):
+        if not in_code and not (mark == BACKTICK and _has(text, state[place], state[S_END], 0x60, 0x60)):
             state[S_END] = _wrap(text, state[place], state[S_END], mark, size)
         state[place] = -1
 
@@ -163,21 +181,21 @@ def _end_link(state: np.ndarray, data: Bytes, text: Bytes) -> None:
         return
     if _has(text, begin, end, 0x5B, 0x5D) or not _is_plain_address(data, state[S_HREF], state[S_HREF_END]):
         return
-    while begin < end and text[begin] <= 0x20:
+    while begin < end and text[begin] <= SP:
         begin += 1
     if begin >= end:
         return
     for at in range(end - 1, begin - 1, -1):
         text[at + 1] = text[at]
-    text[begin] = 0x5B
-    text[end + 1] = 0x5D
-    text[end + 2] = 0x28
+    text[begin] = LEFT_BRACKET
+    text[end + 1] = RIGHT_BRACKET
+    text[end + 2] = LEFT_PAREN
     end += 3
     for at in range(state[S_HREF], state[S_HREF_END]):
-        if data[at] > 0x20:
+        if data[at] > SP:
             text[end] = data[at]
             end += 1
-    text[end] = 0x29
+    text[end] = RIGHT_PAREN
     state[S_END] = end + 1
 
 
@@ -224,7 +242,7 @@ def inline(
         if state[S_QUOTED] if closing else not _behind_mark(text, tally[T_BEGIN], state[S_END]):
             state[S_QUOTED] += -1 if closing else 1
             end = state[S_END] if closing else put_gap(text, state[S_END], tally)
-            text[end] = 0x22
+            text[end] = QUOTE
             state[S_END] = end + 1
     elif kind in (BOX_RT, BOX_RUBY):
         _reading(state, tally, kind, closing, text)
@@ -236,7 +254,7 @@ def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: Bytes) -> None:
     end = state[S_END]
     if state[S_LINK_AT] < 0 or end - state[S_LINK_AT] not in (2, 3) or text[end - 1] != 0xB6:
         return
-    if text[end - 2] == 0xC2 and (end - state[S_LINK_AT] == 2 or text[end - 3] == 0x20):
+    if text[end - 2] == 0xC2 and (end - state[S_LINK_AT] == 2 or text[end - 3] == SP):
         state[S_END], state[S_LINK_AT] = state[S_LINK_AT], -1
         state[S_LINK_CHARS] -= 1
         state[S_LINKS] -= 1
@@ -248,7 +266,7 @@ def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: Bytes) -> None:
 @njit(nogil=True, cache=True)
 def _behind_mark(text: Bytes, begin: int, end: int) -> bool:
     """Whether a quotation mark was just written: " or one of those between U+2018 and U+201F."""
-    if end > begin and text[end - 1] == 0x22:
+    if end > begin and text[end - 1] == QUOTE:
         return True
     wide = end - begin >= 3 and text[end - 3] == 0xE2 and text[end - 2] == 0x80
     return bool(wide and text[end - 1] >= 0x98 and text[end - 1] <= 0x9F)
@@ -259,12 +277,12 @@ def _reading(state: np.ndarray, tally: np.ndarray, kind: int, closing: bool, tex
     """Handles ruby: the reading of a word is in parentheses after it. The end tag of <rt> may be missing."""
     if state[S_RUBY]:
         state[S_RUBY] = tally[T_GAP] = 0
-        if text[state[S_END] - 1] == 0x28:
+        if text[state[S_END] - 1] == LEFT_PAREN:
             state[S_END] -= 1
         else:
-            text[state[S_END]] = 0x29
+            text[state[S_END]] = RIGHT_PAREN
             state[S_END] += 1
     if kind == BOX_RT and not closing and tally[T_CHARS]:
         state[S_RUBY], tally[T_GAP] = 1, 0
-        text[state[S_END]] = 0x28
+        text[state[S_END]] = LEFT_PAREN
         state[S_END] += 1

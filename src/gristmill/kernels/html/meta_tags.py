@@ -7,6 +7,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import lower
 from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import APOSTROPHE, EXCLAMATION, GREATER, HYPHEN, LESS, QUOTE, SLASH, SP
 
 Array = np.ndarray[Any, Any]
 
@@ -24,7 +25,7 @@ def _name_at(data: Bytes, at: int, stop: int) -> int:
     name = 0
     for place in range(at, min(at + 8, stop)):
         byte = lower(data[place])
-        if byte <= 32 or byte == 47 or byte == 62:
+        if byte <= SP or byte == SLASH or byte == GREATER:
             return name
         name = name << 8 | byte
     return 0
@@ -37,12 +38,12 @@ def _tag_end(data: Bytes, at: int, stop: int) -> int:
     first = -1
     for place in range(at, min(stop, at + TAG_BYTES)):
         byte = data[place]
-        if byte == 62:
+        if byte == GREATER:
             if quote == 0:
                 return place + 1
             if first < 0:
                 first = place + 1
-        elif quote == 0 and (byte == 34 or byte == 39):
+        elif quote == 0 and (byte == QUOTE or byte == APOSTROPHE):
             quote = byte
         elif byte == quote:
             quote = 0
@@ -53,7 +54,7 @@ def _tag_end(data: Bytes, at: int, stop: int) -> int:
 def _skip_to(data: Bytes, at: int, stop: int, name: int) -> int:
     """Returns the end tag of an element whose content is not markup, or the end."""
     while at < stop:
-        end_tag = data[at] == 60 and at + 1 < stop and data[at + 1] == 47
+        end_tag = data[at] == LESS and at + 1 < stop and data[at + 1] == SLASH
         if end_tag and _name_at(data, at + 2, stop) == name:
             break
         at += 1
@@ -63,7 +64,7 @@ def _skip_to(data: Bytes, at: int, stop: int, name: int) -> int:
 @njit(nogil=True, cache=True)
 def _skip_comment(data: Bytes, at: int, stop: int) -> int:
     while at + 2 < stop:
-        if data[at] == 45 and data[at + 1] == 45 and data[at + 2] == 62:
+        if data[at] == HYPHEN and data[at + 1] == HYPHEN and data[at + 2] == GREATER:
             return at + 3
         at += 1
     return stop
@@ -107,7 +108,7 @@ def find_tags(data: Array, offsets: Array, limit: int, words: Array, word_offset
         at = int(offsets[row])
         stop = min(at + limit, int(offsets[row + 1]))
         while at < stop:
-            if text[at] != 60:
+            if text[at] != LESS:
                 at += 1
                 continue
             name = _name_at(text, at + 1, stop)
@@ -123,11 +124,11 @@ def find_tags(data: Array, offsets: Array, limit: int, words: Array, word_offset
                 at = _skip_to(text, at + 1, stop, name)
             elif name == _BODY:
                 break
-            elif at + 2 < stop and text[at + 1] == 47:
+            elif at + 2 < stop and text[at + 1] == SLASH:
                 if _name_at(text, at + 2, stop) == _HEAD:
                     break
                 at += 2
-            elif at + 3 < stop and text[at + 1] == 33 and text[at + 2] == 45:
+            elif at + 3 < stop and text[at + 1] == EXCLAMATION and text[at + 2] == HYPHEN:
                 at = _skip_comment(text, at + 3, stop)
             else:
                 at += 1

@@ -28,6 +28,7 @@ from gristmill.kernels.html.block_names import (
     UNCOUNTED,
 )
 from gristmill.kernels.memory import Bytes, borrow, view
+from gristmill.kernels.text.ascii import BAR, SP
 
 MAX_CELL_BYTES = 200
 """A row with a longer cell is layout, not data."""
@@ -43,9 +44,9 @@ def _is_one_line(blocks: np.ndarray, row: int) -> bool:
 def _part(text: Bytes, at: int, times: int) -> int:
     """Writes the separator of cells, once and once more for each empty cell; returns the end."""
     for _ in range(times):
-        text[at] = 0x20
-        text[at + 1] = 0x7C
-        text[at + 2] = 0x20
+        text[at] = SP
+        text[at + 1] = BAR
+        text[at + 2] = SP
         at += 3
     return at
 

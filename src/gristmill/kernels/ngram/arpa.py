@@ -8,6 +8,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.ngram.tables import longer
+from gristmill.kernels.text.ascii import BACKSLASH, CR, DOT, GREATER, HYPHEN, LESS, LF, NINE, PLUS, SP, TAB, ZERO
 from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
@@ -23,15 +24,15 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
     """Returns a decimal number, and whether it is one. 15 digits count; after them only the magnitude does."""
     at = begin
     sign = 1.0
-    if at < end and (data[at] == 45 or data[at] == 43):
-        sign = -1.0 if data[at] == 45 else 1.0
+    if at < end and (data[at] == HYPHEN or data[at] == PLUS):
+        sign = -1.0 if data[at] == HYPHEN else 1.0
         at += 1
     value, digits, scale, seen, is_behind = 0.0, 0, 0, False, False
     while at < end:
         byte = data[at]
-        if byte == 46 and not is_behind:
+        if byte == DOT and not is_behind:
             is_behind = True
-        elif 48 <= byte <= 57:
+        elif ZERO <= byte <= NINE:
             seen = True
             if digits < 15:
                 value = value * 10.0 + (byte - 48)
@@ -44,11 +45,11 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
         at += 1
     if seen and at < end and data[at] | 32 == 101:
         at += 1
-        lower = at < end and data[at] == 45
-        if at < end and (data[at] == 45 or data[at] == 43):
+        lower = at < end and data[at] == HYPHEN
+        if at < end and (data[at] == HYPHEN or data[at] == PLUS):
             at += 1
         exponent, seen = 0, False
-        while at < end and 48 <= data[at] <= 57:
+        while at < end and ZERO <= data[at] <= NINE:
             exponent = min(exponent * 10 + data[at] - 48, 10_000)
             seen = True
             at += 1
@@ -66,13 +67,13 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_gap(byte: int) -> bool:
-    return byte == 32 or byte == 9 or byte == 13
+    return byte == SP or byte == TAB or byte == CR
 
 
 @njit(nogil=True, cache=True)
 def _is_unknown(text: Bytes, begin: int, end: int) -> bool:
     """Whether it is <unk> or <UNK>."""
-    if end - begin != 5 or text[begin] != 60 or text[end - 1] != 62:
+    if end - begin != 5 or text[begin] != LESS or text[end - 1] != GREATER:
         return False
     middle = text[begin + 1] << 16 | text[begin + 2] << 8 | text[begin + 3]
     return middle | 0x202020 == 0x756E6B
@@ -94,7 +95,7 @@ def read_ngrams(
     begins, ends = np.empty(MOST_ORDER + 3, np.int64), np.empty(MOST_ORDER + 3, np.int64)
     while read < most:
         stop = at
-        while stop < len(data) and text[stop] != 10:
+        while stop < len(data) and text[stop] != LF:
             stop += 1
         if stop == len(data):
             break
@@ -111,7 +112,7 @@ def read_ngrams(
                 place += 1
             ends[fields] = place
             fields += 1
-        if fields == 0 or (text[begins[0]] == 92 and fields == 1):
+        if fields == 0 or (text[begins[0]] == BACKSLASH and fields == 1):
             break
         probability, is_number = _number(text, begins[0], ends[0])
         if not is_number:

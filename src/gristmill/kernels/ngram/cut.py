@@ -17,6 +17,7 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.ascii import LF
 from gristmill.kernels.text.unicode_classes import (
     ALONE,
     DIGIT,
@@ -145,7 +146,7 @@ def cut_some(
         after = at + 1
         if byte < 0x80:
             point = plain[byte]
-            kind = _PART if point > 10 else _BREAK if point else _NONE
+            kind = _PART if point > LF else _BREAK if point else _NONE
         else:
             point, after = decode(data, at, stop)
             kind, point = _wide(point, unicode)

@@ -33,6 +33,7 @@ from gristmill.kernels.scrub.shapes import (
     number_at,
     word_kind,
 )
+from gristmill.kernels.text.ascii import AT_SIGN, HYPHEN, PERCENT
 
 Array = np.ndarray[Any, Any]
 
@@ -103,7 +104,7 @@ def _scan(
             seeds &= seeds - _ONE
             if here < covered:
                 continue
-            if here > begin and data[here - 1] == 37:  # `%`
+            if here > begin and data[here - 1] == PERCENT:  # `%`
                 kind, start, stop = at_sign(data, here - 1, 3, begin, end, kinds, begin)
                 if kind >= 0:
                     found = _put(found, count, kind, row, start, stop)
@@ -147,7 +148,7 @@ def _scan(
         while signs:
             here = at + trailing_zeros(signs)
             signs &= signs - _ONE
-            if data[here] != 64:
+            if data[here] != AT_SIGN:
                 continue
             kind, start, stop = at_sign(data, here, 1, begin, end, kinds, last_at)
             last_at = here + 1
@@ -169,7 +170,7 @@ def _scan(
         while pairs:
             here = at + trailing_zeros(pairs)
             pairs &= pairs - _ONE
-            if (here == begin or data[here - 1] != 45) and is_key(data, here, end):
+            if (here == begin or data[here - 1] != HYPHEN) and is_key(data, here, end):
                 found = _put(found, count, KEY, row, here, here + 11)
                 count += 1
         # `dot` is a word of three letters; after `at`, of two, a bracket closes

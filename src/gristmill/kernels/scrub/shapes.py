@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import COLON, DOT, EQUALS, HYPHEN, LEFT_PAREN, LF, PLUS, RIGHT_PAREN, SLASH, SP, ZERO
 
 Array = np.ndarray[Any, Any]
 
@@ -95,7 +96,7 @@ def is_in(classes: Bytes, byte: int, kind: int) -> bool:
 def _separator(data: Bytes, at: int, end: int) -> int:
     """Returns the bytes of a separator between groups of digits at `at`; 0: none."""
     byte = data[at]
-    if byte == 32 or byte == 45 or byte == 46 or byte == 47 or byte == 40 or byte == 41:
+    if byte == SP or byte == HYPHEN or byte == DOT or byte == SLASH or byte == LEFT_PAREN or byte == RIGHT_PAREN:
         return 1
     if byte == 0xC2 and at + 2 <= end and data[at + 1] == 0xA0:
         return 2
@@ -109,7 +110,7 @@ def _separator(data: Bytes, at: int, end: int) -> int:
 def _is_date(data: Bytes, start: int, stop: int, end: int, classes: Bytes) -> bool:
     """Whether three groups, the first of them [start, stop), are year, month and day or the reverse."""
     mark = data[stop]
-    if mark != 45 and mark != 46 and mark != 47:
+    if mark != HYPHEN and mark != DOT and mark != SLASH:
         return False
     second = stop + 1
     third = second
@@ -139,7 +140,7 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
             width = _separator(data, gap, end) if gap < end else 0
             if not width:
                 break
-            dotted = data[gap] == 46
+            dotted = data[gap] == DOT
             gap += width
         if gap == at or gap >= end or not is_in(classes, data[gap], DIGIT):
             break
@@ -163,19 +164,19 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
         groups += 1
         longest = max(longest, group)
         at = after
-    lettered = at + 1 < end and data[at] == 45 and is_in(classes, data[at + 1], _UPPER)
+    lettered = at + 1 < end and data[at] == HYPHEN and is_in(classes, data[at + 1], _UPPER)
     if lettered and (at + 2 == end or not is_in(classes, data[at + 2], WORD)):
         at += 2  # 12.345.678-K
     wanted = (digits >= MIN_DIGITS and longest <= MOST_GROUP) or dots >= 3
-    if not wanted and digits == 6 and groups == 3 and start >= begin + 3 and data[start - 1] == 32:
+    if not wanted and digits == 6 and groups == 3 and start >= begin + 3 and data[start - 1] == SP:
         wanted = is_in(classes, data[start - 2], _UPPER) and is_in(classes, data[start - 3], _UPPER)
-    if groups == 2 and ((digits == 8 and start + 4 == stop and at == stop + 5) or data[stop] == 46):
+    if groups == 2 and ((digits == 8 and start + 4 == stop and at == stop + 5) or data[stop] == DOT):
         wanted = False  # 1990-2000, 3.14159265
     if 3 <= groups <= 4 and digits <= 10 and _is_date(data, start, stop, at, classes):
         wanted = False
-    plus = start > begin and data[start - 1] == 43
+    plus = start > begin and data[start - 1] == PLUS
     wanted = wanted and (groups > 1 or plus or digits >= MIN_BARE)
-    while start > begin and (data[start - 1] == 40 or data[start - 1] == 43):
+    while start > begin and (data[start - 1] == LEFT_PAREN or data[start - 1] == PLUS):
         start -= 1
     return start, at, wanted
 
@@ -186,7 +187,7 @@ def _reach(data: Bytes, start: int, end: int, classes: Bytes) -> int:
     at = start
     while at < end and at - start < MIN_TOKEN:
         byte = data[at]
-        if byte != 45 and byte != 46 and not is_in(classes, byte, WORD):
+        if byte != HYPHEN and byte != DOT and not is_in(classes, byte, WORD):
             break
         at += 1
     return at - start
@@ -198,12 +199,12 @@ def _spread(data: Bytes, start: int, stop: int, begin: int, end: int, classes: B
     low, high = start, stop
     while low > begin and start - low < MIN_MIXED:
         byte = data[low - 1]
-        if byte != 43 and byte != 45 and byte != 47 and byte != 61 and not is_in(classes, byte, WORD):
+        if byte != PLUS and byte != HYPHEN and byte != SLASH and byte != EQUALS and not is_in(classes, byte, WORD):
             break
         low -= 1
     while high < end and high - stop < MIN_MIXED:
         byte = data[high]
-        if byte != 43 and byte != 45 and byte != 47 and byte != 61 and not is_in(classes, byte, WORD):
+        if byte != PLUS and byte != HYPHEN and byte != SLASH and byte != EQUALS and not is_in(classes, byte, WORD):
             break
         high += 1
     return high - low
@@ -240,7 +241,7 @@ def word_kind(
     least = max(begin, start - MOST_JOINED)
     while joined > least:
         byte = data[joined - 1]
-        if byte != 45 and byte != 46 and not is_in(classes, byte, WORD):
+        if byte != HYPHEN and byte != DOT and not is_in(classes, byte, WORD):
             break
         joined -= 1
     if joined < start:
@@ -273,9 +274,9 @@ def at_sign(data: Bytes, at: int, width: int, begin: int, end: int, classes: Byt
     `last`.
     """
     low, high = at, at + width
-    if low == begin or high + 1 >= end or (width == 3 and (data[at + 1] != 52 or data[at + 2] != 48)):
+    if low == begin or high + 1 >= end or (width == 3 and (data[at + 1] != 52 or data[at + 2] != ZERO)):
         return -1, at, at
-    if width == 1 and data[low - 1] == 32 and data[high] == 32:
+    if width == 1 and data[low - 1] == SP and data[high] == SP:
         low, high = low - 1, high + 1
     start = low
     while start > last and low - start < MOST_LOCAL and is_in(classes, data[start - 1], _LOCAL):
@@ -283,17 +284,17 @@ def at_sign(data: Bytes, at: int, width: int, begin: int, end: int, classes: Byt
     stop = high
     dots = 0
     while stop < end and stop - high < MOST_DOMAIN and is_in(classes, data[stop], _DOMAIN):
-        dots += data[stop] == 46
+        dots += data[stop] == DOT
         stop += 1
     back, passwords = at, 0
     while width == 1 and back > last and at - back < MOST_LOGIN:
         byte = data[back - 1]
-        if byte <= 32 or byte == 47:
+        if byte <= SP or byte == SLASH:
             break
         back -= 1
-        passwords += byte == 58
-    slashes = back - 3 >= last and data[back - 1] == 47 and data[back - 2] == 47
-    if passwords and slashes and data[back - 3] == 58:
+        passwords += byte == COLON
+    slashes = back - 3 >= last and data[back - 1] == SLASH and data[back - 2] == SLASH
+    if passwords and slashes and data[back - 3] == COLON:
         return LOGIN, back, at
     if start == low or not dots:
         return -1, at, at
@@ -306,15 +307,15 @@ def colons_at(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> tup
     start = at
     while start > begin and at - start < MOST_HEX:
         byte = data[start - 1]
-        if byte != 58 and not is_in(classes, byte, _HEX):
+        if byte != COLON and not is_in(classes, byte, _HEX):
             break
         start -= 1
     stop, colons, doubled = start, 0, False
     while stop < end:
         byte = data[stop]
-        if byte == 58:
+        if byte == COLON:
             colons += 1
-            doubled |= stop > start and data[stop - 1] == 58
+            doubled |= stop > start and data[stop - 1] == COLON
         elif not is_in(classes, byte, _HEX):
             break
         stop += 1
@@ -343,11 +344,11 @@ def _is_dashed_mac(data: Bytes, start: int, begin: int, end: int, classes: Bytes
         return False
     for place in range(17):
         byte = data[start + place]
-        if (byte == 45) != (place % 3 == 2) or (byte != 45 and not is_in(classes, byte, _HEX)):
+        if (byte == HYPHEN) != (place % 3 == 2) or (byte != HYPHEN and not is_in(classes, byte, _HEX)):
             return False
     if start + 17 == end:
         return True
-    return not is_in(classes, data[start + 17], WORD) and data[start + 17] != 45
+    return not is_in(classes, data[start + 17], WORD) and data[start + 17] != HYPHEN
 
 
 @njit(nogil=True, cache=True)
@@ -358,7 +359,7 @@ def is_spelt(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> bool
     first, second, third = data[at] | 32, data[at + 1] | 32, data[at + 2]
     if first == 100:
         return second == 111 and third | 32 == 116 and not is_in(classes, data[at + 3], WORD)
-    opened = data[at - 2 if data[at - 1] == 32 and at - 2 >= begin else at - 1]
+    opened = data[at - 2 if data[at - 1] == SP and at - 2 >= begin else at - 1]
     closed = data[at + 3] if third == 32 else third
     bracketed = (opened == 40 and closed == 41) or (opened | 32 == 123 and closed == opened + 2)
     return bool(first == 97 and second == 116 and bracketed)
@@ -370,12 +371,12 @@ def is_key(data: Bytes, at: int, end: int) -> bool:
     if at + 25 > end or data[at + 5] != 66 or data[at + 6] != 69 or data[at + 7] != 71:
         return False
     for place in range(at, at + 5):
-        if data[place] != 45:
+        if data[place] != HYPHEN:
             return False
     for place in range(at + 10, min(end - 4, at + 60)):
         byte = data[place]
-        if byte == 10:
+        if byte == LF:
             return False
-        if byte == 32 and data[place + 1] == 75 and data[place + 2] == 69:
+        if byte == SP and data[place + 1] == 75 and data[place + 2] == 69:
             return True
     return False

@@ -23,6 +23,7 @@ from gristmill.kernels.signals.columns import (
     SPACE_CHARS,
     UPPER_CHARS,
 )
+from gristmill.kernels.text.ascii import DOT, LF
 from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER, UnicodeViews, class_of
 from gristmill.kernels.text.words import decode
 
@@ -101,7 +102,7 @@ def count_characters(
     for at in range(begin, end):
         byte = data[at]
         histogram[byte] += 1
-        if byte == 46:
+        if byte == DOT:
             dots += 1
             if dots == 3:
                 ellipses += 1
@@ -143,4 +144,4 @@ def count_characters(
     row[HASHES] = histogram[35]
     row[ELLIPSES] = ellipses
     row[NEWLINES] = histogram[10]
-    row[RAW_LINES] = histogram[10] + (1 if end > begin and data[end - 1] != 10 else 0)
+    row[RAW_LINES] = histogram[10] + (1 if end > begin and data[end - 1] != LF else 0)

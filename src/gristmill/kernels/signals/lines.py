@@ -27,6 +27,20 @@ from gristmill.kernels.signals.columns import (
     SHORT_LINES,
     TERMINAL_LINES,
 )
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    ASTERISK,
+    DOT,
+    HYPHEN,
+    LEFT_BRACE,
+    LEFT_BRACKET,
+    NINE,
+    QUOTE,
+    RIGHT_BRACKET,
+    UPPER_A,
+    UPPER_Z,
+    ZERO,
+)
 from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UnicodeViews
 from gristmill.kernels.text.words import class_at, last_character
 
@@ -65,7 +79,7 @@ def _matches(data: Bytes, at: int, needle: npt.NDArray[np.uint8], begin: int, en
     """Whether needle[begin:end], in lower case, is at `at`, ignoring ASCII case; the caller checks the bounds."""
     for k in range(begin, end):
         byte = data[at + k - begin]
-        if 65 <= byte <= 90:
+        if UPPER_A <= byte <= UPPER_Z:
             byte |= 32
         if byte != needle[k]:
             return False
@@ -103,12 +117,12 @@ def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeViews)
         if bits & SPACE:
             end = at
             continue
-        if point != 93:
+        if point != RIGHT_BRACKET:
             return end
         first = at
-        while first > begin and 48 <= data[first - 1] <= 57:
+        while first > begin and ZERO <= data[first - 1] <= NINE:
             first -= 1
-        if first > begin and data[first - 1] == 91:
+        if first > begin and data[first - 1] == LEFT_BRACKET:
             end = first - 1
             continue
         found = False
@@ -127,7 +141,7 @@ def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeViews)
 
 @njit(nogil=True, cache=True)
 def _ends_in_dots(data: Bytes, begin: int, end: int) -> bool:
-    return end - begin >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46
+    return end - begin >= 3 and data[end - 1] == DOT and data[end - 2] == DOT and data[end - 3] == DOT
 
 
 @njit(nogil=True, cache=True)
@@ -137,7 +151,7 @@ def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> bool:
     if end == begin or _ends_in_dots(data, begin, end):
         return False
     bits, point, _ = last_character(data, begin, end, unicode)
-    if bits & TERMINAL or point == 34 or point == 39 or point == 0x201D or point == 0x2019:
+    if bits & TERMINAL or point == QUOTE or point == APOSTROPHE or point == 0x201D or point == 0x2019:
         return True
     return point == 0xBB or point == 0x300D or point == 0x300F
 
@@ -145,7 +159,7 @@ def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> bool:
 @njit(nogil=True, cache=True)
 def _is_bullet(point: int) -> bool:
     if point < 0x80:
-        return point == 45 or point == 42
+        return point == HYPHEN or point == ASTERISK
     if point == 0xB7 or point == 0x2022 or point == 0x2023 or point == 0x2043 or point == 0x2219:
         return True
     return point == 0x25AA or point == 0x25CF or point == 0x25E6 or point == 0x25BA
@@ -204,7 +218,7 @@ def measure_line(
     brace = False
     if braces:
         for at in range(begin, end):
-            if data[at] == 123:
+            if data[at] == LEFT_BRACE:
                 brace = True
                 break
     ends = c4_end(data, begin, end, unicode)

@@ -25,6 +25,7 @@ from gristmill.kernels.signals.columns import (
 from gristmill.kernels.signals.lines import has_stem, measure_line
 from gristmill.kernels.signals.repetition import intern
 from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, find_key, lower_hash
+from gristmill.kernels.text.ascii import LF
 from gristmill.kernels.text.unicode_classes import (
     LETTER,
     NUMBER,
@@ -213,7 +214,7 @@ def scan_document(
     last = state[LAST]
     word_end = state[WORD_END]
     while True:
-        if at == end or data[at] == 10:
+        if at == end or data[at] == LF:
             if state[LINE_COUNT] == len(line_keys) or state[PARAGRAPH_COUNT] == len(paragraph_keys):
                 break
             state[PLACE] = place

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import UPPER_A, UPPER_Z
 from gristmill.kernels.text.unicode_classes import (
     UnicodeTables,
     UnicodeViews,
@@ -45,7 +46,7 @@ def lower_hash(
     while at < end:
         byte = data[at]
         if byte < 0x80:
-            out[size] = byte + 32 if 65 <= byte <= 90 else byte
+            out[size] = byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
             size += 1
             at += 1
             continue

@@ -7,6 +7,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_writes import copy_bytes
+from gristmill.kernels.text.ascii import LF, SP
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +22,7 @@ def blank_width(data: Bytes, at: int, stop: int) -> int:
     """
     byte = data[at]
     if byte < 0x80:
-        return 1 if byte <= 32 else 0
+        return 1 if byte <= SP else 0
     if byte == 0xC2:
         if at + 2 > stop:
             return 0
@@ -121,7 +122,7 @@ def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
 def _line_before(data: Bytes, at: int, least: int) -> int:
     """Returns the begin of the line that ends before `at`, not before `least`."""
     at -= 1
-    while at > least and data[at - 1] != 10:
+    while at > least and data[at - 1] != LF:
         at -= 1
     return at
 
@@ -149,7 +150,7 @@ def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
             loose = is_blank(data, _line_before(data, start, free), start)
         while loose and stop < end:
             line = stop
-            while line < end and data[line] != 10:
+            while line < end and data[line] != LF:
                 line += 1
             if not is_blank(data, stop, line):
                 break

@@ -17,6 +17,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_writes import copy_bytes
+from gristmill.kernels.text.ascii import LEFT_BRACE, LF, RIGHT_BRACE, SEMICOLON, SP, TAB
 
 Array = np.ndarray[Any, Any]
 
@@ -111,11 +112,11 @@ def _ends_sentence(data: Bytes, at: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _is_indented_code(data: Bytes, at: int, stop: int) -> bool:
-    if stop - at > 4 and data[at] == 0x20:
+    if stop - at > 4 and data[at] == SP:
         for place in range(at + 1, at + 4):
-            if data[place] != 0x20:
+            if data[place] != SP:
                 return False
-    elif at == stop or data[at] != 0x09:
+    elif at == stop or data[at] != TAB:
         return False
     first = _skip_spaces(data, at, stop)
     return first < stop and _char(data, first, stop)[0] != _BULLET
@@ -124,13 +125,13 @@ def _is_indented_code(data: Bytes, at: int, stop: int) -> bool:
 @njit(nogil=True, cache=True)
 def _is_code_sign(data: Bytes, at: int, stop: int) -> bool:
     byte = data[at]
-    if byte == 0x7B or byte == 0x7D:
+    if byte == LEFT_BRACE or byte == RIGHT_BRACE:
         return True
     if at + 1 == stop:
-        return bool(byte == 0x3B)
+        return bool(byte == SEMICOLON)
     after = data[at + 1]
-    if byte == 0x20:
-        return bool(after == 0x3D and at + 2 < stop and data[at + 2] == 0x20)
+    if byte == SP:
+        return bool(after == 0x3D and at + 2 < stop and data[at + 2] == SP)
     pair = byte << 8 | after
     return pair in (0x2829, 0x2D3E, 0x3A3A)  # () -> ::
 
@@ -194,7 +195,7 @@ def _edges_of(
     titled = False
     while True:
         end = first
-        while end < stop and data[end] != 0x0A:
+        while end < stop and data[end] != LF:
             end += 1
         if _reads_on(data, first, end):
             break
@@ -212,7 +213,7 @@ def _edges_of(
     last = stop
     while True:
         begin = last
-        while begin > start and data[begin - 1] != 0x0A:
+        while begin > start and data[begin - 1] != LF:
             begin -= 1
         if _reads_on(data, begin, last):
             return heading, last

@@ -20,6 +20,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import CR, SP, TAB
 from gristmill.kernels.text.fasttext_output import HIERARCHICAL, Array, flat, walk_tree
 
 _OFFSET, _PRIME = np.uint32(2166136261), np.uint32(16777619)
@@ -226,7 +227,7 @@ def word_ngram_rows(
 
 @njit(nogil=True, cache=True)
 def is_space(byte: Any) -> Any:
-    return byte <= 32 and (byte == 32 or byte == 0 or 9 <= byte <= 13)
+    return byte <= SP and (byte == SP or byte == 0 or TAB <= byte <= CR)
 
 
 @njit(nogil=True, cache=True, forceinline=True)

@@ -23,6 +23,7 @@ from gristmill.kernels.hash.hashset import count_lines, next_entry
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.signals.terms import find_key, hash_set
+from gristmill.kernels.text.ascii import APOSTROPHE, HYPHEN, LOWER_A, LOWER_Z, NINE, UNDERSCORE, ZERO
 from gristmill.kernels.text.unicode_classes import (
     ALONE,
     LETTER,
@@ -69,7 +70,7 @@ def _next_word(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[
         byte = data[at]
         if byte < 0x80:
             # Letters by their lower case, digits, `_`.
-            if 97 <= byte | 32 <= 122 or 48 <= byte <= 57 or byte == 95:
+            if LOWER_A <= byte | 32 <= LOWER_Z or ZERO <= byte <= NINE or byte == UNDERSCORE:
                 if begin < 0:
                     begin = at
                 elif alone:
@@ -111,7 +112,7 @@ def _between(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> np.uin
         if bits & (SPACE | MARK):
             continue
         # Hyphens and apostrophes, typed and typeset.
-        other = other or not (point == 0x2D or point == 0x27 or 0x2010 <= point <= 0x2011 or point == 0x2019)
+        other = other or not (point == HYPHEN or point == APOSTROPHE or 0x2010 <= point <= 0x2011 or point == 0x2019)
         state = mix((state ^ np.uint64(point)) * _ODD)
     return max(state, np.uint64(2)) if other else _NOTHING
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import CR, LF, SP
 
 Array = np.ndarray[Any, Any]
 
@@ -18,7 +19,7 @@ _SPACES, _ONES, _TOPS = (np.uint64(byte * 0x0101010101010101) for byte in (0x20,
 @njit(nogil=True, cache=True, forceinline=True)
 def _skip_ascii(data: Array, words: Array, at: int, stop: int) -> int:
     """Returns the end of the run of printable ASCII at `at`; reads eight bytes at a time."""
-    while at < stop and data[at] >= 0x20 and data[at] < 0x7F:
+    while at < stop and data[at] >= SP and data[at] < 0x7F:
         at += 1
         if at & 7 == 0:
             word = at >> 3
@@ -45,7 +46,7 @@ def _scan(
     run = longest = 0
     while read < stop:
         byte = data[read]
-        if byte >= 0x20 and byte < 0x7F:
+        if byte >= SP and byte < 0x7F:
             start = read
             run = 0
             read = _skip_ascii(data, words, read, stop)
@@ -53,7 +54,7 @@ def _scan(
                 out[write + at] = data[start + at]
             write += read - start
             last = write
-            while last > write - (read - start) and out[last - 1] == 0x20:
+            while last > write - (read - start) and out[last - 1] == SP:
                 last -= 1
             if last > write - (read - start):
                 end = last
@@ -63,7 +64,7 @@ def _scan(
         if byte < 0x80:
             read += 1
             kind = kinds[byte]
-            if byte == 0x0A and start > first and data[start - 1] == 0x0D:
+            if byte == LF and start > first and data[start - 1] == CR:
                 continue
         elif start + (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) > stop:  # not UTF-8
             read = stop
@@ -89,7 +90,7 @@ def _scan(
         if kind == LINE_END:
             write = end + line_feeds  # drops the white space since the last word or line feed
             if end > first and line_feeds < max_line_feeds:
-                out[write] = 0x0A
+                out[write] = LF
                 write += 1
                 line_feeds += 1
         elif kind != REMOVED_CHAR:

@@ -28,6 +28,26 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, trailing_zeros, view
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    AT_SIGN,
+    BACKSLASH,
+    BAR,
+    CARET,
+    COLON,
+    COMMA,
+    DOT,
+    EQUALS,
+    EXCLAMATION,
+    GREATER,
+    HYPHEN,
+    LESS,
+    PLUS,
+    QUESTION,
+    QUOTE,
+    SLASH,
+    TILDE,
+)
 from gristmill.kernels.text.unicode_classes import (
     DIGIT,
     LETTER,
@@ -190,18 +210,18 @@ def _cuts(
 ) -> bool:
     """Whether `run` symbols in a chunk, the first of them `symbol`, split a word; `plain`: ASCII without `..`, `--`."""
     if run > 1:
-        return not plain or symbol == 46 or symbol == 33 or symbol == 63
+        return not plain or symbol == DOT or symbol == EXCLAMATION or symbol == QUESTION
     if symbol >= 0x80:
         return not (symbol == 0x2019 or (symbol == 0x2013 and before & NUMBER and after & NUMBER))
-    if symbol == 46:
+    if symbol == DOT:
         return before & LOWER != 0 and after & UPPER != 0
-    if symbol == 44:
+    if symbol == COMMA:
         return not (before & NUMBER and after & NUMBER)
-    if symbol == 58 or symbol == 61 or symbol == 60 or symbol == 62 or symbol == 47:
+    if symbol == COLON or symbol == EQUALS or symbol == LESS or symbol == GREATER or symbol == SLASH:
         return after & LETTER != 0
-    if symbol == 45:
+    if symbol == HYPHEN:
         return before & after & (LETTER | NUMBER) != 0
-    return symbol == 34
+    return symbol == QUOTE
 
 
 @njit(nogil=True, cache=True)
@@ -239,20 +259,20 @@ def token_end(
     chars = 1
     if bits & WORD == 0:
         mark_bits = bits
-        repeats = symbol == 46 or symbol == 45 or symbol == 126 or symbol == 124 or symbol == 47
+        repeats = symbol == DOT or symbol == HYPHEN or symbol == TILDE or symbol == BAR or symbol == SLASH
         while repeats and at < stop and data[at] == symbol:
             at += 1
             chars += 1
         if at == stop:
             return at, chars, mark_bits
         if after_word:
-            if symbol == 39 or symbol == 0x2019:
+            if symbol == APOSTROPHE or symbol == 0x2019:
                 end = contraction_end(data, at, stop, unicode)
                 if end:
                     return end, chars + end - at, LETTER | LOWER | UPPER
             return at, chars, mark_bits
-        attaches = symbol == 45 or symbol == 47 or symbol == 126 or symbol == 64
-        if not (attaches or symbol == 94 or symbol == 43 or symbol == 92):
+        attaches = symbol == HYPHEN or symbol == SLASH or symbol == TILDE or symbol == AT_SIGN
+        if not (attaches or symbol == CARET or symbol == PLUS or symbol == BACKSLASH):
             return at, chars, mark_bits
         bits, _, after = class_at(data, at, stop, unicode)
         if bits & WORD == 0 or bits & UNIT:
@@ -312,19 +332,19 @@ def token_end(
             over = next_over
             run += 1
         if over == stop or over_bits & (SPACE | UNIT):
-            next_dot = after < stop and data[after] == 46
-            if symbol == 46 and alone and last & LETTER and not next_dot:
+            next_dot = after < stop and data[after] == DOT
+            if symbol == DOT and alone and last & LETTER and not next_dot:
                 return after, chars + 1, bits
             break
         if not host:
-            quote = run == 1 and (symbol == 39 or symbol == 0x2019) and last & LETTER != 0
+            quote = run == 1 and (symbol == APOSTROPHE or symbol == 0x2019) and last & LETTER != 0
             if quote and contraction_end(data, after, stop, unicode):
                 break
             if _cuts(symbol, run, plain, last, over_bits):
                 break
-            scheme = run == 3 and symbol == 58 and data[at + 1] == 47 and data[at + 2] == 47
-            host = scheme or (run == 1 and symbol == 46 and over_bits & LOWER != 0)
-        alone = run == 1 and symbol == 46
+            scheme = run == 3 and symbol == COLON and data[at + 1] == SLASH and data[at + 2] == SLASH
+            host = scheme or (run == 1 and symbol == DOT and over_bits & LOWER != 0)
+        alone = run == 1 and symbol == DOT
         chars += run
         at = over
         more, symbol, after = class_at(data, at, stop, unicode)

@@ -23,6 +23,22 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.exact_hash import sealed
 from gristmill.kernels.hash.hashset import lower
 from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import (
+    AMPERSAND,
+    AT_SIGN,
+    BACKSLASH,
+    COLON,
+    DOT,
+    EQUALS,
+    EXCLAMATION,
+    HASH,
+    PERCENT,
+    QUESTION,
+    SEMICOLON,
+    SLASH,
+    SP,
+    ZERO,
+)
 from gristmill.kernels.urls.parts import HOST, HOST_END, split
 from gristmill.kernels.urls.spelling import ParamNames, UrlViews, is_named, put_next, tables_of
 
@@ -39,7 +55,7 @@ NO_FRAGMENT, HASHBANG, FRAGMENT = range(3)
 def _segment_end(data: Bytes, at: int, end: int) -> int:
     while at < end:
         byte = data[at]
-        if byte == 47 or byte == 92 or byte == 63:
+        if byte == SLASH or byte == BACKSLASH or byte == QUESTION:
             return at
         at += 1
     return at
@@ -49,31 +65,31 @@ def _segment_end(data: Bytes, at: int, end: int) -> int:
 def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlViews) -> tuple[int, int]:
     """Writes a path; returns where the query begins, and where the next byte is written."""
     root = size
-    while at < end and data[at] != 63:
+    while at < end and data[at] != QUESTION:
         at += 1  # the slash before a segment
         stop = _segment_end(data, at, end)
-        out[size] = 47
+        out[size] = SLASH
         slash, size = size, size + 1
         piece, name_end = -1, -1  # of a parameter: its `;`, and the end of its name
         while at < stop:
             sign = data[at]
-            if sign == 59:
+            if sign == SEMICOLON:
                 size = _without(out, piece, name_end, size, tables)
                 piece, name_end = size, -1
-            elif sign == 61 and name_end < 0:
+            elif sign == EQUALS and name_end < 0:
                 name_end = size
             at, size = put_next(data, at, stop, out, size, tables)
         size = _without(out, piece, name_end, size, tables)
         dots = size - slash - 1
-        if dots == 1 and out[size - 1] == 46:
+        if dots == 1 and out[size - 1] == DOT:
             size = slash
-        elif dots == 2 and out[size - 1] == 46 and out[size - 2] == 46:
+        elif dots == 2 and out[size - 1] == DOT and out[size - 2] == DOT:
             size = slash
             while size > root:
                 size -= 1
-                if out[size] == 47:
+                if out[size] == SLASH:
                     break
-    while size > root and out[size - 1] == 47:
+    while size > root and out[size - 1] == SLASH:
         size -= 1
     return at, size
 
@@ -118,7 +134,7 @@ def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, sp
     to = begin
     for number in range(count):
         if number:
-            out[to] = 38
+            out[to] = AMPERSAND
             to += 1
         for at in range(pieces[number, 0], pieces[number, 2]):
             out[to] = spare[at - begin]
@@ -128,7 +144,7 @@ def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, sp
 @njit(nogil=True, cache=True)
 def _is_amp(data: Bytes, at: int, end: int) -> bool:
     """Whether the bytes at `at` are `amp;`, the rest of a `&` that was copied out of HTML."""
-    if at + 4 > end or data[at + 3] != 59:
+    if at + 4 > end or data[at + 3] != SEMICOLON:
         return False
     two = lower(data[at]) == 97 and lower(data[at + 1]) == 109
     return bool(two and lower(data[at + 2]) == 112)
@@ -146,8 +162,8 @@ def _put_query(
         begin, name_end = size, -1
         while _is_amp(data, at, end):
             at += 4
-        while at < end and data[at] != 38:
-            if data[at] == 61 and name_end < 0:
+        while at < end and data[at] != AMPERSAND:
+            if data[at] == EQUALS and name_end < 0:
                 name_end = size
             at, size = put_next(data, at, end, out, size, tables)
         at += 1
@@ -160,11 +176,11 @@ def _put_query(
         if count < MOST_SORTED:
             pieces[count, 0], pieces[count, 1], pieces[count, 2] = begin, name_end, size
         count += 1
-        out[size] = 38
+        out[size] = AMPERSAND
         size += 1
     if count == 0:
         return mark
-    out[mark] = 63
+    out[mark] = QUESTION
     size -= 1
     if sort and 1 < count <= MOST_SORTED:
         _sort_query(out, mark + 1, size, pieces, count, spare)
@@ -190,9 +206,9 @@ def _scheme_end(data: Bytes, begin: int, end: int) -> int:
     at = begin
     while at < end:
         byte = data[at]
-        if byte == 58:
+        if byte == COLON:
             break
-        if byte == 47 or byte == 92 or byte == 63 or byte == 35 or byte == 64:
+        if byte == SLASH or byte == BACKSLASH or byte == QUESTION or byte == HASH or byte == AT_SIGN:
             return begin
         at += 1
     if at + 2 >= end:
@@ -205,7 +221,7 @@ def _scheme_end(data: Bytes, begin: int, end: int) -> int:
 def _is_web_port(data: Bytes, begin: int, end: int) -> bool:
     """Whether a port is 80 or 443."""
     if end - begin == 2:
-        return bool(data[begin] == 56 and data[begin + 1] == 48)
+        return bool(data[begin] == 56 and data[begin + 1] == ZERO)
     four = end - begin == 3 and data[begin] == 52 and data[begin + 1] == 52
     return bool(four and data[begin + 2] == 51)
 
@@ -213,10 +229,10 @@ def _is_web_port(data: Bytes, begin: int, end: int) -> bool:
 @njit(nogil=True, cache=True)
 def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, out: Bytes, size: int, www: bool) -> int:
     """Writes host and port; `www`: without a first label www, if two more follow."""
-    if www and host_end - host > 4 and data[host + 3] == 46:
+    if www and host_end - host > 4 and data[host + 3] == DOT:
         three = lower(data[host]) == 119 and lower(data[host + 1]) == 119
         dot = host + 4
-        while dot < host_end and data[dot] != 46:
+        while dot < host_end and data[dot] != DOT:
             dot += 1
         if three and lower(data[host + 2]) == 119 and dot < host_end:
             host += 4
@@ -224,7 +240,7 @@ def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, o
         out[size] = lower(data[at])
         size += 1
     if port < port_end:
-        out[size] = 58
+        out[size] = COLON
         size += 1
         for at in range(port, port_end):
             out[size] = data[at]
@@ -240,7 +256,7 @@ def odd_hosts(data: Array, spans: Array) -> Array:
     for row in range(len(spans)):
         for at in range(spans[row, HOST], spans[row, HOST_END]):
             byte = text[at]
-            odd[row] |= byte >= 0x80 or byte == 37
+            odd[row] |= byte >= 0x80 or byte == PERCENT
     return odd
 
 
@@ -256,9 +272,9 @@ def _normal_urls(
     size = 0
     for row in range(rows):
         begin, end = offsets[row], offsets[row + 1]
-        while begin < end and text[begin] <= 32:
+        while begin < end and text[begin] <= SP:
             begin += 1
-        while end > begin and text[end - 1] <= 32:
+        while end > begin and text[end - 1] <= SP:
             end -= 1
         host, host_end, port, port_end, rest, rest_end = split(text, begin, end)
         if host == host_end:
@@ -268,7 +284,7 @@ def _normal_urls(
             ends[row + 1] = size
             continue
         scheme = _scheme_end(text, begin, end)
-        while port < port_end and text[port] == 48:
+        while port < port_end and text[port] == ZERO:
             port += 1
         if _is_web(text, begin, scheme):
             port = port_end if _is_web_port(text, port, port_end) else port
@@ -276,17 +292,17 @@ def _normal_urls(
             for at in range(begin, scheme):
                 out[size] = lower(text[at])
                 size += 1
-            out[size] = 58
+            out[size] = COLON
             size += 1
-        out[size] = 47
-        out[size + 1] = 47
+        out[size] = SLASH
+        out[size + 1] = SLASH
         size = _put_host(text, host, host_end, port, port_end, out, size + 2, www)
         query, size = _put_path(text, rest, rest_end, out, size, tables)
         size = _put_query(text, query + 1, rest_end, out, size, tables, sort, pieces, kept)
-        bang = rest_end + 1 < end and text[rest_end + 1] == 33
+        bang = rest_end + 1 < end and text[rest_end + 1] == EXCLAMATION
         if rest_end + 1 < end and (fragment == FRAGMENT or (bang and fragment == HASHBANG)):
             at = rest_end + 1
-            out[size] = 35
+            out[size] = HASH
             size += 1
             while at < end:
                 at, size = put_next(text, at, end, out, size, tables)

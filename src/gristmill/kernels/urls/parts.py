@@ -27,6 +27,21 @@ from gristmill.kernels.hash.hashset import (
     next_entry,
 )
 from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import (
+    ASTERISK,
+    AT_SIGN,
+    BACKSLASH,
+    COLON,
+    DOT,
+    HASH,
+    LEFT_BRACKET,
+    NINE,
+    QUESTION,
+    RIGHT_BRACKET,
+    SLASH,
+    SP,
+    ZERO,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -36,15 +51,15 @@ HOST, HOST_END, PORT, PORT_END, REST, REST_END = range(6)
 
 @njit(nogil=True, cache=True)
 def _is_slash(byte: int) -> bool:
-    return byte == 47 or byte == 92
+    return byte == SLASH or byte == BACKSLASH
 
 
 @njit(nogil=True, cache=True)
 def _parts(byte: int) -> bool:
     """Whether a byte can end a scheme, a user name or a host: `/ \\ : ? # @`; two comparisons for a letter."""
-    if byte > 64:
-        return byte == 92
-    return byte == 47 or byte == 58 or byte == 63 or byte == 35 or byte == 64
+    if byte > AT_SIGN:
+        return byte == BACKSLASH
+    return byte == SLASH or byte == COLON or byte == QUESTION or byte == HASH or byte == AT_SIGN
 
 
 @njit(nogil=True, cache=True)
@@ -63,15 +78,15 @@ def _default_port(data: Bytes, begin: int, end: int) -> int:
 @njit(nogil=True, cache=True)
 def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, int]:
     """Returns the spans of one URL; `data` is a view. The host is empty if there is none."""
-    while begin < end and data[begin] <= 32:
+    while begin < end and data[begin] <= SP:
         begin += 1
-    while end > begin and data[end - 1] <= 32:
+    while end > begin and data[end - 1] <= SP:
         end -= 1
     host = at = begin
     while at < end and not _parts(data[at]):
         at += 1
     default = 0
-    if at < end and data[at] == 58 and at > begin:
+    if at < end and data[at] == COLON and at > begin:
         scheme_port, slashes = _default_port(data, begin, at), at + 1
         while slashes < end and _is_slash(data[slashes]):
             slashes += 1
@@ -85,21 +100,21 @@ def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, i
     while at < end:
         byte = data[at]
         if _parts(byte):
-            if byte == 64:
+            if byte == AT_SIGN:
                 host, colon = at + 1, -1
-            elif byte != 58:
+            elif byte != COLON:
                 break
             elif colon < 0:
                 colon = at
         at += 1
     rest = rest_end = at
-    while rest_end < end and data[rest_end] != 35:
+    while rest_end < end and data[rest_end] != HASH:
         rest_end += 1
-    if host < rest and data[host] == 91:
+    if host < rest and data[host] == LEFT_BRACKET:
         colon = host
-        while colon < rest and data[colon] != 93:
+        while colon < rest and data[colon] != RIGHT_BRACKET:
             colon += 1
-        while colon < rest and data[colon] != 58:
+        while colon < rest and data[colon] != COLON:
             colon += 1
     host_end = rest if colon < 0 else colon
     port = min(host_end + 1, rest)
@@ -111,7 +126,7 @@ def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, i
         number = number * 10 + digit
     if number == default or (default == 0 and (number == 80 or number == 443)) or number == 0:
         port = rest
-    while host_end > host and data[host_end - 1] == 46:
+    while host_end > host and data[host_end - 1] == DOT:
         host_end -= 1
     return host, host_end, port, rest, rest, rest_end
 
@@ -131,12 +146,12 @@ def split_urls(data: Array, offsets: Array) -> Array:
 @njit(nogil=True, cache=True)
 def _is_address(data: Bytes, host: int, end: int) -> bool:
     """Whether a host is an IP address: in brackets, or with a last label that begins with a digit."""
-    if host == end or data[host] == 91:
+    if host == end or data[host] == LEFT_BRACKET:
         return True
     at = end
-    while at > host and data[at - 1] != 46:
+    while at > host and data[at - 1] != DOT:
         at -= 1
-    return at < end and 48 <= data[at] <= 57
+    return at < end and ZERO <= data[at] <= NINE
 
 
 @njit(nogil=True, cache=True)
@@ -148,7 +163,7 @@ def hash_suffixes(data: Array, spans: Array) -> tuple[Array, Array, Array]:
     most = 0
     for row in range(len(spans)):
         for at in range(spans[row, HOST], spans[row, HOST_END]):
-            most += text[at] == 46
+            most += text[at] == DOT
         most += 1
     hashes = np.empty((most, 2), np.uint64)
     begins = np.empty(most, np.int64)
@@ -163,7 +178,7 @@ def hash_suffixes(data: Array, spans: Array) -> tuple[Array, Array, Array]:
         for at in range(end - 1, host - 1, -1):
             one, two = feed(one, two, byte)
             before = lower(text[at - 1]) if at > host else 46
-            if before == 46 and byte != 46 and (at == host or not whole):
+            if before == 46 and byte != DOT and (at == host or not whole):
                 hashes[count, 0], hashes[count, 1] = finish(one, two)
                 begins[count] = at
                 count += 1
@@ -184,7 +199,7 @@ def _hash_host(data: Bytes, host: int, end: int) -> tuple[np.uint64, np.uint64]:
 def _path_end(data: Bytes, rest: int, end: int) -> int:
     """Returns the end of a path without trailing slashes; a query keeps them."""
     for at in range(rest, end):
-        if data[at] == 63:
+        if data[at] == QUESTION:
             return end
     while end > rest and _is_slash(data[end - 1]):
         end -= 1
@@ -201,7 +216,7 @@ def _hash_url(data: Bytes, span: tuple[int, int, int, int, int, int]) -> tuple[n
         for at in range(span[2], span[3]):
             one, two = feed(one, two, data[at])
     end = _path_end(data, span[4], span[5])
-    if span[4] < end and data[span[4]] == 63:
+    if span[4] < end and data[span[4]] == QUESTION:
         one, two = feed(one, two, 47)
     for at in range(span[4], end):
         one, two = feed(one, two, data[at])
@@ -251,12 +266,12 @@ def hash_domain_lines(data: Array) -> tuple[Array, int]:
         if begin == end:
             continue
         word = end
-        while word > begin and text[word - 1] > 32:
+        while word > begin and text[word - 1] > SP:
             word -= 1
         host, host_end, _, _, rest, rest_end = split(text, word, end)
-        if host_end - host > 2 and text[host] == 42 and text[host + 1] == 46:
+        if host_end - host > 2 and text[host] == ASTERISK and text[host + 1] == DOT:
             host += 2
-        while host < host_end and text[host] == 46:
+        while host < host_end and text[host] == DOT:
             host += 1
         if host < host_end and _path_end(text, rest, rest_end) == rest:
             hashes[count, 0], hashes[count, 1] = _hash_host(text, host, host_end)

@@ -12,6 +12,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import hex_digit, lower
 from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import BACKSLASH, DOT, HYPHEN, LOWER_A, LOWER_Z, NINE, SLASH, TILDE, UNDERSCORE, ZERO
 from gristmill.kernels.urls.parts import HOST, HOST_END, PORT, PORT_END, REST, REST_END
 
 Array = np.ndarray[Any, Any]
@@ -23,8 +24,8 @@ _STAR, _DOLLAR, _PERCENT = 42, 36, 37
 
 @njit(nogil=True, cache=True)
 def _unreserved(byte: int) -> bool:
-    letter = 97 <= byte | 32 <= 122 and byte < 128
-    return letter or 48 <= byte <= 57 or byte == 45 or byte == 46 or byte == 95 or byte == 126
+    letter = LOWER_A <= byte | 32 <= LOWER_Z and byte < 128
+    return letter or ZERO <= byte <= NINE or byte == HYPHEN or byte == DOT or byte == UNDERSCORE or byte == TILDE
 
 
 @njit(nogil=True, cache=True)
@@ -94,7 +95,7 @@ def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Arr
         site_offsets[row + 1] = size
         begin = length
         rest, end = spans[row, REST], spans[row, REST_END]
-        if rest == end or (text[rest] != 47 and text[rest] != 92):
+        if rest == end or (text[rest] != SLASH and text[rest] != BACKSLASH):
             paths[length] = 47
             length += 1
         length = _write(text, rest, end, paths, length, False)

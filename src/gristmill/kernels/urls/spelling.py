@@ -7,6 +7,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import hex_digit, lower
 from gristmill.kernels.memory import Bytes, Ints, view
+from gristmill.kernels.text.ascii import PERCENT
 
 Array = np.ndarray[Any, Any]
 _PLAIN, _UNRESERVED, _ENCODE = range(3)
@@ -90,7 +91,7 @@ def is_named(out: Bytes, begin: int, end: int, tables: UrlViews) -> bool:
 
 @njit(nogil=True, cache=True)
 def _put_code(out: Bytes, size: int, byte: int, digits: Bytes) -> int:
-    out[size] = 37
+    out[size] = PERCENT
     out[size + 1] = digits[byte >> 4]
     out[size + 2] = digits[byte & 15]
     return size + 3
@@ -102,7 +103,7 @@ def put_next(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlV
     kinds = tables.kinds
     byte = data[at]
     kind = kinds[byte]
-    if byte == 37 and at + 2 < end:
+    if byte == PERCENT and at + 2 < end:
         high, low = hex_digit(data[at + 1]), hex_digit(data[at + 2])
         if high >= 0 and low >= 0:
             byte = high << 4 | low

@@ -23,6 +23,7 @@ from gristmill.kernels.hash.hashset import (
     next_entry,
 )
 from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import LOWER_A, LOWER_Z, NINE, PERCENT, ZERO
 from gristmill.kernels.urls.parts import HOST, HOST_END, REST, REST_END
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +39,7 @@ def _fold(data: Bytes, begin: int, end: int, out: Array, size: int) -> int:
     while at < end:
         byte = data[at]
         at += 1
-        if byte == 37 and at + 1 < end:
+        if byte == PERCENT and at + 1 < end:
             high, low = hex_digit(data[at]), hex_digit(data[at + 1])
             if high >= 0 and low >= 0:
                 byte = high << 4 | low
@@ -50,7 +51,7 @@ def _fold(data: Bytes, begin: int, end: int, out: Array, size: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _in_word(byte: int) -> bool:
-    return 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
+    return LOWER_A <= byte <= LOWER_Z or ZERO <= byte <= NINE or byte >= 128
 
 
 @njit(nogil=True, cache=True)
