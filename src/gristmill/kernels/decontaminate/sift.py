@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.decontaminate.marks import TextSpan, leads_to_code, mark_views
+from gristmill.kernels.decontaminate.marks import MarkViews, TextSpan, leads_to_code, mark_views
 from gristmill.kernels.decontaminate.units import (
     AROUND,
     AT_COUNT,
@@ -35,6 +35,7 @@ from gristmill.kernels.decontaminate.units import (
 from gristmill.kernels.dedup.shingles import (
     ROLL,
     WordTables,
+    WordViews,
     roll_power,
     room_for,
     scan_words,
@@ -103,6 +104,19 @@ class SeedLookup(NamedTuple):
     postings: Uint64s
 
 
+class TextSearch(NamedTuple):
+    """Views of everything that `read_text` looks up; built once for all texts by `text_search`."""
+
+    words: WordViews
+    seeds: SeedLookup
+    short_seeds: SeedLookup
+    """For units with seeds of one word."""
+    gate: Uint64s
+    gate_shift: np.uint64
+    """A seed shifted right by this many bits is the number of its bit in the gate."""
+    marks: MarkViews
+
+
 @njit(nogil=True, cache=True)
 def make_buffers(longest: int) -> TextBuffers:
     """Allocates buffers for texts of up to `longest` bytes."""
@@ -135,6 +149,18 @@ def _lookup_of(units: Units, seed_words: int) -> SeedLookup:
         table_bits(len(units.slots)),
         view(units.postings),
     )
+
+
+@njit(nogil=True, cache=True)
+def text_search(tables: WordTables, units: Units, short: Units, marks: Array) -> TextSearch:
+    """Views for `read_text` of arrays that the caller's caller keeps alive.
+
+    `short` are the units with seeds of one word; `marks` is the table of `marks.leads_to_code`.
+    """
+    # A number of the gate has 64 bits: its index takes six bits fewer than that of a bit.
+    gate_shift = np.uint64(58 - table_bits(len(short.gate)))
+    long_seeds, short_seeds = _lookup_of(units, units.seed_words), _lookup_of(short, 1)
+    return TextSearch(word_views(tables), long_seeds, short_seeds, view(short.gate), gate_shift, mark_views(marks))
 
 
 @njit(nogil=True, cache=True)
@@ -287,38 +313,23 @@ def _keep(maybe: Uint64s, begin: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _add_range(ranges: Array, count: int, low: int, high: int) -> int:
+def _add_range(ranges: Ints, count: int, low: int, high: int) -> int:
     """Adds a range of bytes, or extends the last one if they touch; returns the number of ranges."""
-    if count and low <= ranges[count - 1, 1]:
-        ranges[count - 1, 1] = high
+    if count and low <= ranges[2 * count - 1]:
+        ranges[2 * count - 1] = high
         return count
-    ranges[count, 0], ranges[count, 1] = low, high
+    ranges[2 * count], ranges[2 * count + 1] = low, high
     return count + 1
 
 
 @njit(nogil=True, cache=True)
-def read_text(
-    data: Array,
-    begin: int,
-    end: int,
-    tables: WordTables,
-    units: Units,
-    short: Units,
-    marks: Array,
-    buffers: TextBuffers,
-) -> TextCounts:
-    """Reads data[begin:end] into `buffers` and returns the number of entries there.
-
-    `short` are the units with seeds of one word; `marks` is the table of `marks.leads_to_code`.
-    """
+def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: TextBuffers) -> TextCounts:
+    """Reads data[begin:end] into `buffers` and returns the number of entries there."""
     span = TextSpan(view(data), begin, end, len(data))
-    characters, code_marks = word_views(tables), mark_views(marks)
-    long_seeds, short_seeds = _lookup_of(units, units.seed_words), _lookup_of(short, 1)
+    seeds = search.seeds
     sums, maybe, maybe_short = view(buffers.sums), view(buffers.maybe), view(buffers.maybe_short)
-    leads, leads_short = view(buffers.leads), view(buffers.leads_short)
-    # A word of the gate has 64 bits: its index takes six bits fewer than a bit's.
-    gate, gate_shift = view(short.gate), np.uint64(58 - table_bits(len(short.gate)))
-    length = units.seed_words
+    leads, leads_short, code_ranges = view(buffers.leads), view(buffers.leads_short), view(buffers.ranges)
+    length = seeds.seed_words
     count = known = shorts = led = led_short = stretches = ranges = 0
     at = begin
     while at < end:
@@ -326,32 +337,31 @@ def read_text(
         buffers.stretches[stretches, 0], buffers.stretches[stretches, 1] = at - begin, count
         stretches += 1
         first = count
-        count = scan_words(span.text, at, stop, len(data), characters, sums, count, buffers.edge)
+        count = scan_words(span.text, at, stop, len(data), search.words, sums, count, buffers.edge)
         # Seeds of one word: each word costs one look into the gate, a bitmap.
         waiting = shorts
         before = sums[first]
         for place in range(first, count):
             after = sums[place + 1]
-            if _bit(gate, gate_shift, after - before * ROLL + LENGTH):
+            if _bit(search.gate, search.gate_shift, after - before * ROLL + LENGTH):
                 maybe_short[shorts] = place
                 shorts += 1
             before = after
         # Longer seeds: each window costs one look into the first half of the filter, without a branch.
         for place in range(max(first, length - 1), count):
             start = place + 1 - length
-            seed = _seed_at(sums, start, long_seeds)
             maybe[known] = start
-            known += int(_passes(long_seeds.first_filter, long_seeds.filter_shift, seed))
-        if leads_to_code(span, at, sums, first, maybe_short, waiting, shorts, code_marks):
-            ranges = _add_range(buffers.ranges, ranges, max(at - STRETCH, begin), min(stop + STRETCH, end))
+            known += int(_passes(seeds.first_filter, seeds.filter_shift, _seed_at(sums, start, seeds)))
+        if leads_to_code(span, at, sums, first, maybe_short, waiting, shorts, search.marks):
+            ranges = _add_range(code_ranges, ranges, max(at - STRETCH, begin), min(stop + STRETCH, end))
         at = stop
         ahead = AROUND + 1 if at < end else 0  # words after a candidate that `_leads_on` reads
         if shorts:
             ready = _ready(maybe_short, shorts, count - ahead)
-            led_short = _follow(sums, count, short_seeds, maybe_short, ready, leads_short, led_short)
+            led_short = _follow(sums, count, search.short_seeds, maybe_short, ready, leads_short, led_short)
             shorts = _keep(maybe_short, ready, shorts)
         if known >= _TOGETHER or (known and at == end):
             ready = _ready(maybe, known, count - length - ahead + 1)
-            led = _follow(sums, count, long_seeds, maybe, ready, leads, led)
+            led = _follow(sums, count, seeds, maybe, ready, leads, led)
             known = _keep(maybe, ready, known)
     return TextCounts(count, led, led_short, stretches, ranges)

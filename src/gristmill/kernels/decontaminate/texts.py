@@ -6,7 +6,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.match import FIELDS, make_scratch, match
-from gristmill.kernels.decontaminate.sift import make_buffers, read_text
+from gristmill.kernels.decontaminate.sift import make_buffers, read_text, text_search
 from gristmill.kernels.decontaminate.support import Support, drop_unsupported
 from gristmill.kernels.decontaminate.units import Units
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
@@ -43,7 +43,7 @@ def match_texts(
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    buffers = make_buffers(longest)
+    buffers, search = make_buffers(longest), text_search(tables, units, short, marks)
     scratch, scratch_short = make_scratch(units), make_scratch(short)
     supported = np.full(max(len(short.ngram), 1), -1, np.int64)
     hits, hits_short = np.empty((64, FIELDS), np.int64), np.empty((64, FIELDS), np.int64)
@@ -52,7 +52,7 @@ def match_texts(
     bounded = np.zeros(len(offsets) - 1, np.bool_)
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
-        counts = read_text(data, begin, end, tables, units, short, marks, buffers)
+        counts = read_text(data, begin, end, search, buffers)
         before = found + found_short
         if counts.leads:
             leads = buffers.leads[: counts.leads]
