@@ -16,11 +16,11 @@ import numba
 import numpy as np
 import pytest
 from llvmlite import ir
-from numba.core import cgutils
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from gristmill.kernels import memory, memory_blocks, memory_writes
-from gristmill.kernels.memory import eight_bytes_at
-from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.memory import MemoryView
 
 ARRAYS = np.zeros((1 << 16, 2), np.uint64)
 """Begin and end of the arrays that were lent, by the number that their addresses carry."""
@@ -32,36 +32,40 @@ _LOW, _SHIFT = np.uint64((1 << 48) - 1), np.uint64(48)
 _PROBES = 64
 
 
+@intrinsic
+def _numbers(context: Any, address: Any) -> Any:
+    """Returns a view of the uint64 at an address."""
+    return MemoryView(types.uint64)(types.uint64), lambda context, builder, signature, args: args[0]
+
+
 @numba.cfunc("uint64(uint64, uint64)")
 def _lend(begin: Any, size: Any) -> Any:
     """The address of an array with its number in it."""
+    arrays = _numbers(_ARRAYS)
     end = begin + size
     first = np.int64((begin >> np.uint64(3)) ^ (end * np.uint64(0x9E3779B97F4A7C15) >> _SHIFT)) & 0xFFFF
     number = max(first, 1)
     for _ in range(_PROBES):
-        known = eight_bytes_at(_ARRAYS, 16 * number)
-        if known == 0 or (known == begin and eight_bytes_at(_ARRAYS, 16 * number + 8) == end):
+        known = arrays[2 * number]
+        if known == 0 or (known == begin and arrays[2 * number + 1] == end):
             break
         number = max((number + 1) & 0xFFFF, 1)
-    put_eight_bytes(_ARRAYS, 16 * number, begin)
-    put_eight_bytes(_ARRAYS, 16 * number + 8, end)
+    arrays[2 * number], arrays[2 * number + 1] = begin, end
     return np.uint64(number) << _SHIFT | begin
 
 
 @numba.cfunc("uint64(uint64, int64, int64)")
 def _place(address: Any, offset: Any, size: Any) -> Any:
     """Where an access goes: inside the array of the address, or to spare memory."""
+    arrays, fault = _numbers(_ARRAYS), _numbers(_FAULT)
     number = np.int64(address >> _SHIFT)
-    begin, end = np.int64(eight_bytes_at(_ARRAYS, 16 * number)), np.int64(eight_bytes_at(_ARRAYS, 16 * number + 8))
+    begin, end = np.int64(arrays[2 * number]), np.int64(arrays[2 * number + 1])
     at = np.int64(address & _LOW) + offset
     if number and begin <= at and at + size <= end and size >= 0:
         return np.uint64(at)
-    if eight_bytes_at(_FAULT, 0) == 0:
-        put_eight_bytes(_FAULT, 8, np.uint64(begin))
-        put_eight_bytes(_FAULT, 16, np.uint64(end))
-        put_eight_bytes(_FAULT, 24, np.uint64(at))
-        put_eight_bytes(_FAULT, 32, np.uint64(size))
-    put_eight_bytes(_FAULT, 0, eight_bytes_at(_FAULT, 0) + np.uint64(1))
+    if fault[0] == 0:
+        fault[1], fault[2], fault[3], fault[4] = begin, end, at, size
+    fault[0] += np.uint64(1)
     return _SPARE
 
 

@@ -33,7 +33,7 @@ from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
 from gristmill.kernels.html.facts import find_facts
 from gristmill.kernels.html.meta_tags import find_tags
-from gristmill.kernels.html.page import Room
+from gristmill.kernels.html.page import PageBuffers
 from gristmill.kernels.ngram.arpa import read_ngrams
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
 from gristmill.kernels.ngram.cut import hash_texts as hash_texts_of_words
@@ -163,9 +163,9 @@ def read_pages(rows, before, _):
     for markdown in (False, True):
         extractor = Extractor(markdown=markdown)
         for row, (begin, stop) in zip(rows, pairwise(ends), strict=True):
-            extractor._room = Room(len(row))
+            extractor._room = PageBuffers(len(row))
             text = extractor.text(data, words, begin, stop)
-            extractor._room = Room(4 * len(row) + 64)
+            extractor._room = PageBuffers(4 * len(row) + 64)
             assert extractor.text(*html.as_words(np.frombuffer(row, np.uint8)), 0, len(row)) == text
 
 

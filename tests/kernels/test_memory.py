@@ -9,9 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba import njit
+from numba.core.errors import TypingError
 
 import gristmill
+from gristmill.kernels.memory import eight_bytes_at, tail, view
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(gristmill.__file__).parents[1]
@@ -37,20 +41,19 @@ BEYOND = """
 import sys
 import numpy as np
 from numba import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
-from gristmill.kernels.memory_writes import put_byte
+from gristmill.kernels.memory import eight_bytes_at, view
 
 @njit
 def last(data, index):
-    return eight_bytes_at(address_of(data), index)
+    return eight_bytes_at(view(data), index)
 
 @njit
 def first(data, index):
-    return byte_at(address_of(data), index)
+    return view(data)[index]
 
 @njit
 def write(data, index):
-    put_byte(address_of(data), index, 1)
+    view(data)[index] = 1
 
 data = np.zeros(100, np.uint8)
 """
@@ -74,16 +77,15 @@ LENT = """
 import sys
 import numpy as np
 from numba import njit
-from gristmill.kernels.memory import address_of, borrow, byte_at
-from gristmill.kernels.memory_writes import put_byte
+from gristmill.kernels.memory import view
 
 @njit(forceinline=True)
 def innermost(room, size):
-    at, total = address_of(room), 0
+    bytes_, total = view(room), 0
     for place in range(size):
-        put_byte(at, place, place)
+        bytes_[place] = place
     for place in range(size):
-        total += byte_at(at, place)
+        total += bytes_[place]
     return total
 
 @njit
@@ -98,11 +100,11 @@ def handed_on(size):
 @njit
 def freed(size):
     room = np.empty(size, np.uint8)
-    at, total = address_of(room), 0
+    bytes_, total = view(room), 0
     for place in range(size):
-        put_byte(at, place, place)
+        bytes_[place] = place
     for place in range(size):
-        total += byte_at(at, place)
+        total += bytes_[place]
     return total
 
 print(globals()[sys.argv[1]](1 << 20))
@@ -124,6 +126,44 @@ def python(*arguments, **environment):
 def run_tests(plugin, *arguments, **environment):
     done = python("-X", "faulthandler", "-m", "pytest", "-p", f"tests.kernels.{plugin}", *arguments, **environment)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+
+
+@njit
+def change(data, at, first, value):
+    numbers = view(data)
+    before = numbers[at], tail(numbers, first)[at - first]
+    numbers[at] = value
+    return before
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32, np.uint64])
+def test_a_view_reads_and_writes_elements(kind):
+    """Every element is read with its sign and written with its width, whether it is counted from the front or from a
+    tail, and those beside it stay.
+    """
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    data = np.array([[low, 1, high], [high, low, 2]], kind)
+    flat = data.ravel().tolist()
+    for at in range(len(flat)):
+        assert change(data, at, at // 2, kind(7)) == (flat[at], flat[at])
+        flat[at] = 7
+        assert data.ravel().tolist() == flat
+
+
+def test_a_number_is_no_view():
+    """An address cannot be computed outside of `memory`: intrinsics refuse integers, and arithmetic refuses views."""
+
+    @njit
+    def at_address(address):
+        return eight_bytes_at(address, 0)
+
+    @njit
+    def shifted(data):
+        return eight_bytes_at(view(data) + 8, 0)
+
+    for kernel, given in ((at_address, 4096), (shifted, np.zeros(16, np.uint8))):
+        with pytest.raises(TypingError):
+            kernel(given)
 
 
 def test_lines_with_double_spaces_are_read_from_live_memory():

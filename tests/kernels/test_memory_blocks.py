@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.memory_blocks import (
     _code_kinds,
     bytes_in,
@@ -29,7 +29,7 @@ BYTES = st.one_of(
 
 @njit
 def masks(data, at, low, span):
-    text = address_of(data)
+    text = view(data)
     return word_bits(text, at), wide_bits(text, at), bytes_in(text, at, 32, low, span), code_signs(text, at)
 
 
@@ -56,7 +56,7 @@ def test_kinds_of_bytes_of_code_are_those_of_all_bytes(bits):
 
     @njit
     def masks(data, at):
-        return bits(address_of(data), at)
+        return bits(view(data), at)
 
     for at in range(0, 256, 64):
         block = [bytes([byte]) for byte in range(at, at + 64)]

@@ -1,14 +1,14 @@
-"""Whether arrays outlive the use of their addresses in kernels, read from the syntax tree.
+"""Checks in the syntax tree that arrays of kernels outlive the views of them.
 
-Numba frees an array behind the last use of its *name*; using its address is none. What holds: the arguments of a call,
-and what they are parts of, live until the call returns, as the caller names them in the call. So:
+Numba frees an array after the last use of its *name*; using a view of it is not one. The arguments of a call, and what
+they are parts of, live until the call returns, since the caller names them in the call. So:
 
-- `address_of` and `borrow` take a parameter of the function that they stand in, or a part of one (a field, an element,
-  a slice), or a constant of the module, which is compiled into the code. A parameter that is assigned anew is none,
-  but for `x = borrow(x)`.
+- `view` and `borrow` take a parameter of the function that calls them, or a part of one (a field, an element, a
+  slice), or a constant of the module, which is compiled into the code. A parameter that is assigned again does not
+  count, except for `x = borrow(x)`.
 - A function that returns what it lent is held to the same rule where it is called, and Python does not call it. So is
   one that Numba inlines (`inline`, not LLVM's `forceinline`): its parameters become names of the caller.
-- An address or a borrowed array stays in local names: it is stored nowhere.
+- A view or a borrowed array stays in local names: it is not stored.
 - Pointers are made in `memory` alone, which every access goes through, and copies of memory in `memory_writes`.
 - Kernels are compiled with options that are known to leave all this as it is.
 """
@@ -17,12 +17,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-LENDERS = {"address_of", "borrow"}
+LENDERS = {"view", "borrow"}
+HOLDERS = {"tail", "int", "int64", "uint64"}
+"""Calls whose result is still a view if their argument is one."""
 POINTERS = {"inttoptr", "ptrtoint", "gep", "carray", "farray", "as_pointer", "raw_memcpy", "raw_memmove"}
 MAY_POINT = {"memory": POINTERS, "memory_writes": {"raw_memcpy"}, "memory_blocks": {"as_pointer"}}
 OPTIONS = {"nogil", "cache", "forceinline", "error_model", "inline"}
-NUMBERS = {"int", "int64", "uint64"}
-"""Calls that change the kind of a number: an address is still one."""
 
 
 @dataclass
@@ -60,6 +60,11 @@ class Module:
 
 def named(node: ast.expr | None) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def is_lender(call: ast.Call) -> bool:
+    """Whether a call lends its argument; a method `view` of an array does not."""
+    return isinstance(call.func, ast.Name) and call.func.id in LENDERS
 
 
 def assigned(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr | None]]:
@@ -173,7 +178,7 @@ class Check:
     def loans(self, made: Compiled) -> Iterator[tuple[ast.Call, ast.expr]]:
         """What a function lends for longer than a call."""
         for node in made.nodes:
-            if isinstance(node, ast.Call) and named(node.func) in LENDERS:
+            if isinstance(node, ast.Call) and is_lender(node):
                 yield node, node.args[0]
             callee = self.called(made.module, node)
             if isinstance(node, ast.Call) and callee is not None and (callee.returns or callee.inlined):
@@ -192,9 +197,9 @@ class Check:
             return self.holds(made, node.body) or self.holds(made, node.orelse)
         if isinstance(node, ast.Call):
             callee = self.called(made.module, node)
-            if named(node.func) in LENDERS or (callee is not None and callee.returns):
+            if is_lender(node) or (callee is not None and callee.returns):
                 return True
-            through = self.makes_tuple(made.module, node) or named(node.func) in NUMBERS
+            through = self.makes_tuple(made.module, node) or named(node.func) in HOLDERS
             return through and any(self.holds(made, one) for one in node.args)
         if isinstance(node, ast.Subscript):
             sliced = any(isinstance(one, ast.Slice) for one in ast.walk(node.slice))
@@ -202,9 +207,9 @@ class Check:
         return isinstance(node, ast.Attribute | ast.Starred) and self.holds(made, node.value)
 
     def is_array(self, made: Compiled, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether something is a borrowed array for sure, so that its elements are numbers."""
+        """Whether something is surely a borrowed array or a view, so that its elements are numbers."""
         if isinstance(node, ast.Call):
-            return named(node.func) == "borrow"
+            return is_lender(node) or (named(node.func) == "tail" and self.is_array(made, node.args[0], seen))
         values = made.values.get(named(node), []) if isinstance(node, ast.Name) else []
         rest = [one for one in values if named(one) not in seen]
         return bool(values) and all(self.is_array(made, one, seen | {named(node)}) for one in rest)
@@ -230,9 +235,6 @@ class Check:
         for target, given in assignments(made.nodes):
             if not isinstance(target, ast.Name) and self.holds(made, given):
                 self.fault(made.module, target, f"{name} stores what is lent in {ast.unparse(target)}")
-        for node in made.nodes:
-            if isinstance(node, ast.Call) and named(node.func).startswith("put_") and self.holds(made, node.args[2]):
-                self.fault(made.module, node, f"{name} stores an address")
         for option in set(options_of(made.node)) - OPTIONS:
             self.fault(made.module, made.node, f"{name} is compiled with {option}, of which nothing is known here")
 

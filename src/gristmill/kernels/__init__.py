@@ -1,13 +1,14 @@
-"""Hot loops compiled by Numba: arrays in, arrays out; nothing else of ours is imported here.
+"""Hot loops compiled by Numba: arrays in, arrays out. Kernels import no other package of Gristmill.
 
-Numba keeps compiled code on disk and looks only at the file of a function to see whether it is stale. Code that was
-inlined from another file goes on in its old form, silently. So the compiled code of a kernel lies in a folder that is
-named by its content, that of the kernels it imports, and Numba's version: change one, and it and those that use it are
-compiled anew. Only the user can write to it, and every file is checked before it is used (`code_files.py`).
-Where the sources lie does not matter, so two installations of one version share what was compiled.
+Numba keeps compiled code on disk and only checks the file of a function to see whether it is stale. Code that was
+inlined from another file would silently stay in its old form. So the compiled code of a kernel is in a folder that is
+named by its content, the content of the kernels that it imports, and Numba's version: if one of them changes, the
+kernel and its users are compiled again. Only the user can write to the folder, and every file is checked before it is
+used (`code_files.py`). The path of the sources does not matter, so two installations of one version share compiled
+code.
 
-Workers that start side by side on a new machine would each compile every kernel. Whoever comes to a function that
-another process is compiling waits for it and takes what that one leaves on disk (`compile.py`).
+Workers that start together on a new machine would each compile every kernel. If another process is already compiling a
+function, a worker waits and then loads the result from disk (`compile.py`).
 """
 
 import hashlib
@@ -24,16 +25,16 @@ from numba.core import event
 
 HERE = Path(__file__).parent
 _IMPORTS = re.compile(r"^ *from gristmill\.kernels\.([\w.]+) import", re.MULTILINE)
-"""The one form in which kernels import each other."""
+"""The only form in which kernels import each other."""
 
 
 def module_of(path: Path) -> str | None:
-    """The name of a kernel's module below this package (`bpe.encode`); None for files of others."""
+    """Returns the name of a kernel's module below this package (`bpe.encode`); None for other files."""
     return ".".join(path.relative_to(HERE).with_suffix("").parts) if HERE in path.parents else None
 
 
 def cache_root() -> Path:
-    """Where compiled code is kept."""
+    """Returns the folder of compiled code."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gristmill"
     return root.absolute() / "kernels"
@@ -46,7 +47,7 @@ def _source(module: str) -> bytes:
 
 @cache
 def _with_imports(module: str) -> frozenset[str]:
-    """A kernel and all that it imports, at any distance."""
+    """Returns a kernel and everything that it imports, directly or indirectly."""
     found, open_ends = {"__init__", module}, [module]
     while open_ends:
         new = set(_IMPORTS.findall(_source(open_ends.pop()).decode())) - found
@@ -57,7 +58,7 @@ def _with_imports(module: str) -> frozenset[str]:
 
 @cache
 def digest_of(module: str) -> str:
-    """The content of a kernel and of all that it imports, and the version of their compiler."""
+    """Returns a hash of a kernel, of everything that it imports, and of the compiler's version."""
     total = hashlib.sha256(numba.__version__.encode())
     for name in sorted(_with_imports(module)):
         total.update(hashlib.sha256(_source(name)).digest())
@@ -65,24 +66,26 @@ def digest_of(module: str) -> str:
 
 
 def code_bytes(module: str) -> int:
-    """Of the sources of a kernel and of all that it imports."""
+    """Returns the size of the sources of a kernel and of everything that it imports."""
     return sum(len(_source(name)) for name in _with_imports(module))
 
 
 def cache_folder(module: str) -> Path:
-    """Where the compiled code of a kernel lies, in its present form."""
+    """Returns the folder of the compiled code of a kernel in its present form."""
     return cache_root() / f"{module}-{digest_of(module)}"
 
 
 class Compiling(event.Listener):
-    """What compiling costs this process: its own, and waiting for another that compiles the same function."""
+    """The cost of compiling in this process: its own work, and waiting for another process that compiles the same
+    function.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.tell: Callable[[], None] = lambda: None
         """Called when compiling begins."""
         self._functions = 0
-        """At work just now: a function compiles those that it calls first."""
+        """Functions that are compiled now: a function first compiles those that it calls."""
         self._since = 0.0
 
     def on_start(self, event: Any) -> None:

@@ -1,7 +1,7 @@
-"""Compile everything that is listed, before anybody waits for it: python -m gristmill.kernels
+"""Compiles all listed kernels ahead of time: python -m gristmill.kernels
 
-For images that machines are started from, and for the time in which another program has one core. Who needs a kernel
-meanwhile takes what is there and compiles the rest.
+Use it to build machine images, or while another program leaves one core idle. A process that needs a kernel meanwhile
+uses what is ready and compiles the rest.
 """
 
 from argparse import ArgumentParser

@@ -1,8 +1,8 @@
-"""Compiling before it is waited for: on a machine without compiled kernels, several processes share the work.
+"""Compiles kernels ahead of time: on a machine without compiled kernels, several processes share the work.
 
-Numba compiles a function when it is first called, and by then every worker has come to the same one: one compiles, the
-others wait. `ahead.json` lists the functions that stages call and the types that they call them with, so that each
-process can take another one. What is not in the list is compiled when it is called, as ever.
+Numba compiles a function when it is first called. By then every worker needs the same one: one compiles, and the others
+wait. `ahead.json` lists the functions that stages call and the types of their arguments, so that each process can
+compile another one. A function that is not in the list is compiled when it is called, as usual.
 """
 
 import ast
@@ -28,8 +28,8 @@ _PREFIX = "gristmill."
 
 
 def to_compile(stages: Sequence[str]) -> list[str]:
-    """The functions of the list that these modules can come to and that this machine has not compiled yet, the first
-    module's first: `module.function`.
+    """Returns the listed functions that these modules can call and that this machine has not compiled yet, those of the
+    first module first: `module.function`.
     """
     mark = _mark(stages)
     if mark.exists():
@@ -42,12 +42,14 @@ def to_compile(stages: Sequence[str]) -> list[str]:
 
 
 def listed() -> list[str]:
-    """All functions of the list, those first that have the most code behind them: they are waited for the longest."""
+    """Returns all listed functions, those with the most code first, since they take the longest."""
     return sorted(_listed(), key=lambda name: -code_bytes(_module(name)))
 
 
 def compile_all(names: Sequence[str], stages: Sequence[str] = ()) -> None:
-    """Compile what `to_compile` found, beside processes that do the same: what one is at, another leaves alone."""
+    """Compiles the result of `to_compile`, along with other processes: functions that another one is compiling are
+    skipped.
+    """
     for name in names:
         function = _function(name)
         if not function._cache.is_there() and not function._cache.is_busy():
@@ -58,7 +60,9 @@ def compile_all(names: Sequence[str], stages: Sequence[str] = ()) -> None:
 
 
 def _mark(stages: Sequence[str]) -> Path:
-    """A file that says that for these modules everything is compiled: to learn that anew takes longer than to look."""
+    """Returns a file whose existence means that everything is compiled for these modules: checking it is faster than
+    checking each.
+    """
     modules = [str(module_of(path)) for path in sorted(HERE.rglob("*.py"))]
     kernels = [f"{module} {digest_of(module)}" for module in modules]
     machine = [get_host_cpu_name(), sys.version, numba.__version__]
@@ -78,7 +82,7 @@ def _listed() -> dict[str, list[str]]:
 
 
 def _types(form: str) -> Any:
-    """The types of a call: as Numba prints them, and tuples as `tuple_of([types], class)`."""
+    """Returns the types of a call: as Numba prints them, and tuples as `tuple_of([types], class)`."""
     names = {**vars(types), "kernel": _kernel, "tuple_of": types.BaseTuple.from_types, "__builtins__": {}}
     return eval(f"({form},)", names)
 
@@ -98,13 +102,15 @@ def _function(name: str) -> Any:
 
 @cache
 def kernels_of(module: str) -> tuple[str, ...]:
-    """The kernels that a module of ours imports, itself or through others; its code says it, none of it is run."""
+    """Returns the kernels that a module imports, directly or indirectly; it is read from the source code, and nothing
+    is run.
+    """
     found, seen, open_ends = [], {module}, [module]
     while open_ends:
         at = open_ends.pop(0)
         if at.startswith(f"{__package__}."):
             name = at.removeprefix(f"{__package__}.")
-            found += [name] if is_kernel(name) else []  # a room of kernels is none
+            found += [name] if is_kernel(name) else []  # a package of kernels is not a kernel
             continue
         for name in _imports(at):
             if name not in seen:

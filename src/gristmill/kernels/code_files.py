@@ -1,8 +1,8 @@
-"""Files of compiled code: the check before one is used, and the folders that they may be in.
+"""Files of compiled code: the check before one is used, and the folders that are allowed.
 
 One flipped bit in machine code gives other results without an error, so every file begins with a SHA-256 of its name
-and content, and nothing is unpickled before that agrees. A hash does not keep anyone from writing a file of his own:
-code is only used from a folder that nobody else can write to.
+and content, and nothing is unpickled before that agrees. A hash does not keep anyone from writing another file, so code
+is only used from a folder that no one else can write to.
 """
 
 import hashlib
@@ -22,16 +22,16 @@ from gristmill.kernels.shipped import BASELINE, read_shipped
 
 DAMAGED = "This compiled kernel was damaged. It was deleted, and is compiled again."
 NOBODY = 65534
-"""Owner of files that belong to root outside of a container whose root is another."""
+"""Owner of files that belong to root outside of a container with another root user."""
 
 
 class OthersCanWrite(Exception):
-    """Compiled code is kept in a folder that another user can write to."""
+    """Compiled code is in a folder that another user can write to."""
 
 
 def make_private(folder: Path, root: Path) -> None:
-    """Make a folder (`root`, or one in it) that only this user can write to. OthersCanWrite where somebody else can
-    write there, or can put another folder in its place.
+    """Creates a folder (`root`, or one in it) that only this user can write to. Raises OthersCanWrite if another user
+    can write there, or can replace the folder.
     """
     if not os.path.isdir(folder):
         for at in reversed((folder, *folder.parents)):
@@ -49,9 +49,9 @@ def _refuse_others(folder: str, root: str) -> None:
         found, owners, others = at.stat(), {user, 0}, stat.S_IWGRP | stat.S_IWOTH
         if at in above:
             owners.add(NOBODY)
-            if found.st_mode & stat.S_ISVTX:  # as in /tmp: nobody can rename what belongs to another
+            if found.st_mode & stat.S_ISVTX:  # as in /tmp: users cannot rename files of others
                 others = 0
-            elif user == os.getegid() == found.st_gid:  # the user's own group, as `useradd` makes it
+            elif user == os.getegid() == found.st_gid:  # the user's own group, as created by `useradd`
                 others = stat.S_IWOTH
         if found.st_mode & others or found.st_uid not in owners:
             fix = (
@@ -66,19 +66,19 @@ def _refuse_others(folder: str, root: str) -> None:
 
 
 def is_whole(path: str | Path, data: bytes) -> bool:
-    """Whether a file of compiled code holds what was written under its name."""
+    """Whether a file of compiled code has the content that was written under its name."""
     return data[:32] == _digest(path, memoryview(data)[32:])
 
 
 def _digest(path: str | Path, content: bytes | memoryview) -> bytes:
-    """The folder's name has the kernel and the hash of its sources in it."""
+    """Returns the hash of a file; the folder's name includes the kernel and the hash of its sources."""
     name = "/".join(str(path).split(os.sep)[-2:]).encode()
     return hashlib.sha256(hashlib.sha256(name).digest() + hashlib.sha256(content).digest()).digest()
 
 
 class CheckedFiles(IndexDataCacheFile):
-    """The index of one function and the code of its forms. A form is kept with its key: an index and the code of
-    another process that wrote at the same time are not taken for a pair.
+    """The index of one function and the code of its forms. A form is stored with its key, so that an index and the code
+    of another process that wrote at the same time are never combined.
     """
 
     def load(self, key: Any) -> Any:
@@ -91,7 +91,7 @@ class CheckedFiles(IndexDataCacheFile):
         return shipped
 
     def _load_shipped(self, key: Any) -> Any:
-        """The code that a wheel has for it, compiled for every CPU of the architecture; None if there is none."""
+        """Returns the code in the wheel, compiled for every CPU of the architecture; None if there is none."""
         index = self._unpack(self._index_name)
         if index is None:
             return None
@@ -124,7 +124,7 @@ class CheckedFiles(IndexDataCacheFile):
             return pickle.loads(memoryview(data)[32:])
         with suppress(OSError):
             os.unlink(path)
-        warnings.showwarning(DAMAGED, RuntimeWarning, ascii(path)[1:-1], 0)  # whatever filters warnings have
+        warnings.showwarning(DAMAGED, RuntimeWarning, ascii(path)[1:-1], 0)  # regardless of warning filters
         raise FileNotFoundError(path)
 
     def _save_data(self, name: str, data: Any) -> None:

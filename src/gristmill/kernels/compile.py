@@ -1,13 +1,13 @@
-"""The decorator of kernels: Numba's `njit`, with compiled code that is kept by content and shared by processes.
+"""The decorator of kernels: Numba's `njit`, with compiled code that is stored by content and shared by processes.
 
-A kernel is a dispatcher of a class of our own. Nothing of Numba is changed for it: functions of others that are
-compiled in the same process have Numba's own dispatcher, cache and compiler.
+A kernel is a dispatcher with its own class. Numba itself is not changed: other functions that are compiled in the same
+process have Numba's own dispatcher, cache and compiler.
 
-A constant in a call is a type of its own to Numba, and so is an integer of 32 bits, so that a function would be
-compiled again for each. A kernel that a compiled function calls takes all of them as integers of 64 bits.
+To Numba, a constant in a call has its own type, and so has an integer of 32 bits, so a function would be compiled again
+for each. A kernel that a compiled function calls takes all of them as integers of 64 bits.
 
 With the tested series of Numba, kernels that call each other are compiled in a shorter way (`inner.py`). With another
-one they are compiled as Numba does it.
+series, Numba compiles them as usual.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ from gristmill.kernels import cache_folder, compiling, digest_of, module_of
 from gristmill.kernels.code_files import CheckedFiles, make_private
 
 TESTED = (0, 68)
-"""The series of Numba whose inside we know."""
+"""The series of Numba whose internals we know."""
 _SHORTER = numba.version_info.short == TESTED
 if _SHORTER:
     from gristmill.kernels.inner import InnerCompiler, KernelCompiler, rebuild
@@ -37,7 +37,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _ByContent(caching._CacheLocator):
-    """Says where the code of a kernel lies."""
+    """Locates the compiled code of a kernel."""
 
     def __init__(self, function: Any, module: str) -> None:
         self._line = function.__code__.co_firstlineno
@@ -58,7 +58,7 @@ class _ByContent(caching._CacheLocator):
 
     @classmethod
     def from_function(cls, function: Any, path: str) -> "_ByContent | None":
-        """None for functions of others, and where nothing can be written."""
+        """Returns None for other functions, and if the folder is not writable."""
         module = module_of(Path(path))
         if module is None:
             return None
@@ -70,19 +70,19 @@ class _ByContent(caching._CacheLocator):
         return found
 
 
-class _Place(caching.CompileResultCacheImpl):
+class _KernelCacheFiles(caching.CompileResultCacheImpl):
     _locator_classes: list[Any] = [_ByContent, *caching.CacheImpl._locator_classes]  # noqa: RUF012
 
 
-class _Shared(caching.FunctionCache):
-    """A cache of one function that compiles it in one process at a time.
+class _SharedCache(caching.FunctionCache):
+    """A cache of one function that is compiled in one process at a time.
 
-    Numba asks `load_overload`, compiles where it answers None, and ends with `save_overload`, or with an error, after
-    which others must not wait (`let_go`). Functions wait for those that they call, never the other way round, so that
-    no two processes wait for each other. The lock goes with the process that holds it.
+    Numba calls `load_overload`, compiles if it returns None, and ends with `save_overload`, or with an error, after
+    which others must not wait (`let_go`). Functions wait for those that they call, never the other way round, so no two
+    processes wait for each other. The lock ends with the process that holds it.
     """
 
-    _impl_class = _Place
+    _impl_class = _KernelCacheFiles
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -94,11 +94,11 @@ class _Shared(caching.FunctionCache):
         self._lock = os.path.join(self.cache_path, f"{self._impl.filename_base}.lock")
 
     def is_there(self) -> bool:
-        """Whether some form of the function was compiled before; as good as that is that none can be kept."""
+        """Whether some form of the function was compiled before; also True if nothing can be stored."""
         return not self._enabled or os.path.exists(self._cache_file._index_path)
 
     def is_busy(self) -> bool:
-        """Whether another process compiles it now."""
+        """Whether another process is compiling it now."""
         try:
             held = os.open(self._lock, os.O_RDWR)
         except OSError:
@@ -119,25 +119,25 @@ class _Shared(caching.FunctionCache):
         return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def _wait(self) -> None:
-        """Until no other process compiles this function."""
+        """Waits until no other process compiles this function."""
         compiling.begin()
         try:
             self._impl.locator.ensure_cache_path()
             self._held = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
             fcntl.flock(self._held, fcntl.LOCK_EX)
-        except OSError:  # a disk without locks: everybody compiles, as without this class
+        except OSError:  # a disk without locks: every process compiles, as without this class
             pass
         finally:
             compiling.end()
 
     def let_go(self) -> None:
-        """Let go of the lock: what was begun is saved, or nothing comes of it."""
+        """Releases the lock: the result is saved, or there is none."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
 
 
-class _InnerPlace(_Place):
+class _InnerPlace(_KernelCacheFiles):
     """The same for the form of a kernel that other kernels call."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
@@ -147,40 +147,42 @@ class _InnerPlace(_Place):
         return rebuild(target_context, payload)
 
 
-class _SharedInner(_Shared):
+class _SharedInner(_SharedCache):
     _impl_class = _InnerPlace
 
 
 class Kernel(CPUDispatcher):
     """A function that Python and other kernels call."""
 
-    _kept_by: type[_Shared] = _Shared
+    _kept_by: type[_SharedCache] = _SharedCache
 
     def __init__(self, function: Any, locals: Any = None, options: Any = None, pipeline: Any = None) -> None:
-        options = {**(options or {}), "no_cfunc_wrapper": True}  # no kernel is handed to C as a function
+        options = {**(options or {}), "no_cfunc_wrapper": True}  # no kernel is passed to C as a function
         super().__init__(function, locals, options, pipeline or (KernelCompiler if _SHORTER else compiler.Compiler))
 
     def enable_caching(self) -> None:
         self._cache = self._kept_by(self.py_func)
 
     def compile(self, sig: Any) -> Any:
-        """Numba tries forms that cannot be compiled, and takes another one: no file lock may outlive the attempt."""
+        """Compiles a form. Numba also tries forms that cannot be compiled and then takes another: no file lock may
+        outlive the attempt.
+        """
         known: Any = self.overloads.get(sig)
         if known is not None:
             return known.entry_point
         try:
             return super().compile(sig)
         finally:
-            if isinstance(self._cache, _Shared):
+            if isinstance(self._cache, _SharedCache):
                 self._cache.let_go()
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """The form for a call from a compiled function."""
+        """Returns the form for a call from a compiled function."""
         wide_kws = {name: _wide(item) for name, item in kws.items()}
         return CPUDispatcher.get_call_template(self._form, tuple(map(_wide, args)), wide_kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """The code of that form."""
+        """Returns the code of that form."""
         return CPUDispatcher.get_overload(self._form, sig)
 
     @property
@@ -189,7 +191,7 @@ class Kernel(CPUDispatcher):
 
     @cached_property
     def inner(self) -> Any:
-        """The form that other kernels call. Functions that are no kernels call the same form as Python."""
+        """Returns the form that other kernels call. Functions that are not kernels call the same form as Python."""
         return _Inner(self)
 
 
@@ -200,12 +202,12 @@ class _Inner(Kernel):
         options = {**kernel.targetoptions, "no_cpython_wrapper": True}
         super().__init__(kernel.py_func, kernel.locals, options, InnerCompiler)
         self._compiling_counter = kernel._compiling_counter  # a kernel that calls itself
-        if isinstance(kernel._cache, _Shared):
+        if isinstance(kernel._cache, _SharedCache):
             self.enable_caching()
 
 
 def _wide(kind: Any) -> Any:
-    """Constants and short integers are taken as integers of 64 bits, in which Numba computes with them anyway."""
+    """Widens constants and short integers to integers of 64 bits, in which Numba computes with them anyway."""
     plain = _plain(kind)
     return types.int64 if plain in (types.int32, types.int16, types.int8) else plain
 

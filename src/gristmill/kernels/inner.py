@@ -1,10 +1,10 @@
-"""Kernels that kernels call, compiled for that and nothing else. Only for the tested series of Numba.
+"""Compiles kernels that only kernels call. Only for the tested series of Numba.
 
 Numba compiles every function as if Python called it: with wrappers for Python and for C, optimised, and as machine
-code; and all of that again in every function that calls it, where it is linked in and inlined. Two thirds of
-the time went there. So a call from a kernel goes to a second form of the callee that has no wrapper and is
-left as LLVM made it of the source: it is optimised once, together with the function that Python calls, where all the
-code of its callees is in sight. That one alone becomes machine code.
+code; and it does all of that again in every function that calls it, where it is linked in and inlined. This took two
+thirds of the time. So a call from a kernel goes to a second form of the callee, which has no wrapper and is not
+optimised: it is optimised once, together with the function that Python calls, where all the code of its callees is
+visible. Only that function becomes machine code.
 
 A second form has no environment (Numba's table of Python objects), so a kernel that kernels call cannot print, nor
 raise an error with values in its message.
@@ -22,13 +22,15 @@ from gristmill.kernels.shortcuts import shorter_ways
 
 
 class _Nowhere:
-    """The part of a code generator that puts a function's environment into machine code; here there is none."""
+    """Replaces the part of a code generator that puts a function's environment into machine code; there is none
+    here.
+    """
 
     def set_env(self, name: str, env: Any) -> None: ...
 
 
 class InnerLibrary(codegen.JITCodeLibrary):
-    """Code to be linked into other code."""
+    """Code that is linked into other code."""
 
     codegen = _Nowhere()
 
@@ -56,7 +58,7 @@ class InnerLibrary(codegen.JITCodeLibrary):
 
 
 class KernelCompiler(compiler.Compiler):
-    """Numba's compiler, in shorter ways, while it is at work for a kernel."""
+    """Numba's compiler, with shortcuts while it compiles a kernel."""
 
     at_work: ClassVar[bool] = False
 
@@ -67,8 +69,8 @@ class KernelCompiler(compiler.Compiler):
 
 @contextmanager
 def _at_work() -> Iterator[None]:
-    """Numba's lock of the compiler is held meanwhile, so that no other thread compiles anything. Its Python code makes
-    much and drops little: a tenth of the time went into looking for garbage.
+    """Applies the shortcuts. Numba's compiler lock is held meanwhile, so no other thread compiles anything. Its Python
+    code creates much and frees little, and garbage collection took a tenth of the time, so it is off.
     """
     if KernelCompiler.at_work:
         yield
@@ -86,7 +88,7 @@ def _at_work() -> Iterator[None]:
 
 
 class InnerCompiler(KernelCompiler):
-    """The same, whose result is a library to be linked into others."""
+    """The same compiler, whose result is a library to be linked into others."""
 
     def compile_extra(self, func: Any) -> Any:
         generator = self.state.targetctx.codegen()
@@ -96,7 +98,7 @@ class InnerCompiler(KernelCompiler):
 
 
 class _Generator:
-    """A stand-in for the code generator while a result is read from disk."""
+    """Replaces the code generator while a result is read from disk."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -112,5 +114,5 @@ class _Generator:
 
 
 def rebuild(context: Any, payload: Any) -> Any:
-    """What was read from disk, as a result of the compiler."""
+    """Returns a result of the compiler from data that was read from disk."""
     return compiler.CompileResult._rebuild(_Generator(context), *payload)  # type: ignore[no-untyped-call]

@@ -1,4 +1,6 @@
-"""64 bytes at an address as bits, one for each, the first lowest; LLVM makes of it what the processor has."""
+"""Tests 64 bytes of a view at once: one bit for each, the first one lowest; LLVM uses the processor's vector
+instructions.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,10 +8,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils as _cgutils
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from gristmill.kernels.memory import pointer
+from gristmill.kernels.memory import pointer, require_view
 
 cgutils: Any = _cgutils
 
@@ -22,7 +23,7 @@ def _same(value: int) -> Any:
 
 
 def _spread(builder: Any, value: Any) -> Any:
-    """The low byte of a number, 64 times."""
+    """Repeats the low byte of a number 64 times."""
     lanes = ir.VectorType(ir.IntType(32), BLOCK)
     nothing = ir.Constant(_BLOCK, ir.Undefined)
     single = builder.insert_element(nothing, builder.trunc(value, ir.IntType(8)), ir.Constant(ir.IntType(32), 0))
@@ -34,7 +35,7 @@ def _is(builder: Any, found: Any, sign: str) -> Any:
 
 
 def _is_word(builder: Any, found: Any) -> Any:
-    """Which bytes are ASCII letters, digits or `_`."""
+    """Selects ASCII letters, digits and `_`."""
     folded = builder.sub(builder.or_(found, _same(32)), _same(ord("a")))
     letters = builder.icmp_unsigned("<", folded, _same(26))
     digits = builder.icmp_unsigned("<", builder.sub(found, _same(ord("0"))), _same(10))
@@ -42,7 +43,7 @@ def _is_word(builder: Any, found: Any) -> Any:
 
 
 def _quarters(builder: Any, block: Any) -> list[Any]:
-    """Four times sixteen of 64 bytes."""
+    """Splits 64 bytes into four times sixteen."""
     lanes = ir.VectorType(ir.IntType(32), 16)
     return [
         builder.shuffle_vector(block, block, ir.Constant(lanes, [*range(at, at + 16)])) for at in range(0, BLOCK, 16)
@@ -50,7 +51,7 @@ def _quarters(builder: Any, block: Any) -> list[Any]:
 
 
 def _joined(builder: Any, parts: list[Any]) -> Any:
-    """64 bytes of four times sixteen."""
+    """Joins four times sixteen bytes into 64."""
     while len(parts) > 1:
         lanes = ir.VectorType(ir.IntType(32), 2 * parts[0].type.count)
         order = ir.Constant(lanes, [*range(lanes.count)])
@@ -59,10 +60,10 @@ def _joined(builder: Any, parts: list[Any]) -> Any:
 
 
 def _one_bit_each(builder: Any, lanes: Any) -> Any:
-    """64 truth values as the bits of a number."""
+    """Packs 64 truth values into the bits of a number."""
     if not builder.module.triple.startswith("aarch64"):
         return builder.bitcast(lanes, ir.IntType(64))
-    # LLVM puts four sums of sixteen lanes together through memory; pairs added three times are one register.
+    # LLVM combines four sums of sixteen lanes through memory; pairs added three times stay in one register.
     weights = ir.Constant(_BLOCK, [1 << lane % 8 for lane in range(BLOCK)])
     weighed = builder.select(lanes, weights, _same(0))
     kind = ir.VectorType(ir.IntType(8), 16)
@@ -78,32 +79,33 @@ def _one_bit_each(builder: Any, lanes: Any) -> Any:
 
 
 def _bits_of(given: tuple[Any, ...], chosen: Callable[[Any, Any, Any], Any]) -> Any:
-    """Type and code of: which of 64 bytes are chosen. `given`: the address, a place, and what else the choice takes."""
-    if not all(isinstance(one, types.Integer) for one in given):
-        raise TypingError("an address, an index and values are integers")
+    """Returns type and code for a mask of selected bytes. `given`: the view, an index, and further arguments of the
+    selection.
+    """
+    require_view(given[0])
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = ir.Constant(ir.IntType(64), BLOCK)
         found = builder.load(pointer(builder, args[0], args[1], size, _BLOCK), align=1)
         return _one_bit_each(builder, chosen(builder, found, args[2:]))
 
-    return types.uint64(types.uint64, *[types.int64] * (len(given) - 1)), codegen
+    return types.uint64(given[0], *[types.int64] * (len(given) - 1)), codegen
 
 
-def _word_bits(context: Any, address: Any, index: Any) -> Any:
-    """Which of the 64 bytes from `index` on are ASCII letters, digits or `_`."""
+def _word_bits(context: Any, view: Any, index: Any) -> Any:
+    """Returns a mask of the 64 bytes from `index` on that are ASCII letters, digits or `_`."""
 
-    return _bits_of((address, index), lambda builder, found, _: _is_word(builder, found))
+    return _bits_of((view, index), lambda builder, found, _: _is_word(builder, found))
 
 
-def _wide_bits(context: Any, address: Any, index: Any) -> Any:
-    """Which of the 64 bytes from `index` on are not printable ASCII or white space."""
+def _wide_bits(context: Any, view: Any, index: Any) -> Any:
+    """Returns a mask of the 64 bytes from `index` on that are neither printable ASCII nor white space."""
 
     def chosen(builder: Any, found: Any, _: Any) -> Any:
         add = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_BLOCK, [_BLOCK, _BLOCK]), "llvm.uadd.sat.v64i8"
         )
-        after = builder.call(add, [found, _same(1)])  # 0x7F becomes negative, as all above it are
+        after = builder.call(add, [found, _same(1)])  # 0x7F becomes negative, like all bytes above it
         if not builder.module.triple.startswith("aarch64"):
             low = builder.icmp_signed("<", after, _same(ord("\t") + 1))
             return builder.or_(low, builder.icmp_unsigned("<", builder.sub(found, _same(14)), _same(18)))
@@ -117,25 +119,26 @@ def _wide_bits(context: Any, address: Any, index: Any) -> Any:
         parts = [builder.call(look, [*halves, part]) for part in _quarters(builder, found)]
         return builder.icmp_signed("<", builder.or_(after, _joined(builder, parts)), _same(0))
 
-    return _bits_of((address, index), chosen)
+    return _bits_of((view, index), chosen)
 
 
-def _bytes_in(context: Any, address: Any, index: Any, fold: Any, low: Any, span: Any) -> Any:
-    """Which of the 64 bytes from `index` on, with the bits of `fold` set, are among the `span` values from `low` on."""
+def _bytes_in(context: Any, view: Any, index: Any, fold: Any, low: Any, span: Any) -> Any:
+    """Returns a mask of the 64 bytes from `index` on that, with the bits of `fold` set, are among the `span` values
+    from `low` on.
+    """
 
     def chosen(builder: Any, found: Any, given: Any) -> Any:
         fold, low, span = (_spread(builder, one) for one in given)
         return builder.icmp_unsigned("<", builder.sub(builder.or_(found, fold), low), span)
 
-    return _bits_of((address, index, fold, low, span), chosen)
+    return _bits_of((view, index, fold, low, span), chosen)
 
 
-def _code_signs(context: Any, address: Any, index: Any) -> Any:
-    """Signs of code in the 64 bytes from `index` on: `=`, `;`, braces, round or square brackets behind a word; twice
-    the ends of lines behind a colon. The byte before `index` is looked at.
+def _code_signs(context: Any, view: Any, index: Any) -> Any:
+    """Counts the signs of code in the 64 bytes from `index` on: `=`, `;`, braces, round or square brackets after a
+    word; and, twice, line ends after a colon. The byte before `index` is read as well.
     """
-    if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
-        raise TypingError("an address and an index are integers")
+    require_view(view)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size, one = ir.Constant(ir.IntType(64), BLOCK), ir.Constant(ir.IntType(64), 1)
@@ -153,11 +156,11 @@ def _code_signs(context: Any, address: Any, index: Any) -> Any:
         )
         return builder.zext(builder.call(total, [signs]), ir.IntType(64))
 
-    return types.int64(types.uint64, types.int64), codegen
+    return types.int64(view, types.int64), codegen
 
 
 def _code_kinds(builder: Any, found: Any) -> list[Any]:
-    """Which bytes are parts of words, digits, blanks or round brackets, and which are quotes, `#` or `/`."""
+    """Selects parts of words; digits; blanks or round brackets; and quotes, `#` or `/`."""
     wide = builder.icmp_signed("<", found, _same(0))
     digits = builder.icmp_unsigned("<", builder.sub(found, _same(ord("0"))), _same(10))
     white = builder.icmp_unsigned("<", found, _same(33))
@@ -169,8 +172,9 @@ def _code_kinds(builder: Any, found: Any) -> list[Any]:
 
 _LOWER = [range(1, 16), range(11), [15], range(10), range(16), [0, 8, 9], [2, 3, 7, 15], [0]]
 _UPPER = [[4, 6, *range(8, 16)], [5, 7, *range(8, 16)], [5], [3], [0, 1], [2], [2], [6]]
-"""Halves of the bytes of eight classes: letters `a` to `o`, letters `p` to `z`, `_`, digits, control characters, blank
-and round brackets, quotes with `#` and `/`, the back quote. What is not ASCII is a letter of the one or the other."""
+"""The lower and upper halves of the bytes of eight classes: letters `a` to `o`, letters `p` to `z`, `_`, digits,
+control characters, blank and round brackets, quotes with `#` and `/`, the back quote. A non-ASCII byte is a letter of
+one or the other."""
 
 
 def _half_table(halves: Sequence[Sequence[int]]) -> Any:
@@ -179,8 +183,8 @@ def _half_table(halves: Sequence[Sequence[int]]) -> Any:
 
 
 def _code_kinds_by_tables(builder: Any, found: Any) -> list[Any]:
-    """The same: a byte is of the classes that both of its halves are of. 23 ns for 64 bytes on a Neoverse-N1, where
-    comparisons take 30.
+    """Does the same with tables: a byte has the classes that both of its halves have. It takes 23 ns for 64 bytes on a
+    Neoverse-N1, where comparisons take 30.
     """
     kind = ir.VectorType(ir.IntType(8), 16)
     look = cgutils.get_or_insert_function(
@@ -197,11 +201,10 @@ def _code_kinds_by_tables(builder: Any, found: Any) -> list[Any]:
 
 
 def code_bits_by(kinds: Callable[[Any, Any], list[Any]] | None) -> Any:
-    """The bits of `code_bits`, by one of two ways; None for the one that is fast on the processor."""
+    """Returns `code_bits` with one of two methods; None for the one that is fast on the processor."""
 
-    def bits(context: Any, address: Any, index: Any) -> Any:
-        if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
-            raise TypingError("an address and an index are integers")
+    def bits(context: Any, view: Any, index: Any) -> Any:
+        require_view(view)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             size = ir.Constant(ir.IntType(64), BLOCK)
@@ -214,13 +217,13 @@ def code_bits_by(kinds: Callable[[Any, Any], list[Any]] | None) -> Any:
             return cgutils.pack_array(builder, [_one_bit_each(builder, one) for one in lanes])
 
         six: Any = types.Tuple([types.uint64] * 6)  # type: ignore[no-untyped-call]
-        return six(types.uint64, types.int64), codegen
+        return six(view, types.int64), codegen
 
     return intrinsic(bits)
 
 
-def _prefetch(context: Any, address: Any, index: Any) -> Any:
-    """Asks for the line of memory, `index` bytes from an address, without waiting for it."""
+def _prefetch(context: Any, view: Any, index: Any) -> Any:
+    """Requests the cache line `index` bytes after the start of a view, without waiting for it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number, byte = ir.IntType(32), ir.IntType(8)
@@ -230,15 +233,15 @@ def _prefetch(context: Any, address: Any, index: Any) -> Any:
         builder.call(call, [place, number(0), number(3), number(1)])
         return context.get_dummy_value()
 
-    return types.void(types.uint64, types.int64), codegen
+    return types.void(view, types.int64), codegen
 
 
-# A kernel calls an intrinsic without the context, which no type says.
+# A kernel calls an intrinsic without the context argument, which no type can express.
 word_bits: Any = intrinsic(_word_bits)
 wide_bits: Any = intrinsic(_wide_bits)
 bytes_in: Any = intrinsic(_bytes_in)
 code_signs: Any = intrinsic(_code_signs)
 code_bits = code_bits_by(None)
-"""Which of the 64 bytes from an index on are parts of words, digits, blanks (white space, round brackets), ends of
-lines, dots, and which begin what is no word and no sign: quotes, `#` and `/`."""
+"""Masks of the 64 bytes from an index on: parts of words, digits, blanks (white space, round brackets), line ends,
+dots, and the begins of other tokens: quotes, `#` and `/`."""
 prefetch: Any = intrinsic(_prefetch)

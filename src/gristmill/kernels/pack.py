@@ -1,19 +1,22 @@
-"""Documents into samples of one length: in their own order with the gaps closed by what fits best, or end to end.
+"""Packs documents into samples of one length: in their order with the gaps filled by the best fit, or end to end.
 
-Best fit cuts a document that is longer than a sample into samples of its own and a rest. Then a sample takes rests and
-shorter documents in their order until the next one does not fit, and the gap gets the longest document left that fits,
-again and again, until none does. No token is lost and no document that fits is cut (Ding et al. 2024, *Fewer
-Truncations*). What a sample has left over is padding. Ding et al. go from long to short instead, which wastes as little
-but puts documents of one length together: 33 entries of a glossary in one sample.
+Best fit cuts a document that is longer than a sample into full samples and a rest. Then a sample takes rests and
+shorter documents in their order until the next one does not fit, and the gap gets the longest remaining document that
+fits, again and again, until none does. No token is lost and no document that fits is cut (Ding et al. 2024, *Fewer
+Truncations*). The rest of a sample is padding. Ding et al. go from long to short instead, which wastes as little but
+puts documents of one length together: 33 entries of a glossary in one sample.
 
-Two documents longer than half a sample never share one. Where many are, the short ones must not run out before them:
-as soon as those left are not twice what fits beside the long ones left, a sample begins with the longest.
+Two documents longer than half a sample never share one. If there are many, the short ones must not run out before them:
+as soon as the remaining short ones are less than twice what fits beside the remaining long ones, a sample begins with
+the longest.
 
-The first document left of each length and the next one of its length are lists, and which lengths there are stands in
-a bitset with a second one over its words. Time grows with documents: 10 million take three seconds (bench/pack.py).
+The first remaining document of each length and the next one of its length are lists, and the existing lengths are in a
+bitset with a second one over its words. Time grows with the number of documents: 10 million take three seconds
+(bench/pack.py).
 
-Samples stand in the order of their first pieces by document, which is as random as the order of documents unless long
-ones had to begin: then those with the longest tend to come first. By document the pieces lie inside a sample.
+Samples are in the order of their first pieces by document, which is as random as the order of documents unless long
+ones had to begin: then samples with the longest documents tend to come first. Inside a sample, pieces are in the order
+of documents.
 """
 
 from typing import Any, NamedTuple
@@ -30,14 +33,13 @@ _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 
 ENOUGH = 2
-"""Tokens in short documents for each that is free beside a long one. Where lengths are even over a sample, as rests of
+"""Tokens in short documents for each free one beside a long document. If lengths are uniform over a sample, as rests of
 books are, padding is 5% with 0, 1.5% with 1 and 0.5% with 2, as from long to short. With 3, half of the samples of real
-texts (2048 tokens) would begin with the longest, and lengths inside a sample be more alike.
-"""
+texts (2048 tokens) would begin with the longest, and lengths inside a sample would be more alike."""
 
 
 class Pieces(NamedTuple):
-    """Stretches of documents by sample and, inside, by document; int64."""
+    """Pieces of documents by sample and, inside, by document; int64."""
 
     sample: Array
     document: Array
@@ -48,7 +50,7 @@ class Pieces(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _bit_from(words: Array, at: int) -> int:
-    """The first bit that is set from `at` on, or -1."""
+    """Returns the first set bit from `at` on, or -1."""
     word = at >> 6
     if word >= len(words):
         return -1
@@ -62,18 +64,18 @@ def _bit_from(words: Array, at: int) -> int:
 
 
 class _Left(NamedTuple):
-    """Documents that no sample has yet."""
+    """Documents that are in no sample yet."""
 
     first: Array
-    """Of each length the first one; the number of all documents where there is none."""
+    """The first document of each length; the number of all documents if there is none."""
     after: Array
-    """Of each document the next one of its length."""
+    """The next document of the same length, for each document."""
     lengths: Array
-    """Bit `seq_len - length` is set where there is a document of that length, so that the longest come first."""
+    """Bit `seq_len - length` is set if there is a document of that length, so that the longest come first."""
     words: Array
     """Bits of the words of `lengths` that are not 0."""
     tokens: Array
-    """In documents of up to half a sample, and the space beside longer ones."""
+    """Tokens in documents of up to half a sample, and the space beside longer ones."""
 
 
 @njit(nogil=True, cache=True)
@@ -107,7 +109,7 @@ def _count(tokens: Array, length: int, seq_len: int, sign: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _longest(left: _Left, most: int, seq_len: int) -> int:
-    """The greatest length up to `most` that a document has, or 0."""
+    """Returns the greatest length of a document up to `most`, or 0."""
     at = seq_len - most
     word = at >> 6
     found = left.lengths[word] & (_ALL << np.uint64(at & 63))
@@ -121,7 +123,7 @@ def _longest(left: _Left, most: int, seq_len: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _take(left: _Left, length: int, seq_len: int) -> int:
-    """The first document of a length, which is then no longer left."""
+    """Takes the first document of a length."""
     document = left.first[length]
     left.first[length] = left.after[document]
     _count(left.tokens, length, seq_len, -1)
@@ -135,7 +137,7 @@ def _take(left: _Left, length: int, seq_len: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _next(left: _Left, rests: Array, at: int) -> int:
-    """The first document from `at` on that is left: those of its length before it are gone, and it is not."""
+    """Returns the first remaining document from `at` on: all of its length before it are taken, and it is not."""
     while at < len(rests) and at < left.first[rests[at]]:
         at += 1
     return at
@@ -143,7 +145,7 @@ def _next(left: _Left, rests: Array, at: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _fit(rests: Array, seq_len: int, slots: Array) -> int:
-    """The bin of every rest that is not 0, into `slots`; how many bins there are."""
+    """Writes the bin of every rest that is not 0 to `slots`; returns the number of bins."""
     left = _all_left(rests, seq_len)
     bins = 0
     at = _next(left, rests, 0)
@@ -167,7 +169,7 @@ def _best_fit(lengths: Array, seq_len: int) -> tuple[Array, Array, Array, Array]
     slots = np.empty(len(rests), np.int64)
     bins = _fit(rests, seq_len, slots)
 
-    # A bin's first piece in the order of documents gives the bin its number.
+    # The first piece of a bin in the order of documents gives the bin its number.
     full = (lengths // seq_len).sum()
     number = np.full(bins, -1, np.int64)
     first = np.zeros(full + bins + 1, np.int64)
@@ -237,18 +239,20 @@ def _concat(lengths: Array, seq_len: int) -> tuple[Array, Array, Array, Array]:
 
 
 def best_fit(lengths: Array, seq_len: int) -> Pieces:
-    """Documents with so many tokens (int64) in samples of `seq_len`; one without tokens has no piece."""
+    """Packs documents with these numbers of tokens (int64) into samples of `seq_len`; a document without tokens has no
+    piece.
+    """
     return Pieces(*_best_fit(lengths, seq_len))
 
 
 def concat(lengths: Array, seq_len: int) -> Pieces:
-    """Documents one behind the other, cut where a sample is full; only the last sample has padding."""
+    """Concatenates documents and cuts where a sample is full; only the last sample has padding."""
     return Pieces(*_concat(lengths, seq_len))
 
 
 @njit(nogil=True, cache=True)
 def copy_pieces(data: Array, source: Array, target: Array, length: Array, out: Array) -> None:
-    """Copy `length` bytes from each `source` in `data` to its `target` in `out`."""
+    """Copies `length` bytes from each `source` in `data` to its `target` in `out`."""
     for piece in range(len(source)):
         begin, to = source[piece], target[piece]
         for at in range(length[piece]):

@@ -1,8 +1,8 @@
-"""Compiled kernels inside of a wheel, so that a first run does not compile.
+"""Compiled kernels inside a wheel, so that a first run does not compile.
 
-Numba keeps code by the exact CPU that it was compiled for. `make wheel-compiled` compiles kernels for BASELINE, so they
-run on every CPU of the architecture. A function that the user's cache does not have is copied there, as code for the
-user's CPU. Its folder is named by its sources and Numba's version: after a change of either the wheel's code is not
+Numba stores code by the exact CPU that it was compiled for. `make wheel-compiled` compiles kernels for BASELINE, so
+they run on every CPU of the architecture. A function that is not in the user's cache is copied there, as code for the
+user's CPU. Its folder is named by its sources and Numba's version: after a change of either, the wheel's code is not
 found, and Numba compiles.
 """
 
@@ -18,7 +18,9 @@ FILE = Path(__file__).with_name(f"compiled-{platform.machine()}-{sys.implementat
 
 
 def read_shipped(path: str) -> bytes | None:
-    """What a file of compiled code would hold, by the names of its folder and itself; None if the wheel has none."""
+    """Returns the content of a file of compiled code, by the names of its folder and itself; None if the wheel has
+    none.
+    """
     name = "/".join(Path(path).parts[-2:])
     archive = _archive()
     return archive.read(name) if archive is not None and name in archive.NameToInfo else None
@@ -30,7 +32,9 @@ def _archive() -> zipfile.ZipFile | None:
 
 
 def pack(folder: Path) -> int:
-    """Put the functions that Python calls into FILE; how many files. What only kernels call is inside of them."""
+    """Puts the functions that Python calls into FILE; returns the number of files. Functions that only kernels call are
+    inside of them.
+    """
     found = sorted(path for path in folder.rglob("*.nb[ic]") if ".inner." not in path.name)
     with zipfile.ZipFile(FILE, "w") as archive:
         for path in found:

@@ -1,8 +1,8 @@
-"""Three shorter ways through the compiler of one series of Numba, taken only while a kernel is compiled.
+"""Three shortcuts in the compiler of one series of Numba, used only while a kernel is compiled.
 
-Most of the time goes into Python code of Numba's own, and most of that into questions with known answers: which of
-twenty templates adds two integers, how many bytes a type has, and where every variable is used last, after each of
-nine passes. Nothing here changes what a function does. What each saves is in docs/decisions.md.
+Most of the time is spent in Numba's Python code, and most of that on questions with known answers: which of twenty
+templates adds two integers, how many bytes a type has, and where every variable is last used, after each of nine
+passes. The shortcuts do not change what a function does. docs/decisions.md has what each one saves.
 """
 
 import operator
@@ -25,7 +25,9 @@ _known_sizes: dict[str, int] = {}
 
 
 def _call_type(self: Any, context: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-    """What a call of a function of Numba's gives; it tries one template after the other, and notes why each fails."""
+    """Returns the type of a call of one of Numba's functions, from a cache; Numba tries one template after the other,
+    and records why each fails.
+    """
     if self.typing_key in _OPERATORS and not kws:
         args = _without_constants(self, args)
     settings = _settings()
@@ -37,7 +39,9 @@ def _call_type(self: Any, context: Any, args: tuple[Any, ...], kws: dict[str, An
 
 
 def _without_constants(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """To add 1 and to add 2 is the same, unless a template asks for constants or there are only constants."""
+    """Removes constants from types: adding 1 and adding 2 is the same, unless a template needs constants or there are
+    only constants.
+    """
     plain = tuple(map(types.unliteral, args))
     constants = sum(isinstance(item, types.Literal) for item in args)
     if not 0 < constants < len(args) or not all(isinstance(item, _SCALARS) for item in plain):
@@ -46,7 +50,7 @@ def _without_constants(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _lifetimes_when_asked(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """Nine passes leave the lifetimes of all variables behind; two use them."""
+    """Computes the lifetimes of all variables only for the two of nine passes that use them."""
     if emit_dels or self.func_ir.is_generator:
         _plain_run(self, emit_dels, extend_lifetimes)
         return
@@ -56,7 +60,7 @@ def _lifetimes_when_asked(self: Any, emit_dels: bool = False, extend_lifetimes: 
 
 
 def _abi_size(self: Any, kind: Any) -> int:
-    """The bytes of a type, for which Numba has LLVM read a module."""
+    """Returns the bytes of a type from a cache; Numba parses an LLVM module for it."""
     name = f"{self.target_data} {kind}"
     if name not in _known_sizes:
         _known_sizes[name] = _plain_size(self, kind)
@@ -68,12 +72,12 @@ WAYS: tuple[tuple[Any, str, Any, Any], ...] = (
     (postproc.PostProcessor, "run", _plain_run, _lifetimes_when_asked),
     (base.BaseContext, "get_abi_sizeof", _plain_size, _abi_size),
 )
-"""Class, method, Numba's own, ours."""
+"""Class, method, Numba's function, our function."""
 
 
 @contextmanager
 def shorter_ways() -> Iterator[None]:
-    """Take them meanwhile."""
+    """Applies the shortcuts inside a `with` block."""
     for place, name, _, ours in WAYS:
         setattr(place, name, ours)
     try:

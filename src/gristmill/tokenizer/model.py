@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gristmill.errors import UserError
 from gristmill.kernels.bpe import encode as kernel
-from gristmill.kernels.bpe.cache import Cache, make_cache
+from gristmill.kernels.bpe.cache import PretokenCache, make_cache
 from gristmill.kernels.bpe.merge import make_merges
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.train import byte_order
@@ -72,7 +72,7 @@ class Tokenizer:
     def __init__(self, definition: Definition, cache_bytes: int = CACHE_BYTES) -> None:
         self.definition = definition
         self._cache_bytes = cache_bytes
-        self._spare: list[tuple[Cache, kernel.Space]] = []
+        self._spare: list[tuple[PretokenCache, kernel.Space]] = []
         self._tries: dict[frozenset[str], kernel.Trie] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -126,13 +126,13 @@ class Tokenizer:
         return digest.hexdigest()
 
     @cached_property
-    def _vocabulary(self) -> kernel.Vocabulary:
+    def _vocabulary(self) -> kernel.TokenTables:
         this = self.definition
         data = np.frombuffer(b"".join(this.tokens) + bytes(8), np.uint8)
         offsets = np.concatenate(([0], np.cumsum([len(token) for token in this.tokens]))).astype(np.int64)
         merges = make_merges(this.byte_ids, this.left, this.right, this.ranks, this.made)
         whole = kernel.build_whole(data, offsets, np.asarray(this.whole, np.int32))
-        return kernel.Vocabulary(merges, whole, data, offsets)
+        return kernel.TokenTables(merges, whole, data, offsets)
 
     def _allowed(self, allow_special: Allowed) -> frozenset[str]:
         if allow_special == "all":

@@ -14,7 +14,7 @@ from gristmill.kernels.bpe.cache import LONGEST, SHORT, make_cache
 from gristmill.kernels.bpe.merge import FEW, MOST_MERGES, Merges, make_merges
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretokenize import CL100K, next_end, split
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 
 NOTHING = kernel.build_trie({})
 BYTE_IDS = np.arange(256, dtype=np.int32)[::-1].copy()
@@ -52,7 +52,7 @@ def oracle(text: bytes, merges: dict[tuple[int, int], tuple[int, int]]) -> list[
         symbols[at : at + 2] = [merges[symbols[at], symbols[at + 1]][1]]
 
 
-def encode(texts: list[bytes], vocabulary: kernel.Vocabulary, cache_bytes: int = 1 << 20, trie=NOTHING, cache=None):
+def encode(texts: list[bytes], vocabulary: kernel.TokenTables, cache_bytes: int = 1 << 20, trie=NOTHING, cache=None):
     data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     starts = np.concatenate(([0], np.cumsum([len(text) for text in texts]))).astype(np.int64)
     ids, ends = np.full(int(starts[-1]) + kernel.SLACK, -7, np.int32), np.zeros(len(texts), np.int64)
@@ -71,7 +71,7 @@ def vocabulary_of(merges: dict[tuple[int, int], tuple[int, int]], whole: dict[by
     offsets = np.concatenate(([0], np.cumsum([len(spelled.get(number, b"")) for number in range(size)])))
     wanted = np.array(sorted((whole or {}).values()), np.int32)
     offsets = offsets.astype(np.int64)
-    return kernel.Vocabulary(tables(merges), kernel.build_whole(data, offsets, wanted), data, offsets)
+    return kernel.TokenTables(tables(merges), kernel.build_whole(data, offsets, wanted), data, offsets)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -126,7 +126,7 @@ def test_of_two_merges_of_a_pair_the_later_counts() -> None:
     merges = make_merges(BYTE_IDS, *np.array([[a, a, 3, 500], [a, a, 9, 501]]).T)
     data, offsets = np.frombuffer(bytes(8), np.uint8), np.zeros(1, np.int64)
     none = kernel.build_whole(data, offsets, np.zeros(0, np.int32))
-    assert encode([b"aa"], kernel.Vocabulary(merges, none, data, offsets)) == [[501]]
+    assert encode([b"aa"], kernel.TokenTables(merges, none, data, offsets)) == [[501]]
 
 
 def test_more_merges_than_fit_are_refused() -> None:
@@ -157,7 +157,7 @@ def test_strings_are_found_leftmost_and_longest() -> None:
 
 @njit
 def end_of(data: np.ndarray, at: int, stop: int, table: np.ndarray) -> int:  # type: ignore[type-arg]
-    return next_end(address_of(data), at, stop, CL100K, address_of(table))
+    return next_end(view(data), at, stop, CL100K, view(table))
 
 
 def test_text_around_a_string_is_cut_by_itself() -> None:

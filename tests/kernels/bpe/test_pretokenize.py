@@ -29,7 +29,7 @@ from gristmill.kernels.bpe.pretoken_classes import (
     moved_points,
 )
 from gristmill.kernels.bpe.pretokenize import next_end, next_ends, split
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.tokenizer.patterns import OTHER_TEXTS, PATTERNS, pattern_of, recognise
 
 TABLE = class_table()
@@ -232,7 +232,7 @@ def one_by_one(data: np.ndarray, pattern: int, table: np.ndarray) -> list[int]: 
     ends = []
     at = 0
     while at < len(data):
-        at = next_end(address_of(data), at, len(data), pattern, address_of(table))
+        at = next_end(view(data), at, len(data), pattern, view(table))
         ends.append(at)
     return ends
 
@@ -243,7 +243,7 @@ def in_batches(data: np.ndarray, pattern: int, table: np.ndarray, room: int) -> 
     buffer = np.empty(room, np.int64)
     at = 0
     while at < len(data):
-        count = next_ends(address_of(data), at, len(data), pattern, address_of(table), buffer)
+        count = next_ends(view(data), at, len(data), pattern, view(table), buffer)
         ends.extend(list(buffer[:count]))
         at = buffer[count - 1]
     return ends

@@ -18,11 +18,9 @@ from gristmill.kernels.decontaminate.match import (
     UNIT_TO,
     make_scratch,
     match,
-    pack_postings,
-    seeds_of,
-    unpack_postings,
 )
 from gristmill.kernels.decontaminate.sift import follow, sift
+from gristmill.kernels.decontaminate.units import pack_postings, seeds_of, unpack_postings
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.stages.decontaminate.matching.units import Counted, table_of
 
@@ -47,18 +45,18 @@ def rolled(words):
 
 def leads_in(sums, words, units):
     maybe, leads = np.empty(words + 1, np.uint64), np.empty((words + 1, 2), np.int64)
-    known = sift(sums, 0, max(words - units.seed_words + 1, 0), units.seed_words, units.filter, maybe)
+    known = sift(sums, 0, max(words - units.seed_words + 1, 0), units, maybe)
     return leads[: follow(sums, words, maybe, known, units, leads)]
 
 
 def hits_in(texts, units):
     """The hits of each text, and in which ones a bound was reached."""
-    seen, rows = make_scratch(units)
+    scratch = make_scratch(units)
     hits, found, ends, bounded = np.empty((1, FIELDS), np.int64), 0, [0], []
     for row, text in enumerate(texts):
         sums = rolled(HASHES[np.array(text, np.int64)].tolist())
         leads = leads_in(sums, len(text), units)
-        hits, found, is_bounded = match(sums, len(text), row, units.seed_words, leads, units, seen, rows, hits, found)
+        hits, found, is_bounded = match(sums, len(text), row, leads, units, scratch, hits, found)
         ends.append(found)
         bounded.append(is_bounded)
     return [hits[low:high] for low, high in pairwise(ends)], bounded
@@ -156,8 +154,8 @@ def test_words_with_other_hashes_but_the_same_seed_are_no_hit():
     assert seeds_of(others, np.zeros(1, np.int64), 2) == seeds_of(HASHES, np.zeros(1, np.int64), 2)
     leads = leads_in(sums, 2, table)
     assert len(leads) == 1
-    seen, rows = make_scratch(table)
-    assert match(sums, 2, 0, 2, leads, table, seen, rows, np.empty((1, FIELDS), np.int64), 0)[1] == 0
+    scratch = make_scratch(table)
+    assert match(sums, 2, 0, leads, table, scratch, np.empty((1, FIELDS), np.int64), 0)[1] == 0
 
 
 @settings(max_examples=100, deadline=None)

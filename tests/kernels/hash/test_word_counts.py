@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretoken_counts import count_pretokens
 from gristmill.kernels.bpe.pretokenize import CL100K, GPT2, split
-from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, Words, add_words, export, no_words
+from gristmill.kernels.hash.word_counts import BLOCK, CountedWords, WordCounts, add_words, export, no_words
 from gristmill.kernels.text.byte_strings import order_of
 
 # Lengths around 8 (one load), 15 (the longest inside a slot) and 16 and 24 (whole steps of a long one).
@@ -30,7 +30,7 @@ def add(table: WordCounts, words: list[bytes], counts: list[int] | None = None) 
     return add_words(table, *arrays(words), np.array(counts if counts else [1] * len(words), np.int64))
 
 
-def listed(words: Words) -> list[tuple[bytes, int]]:
+def listed(words: CountedWords) -> list[tuple[bytes, int]]:
     ends = words.offsets.tolist()
     data = words.data.tobytes()
     return [(data[a:b], n) for a, b, n in zip(ends, ends[1:], words.counts.tolist(), strict=False)]

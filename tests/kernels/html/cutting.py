@@ -9,7 +9,7 @@ from gristmill.kernels.html.assemble import write_text
 from gristmill.kernels.html.block_names import B_START, B_STOP, BOX, BOX_FLAGS, BOX_NAMES, SKIPPED, SPACED
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.boxes import S_END, S_FULL
-from gristmill.kernels.html.page import Room, cut_and_measure
+from gristmill.kernels.html.page import PageBuffers, cut_and_measure
 
 _NAMES = list(enumerate(BOX_NAMES))
 _EDGES = {name for kind, name in _NAMES if BOX_FLAGS[kind] & (BOX | SPACED)} | {"br", "hr"}
@@ -21,7 +21,7 @@ class Cut:
 
     def __init__(self, page: bytes | str, markdown: bool = False, room_bytes: int | None = None) -> None:
         page = page.encode() if isinstance(page, str) else page
-        self.room = Room(len(page) if room_bytes is None else room_bytes)
+        self.room = PageBuffers(len(page) if room_bytes is None else room_bytes)
         data, words = as_words(np.frombuffer(page, np.uint8))
         room = self.room
         self.count, _ = cut_and_measure(

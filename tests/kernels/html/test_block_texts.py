@@ -3,7 +3,7 @@
 import pytest
 from tests.kernels.html.cutting import Cut, text_of
 
-from gristmill.kernels.html.page import Room
+from gristmill.kernels.html.page import PageBuffers
 
 TEXTS = {
     # lines
@@ -172,7 +172,7 @@ def test_nothing_needs_more_room_than_there_is(unit: str) -> None:
             page = beginning + unit * times
             for markdown in (False, True):
                 roomy = Cut(page, markdown, 4 * len(page) + 100)
-                room = Room(len(page))
+                room = PageBuffers(len(page))
                 assert roomy.used_bytes + 8 <= room.texts.size
                 assert roomy.count <= len(room.tables[0])
                 text = roomy.written()

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.kernels.text.test_fasttext import SPACES, Tiny, features
 
-from gristmill.kernels.quality.features import Shape, Vocabulary, count_words, cut_words, rows_of, vocabulary
+from gristmill.kernels.quality.features import Shape, WordRows, count_words, cut_words, rows_of, vocabulary
 from gristmill.kernels.text.fasttext import index_words
 
 WORDS = ("</s>", "the", "naïve", "wheel", "мельница", "水車", "a")
@@ -23,9 +23,9 @@ def flat(texts: list[str]):
     return np.frombuffer(b"..." + b"".join(parts), np.uint8).copy(), bounds[:-1].copy(), bounds[1:].copy()
 
 
-def known_words() -> Vocabulary:
+def known_words() -> WordRows:
     data, starts, ends = flat(list(WORDS))
-    return Vocabulary(data, starts, ends, np.ones(len(WORDS), np.int64), index_words(data, starts, ends))
+    return WordRows(data, starts, ends, np.ones(len(WORDS), np.int64), index_words(data, starts, ends))
 
 
 @given(TEXTS, SHAPES)

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.text.cut_spans import blank_width, first_bad_row, is_blank, without_spans
 
 
 @njit
 def width_of(data):
-    return blank_width(address_of(data), 0, len(data))
+    return blank_width(view(data), 0, len(data))
 
 
 @njit
 def whole_is_blank(data):
-    return is_blank(address_of(data), 0, len(data))
+    return is_blank(view(data), 0, len(data))
 
 
 def arrays(texts, spans):

@@ -40,7 +40,7 @@ def split_tokens(text):
     """The tokens of a text, by the compiled scan."""
     tables = unicode_tables()
     data = text.encode()
-    spans = scan_tokens(np.frombuffer(data, np.uint8), tables.pages, tables.classes)
+    spans = scan_tokens(np.frombuffer(data, np.uint8), tables)
     return [data[begin:end].decode() for begin, end in spans[:, :2]]
 
 
@@ -135,7 +135,7 @@ def test_tokens_cover_everything_but_white_space(text):
     """No character is lost or taken twice, lengths are in characters, and words are tokens with a letter or number."""
     data = text.encode()
     tables = unicode_tables()
-    found = scan_tokens(np.frombuffer(data, np.uint8), tables.pages, tables.classes)
+    found = scan_tokens(np.frombuffer(data, np.uint8), tables)
     cut = [data[begin:end].decode() for begin, end in found[:, :2]]
     assert "".join(cut) == "".join(text.replace("\u200b", " ").split())
     assert [len(token) for token in cut] == found[:, 2].tolist()
@@ -147,6 +147,6 @@ def test_tokens_cover_everything_but_white_space(text):
 def test_bytes_that_are_not_utf8_are_survived(data):
     """Arrow does not check strings: any bytes are cut into tokens that stay inside the text and move on."""
     tables = unicode_tables()
-    found = scan_tokens(np.frombuffer(data, np.uint8), tables.pages, tables.classes)
+    found = scan_tokens(np.frombuffer(data, np.uint8), tables)
     assert all(begin < end <= len(data) for begin, end in found[:, :2])
     assert np.array_equal(np.sort(found[:, 0]), found[:, 0])

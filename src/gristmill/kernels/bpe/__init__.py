@@ -1,1 +1,1 @@
-"""Byte-pair encoding: cutting text into pre-tokens, training merges, and texts to ids."""
+"""Byte-pair encoding: splits text into pre-tokens, trains merges, and turns texts into ids."""

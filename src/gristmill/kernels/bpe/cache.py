@@ -1,13 +1,14 @@
-"""The ids of pre-tokens that were seen before.
+"""A cache of the ids of pre-tokens.
 
-Nothing that is found here differs from what merging would give, so the size of the cache changes no id.
+A cached result equals what merging gives, so the size of the cache changes no id.
 
-- A pre-token of up to 15 bytes is its own key: two words, the length in the last byte. Two entries of 32 bytes share a
-  cache line. A new one takes the second place, a hit there moves it to the first: words that come back stay, words
-  that are seen once push out each other.
-- A longer one, up to LONGEST bytes, is found by a 64-bit hash and verified against its bytes. Bytes and ids lie in a
-  ring, whose oldest records are overwritten: places in it are counted up for ever, and one further back than the ring
-  is long is gone. Ids of short pre-tokens that have more than three lie there too.
+- A pre-token of up to 15 bytes is its own key: two words, with the length in the last byte. Two entries of 32 bytes
+  share a cache line. A new entry goes to the second place of its set, and a hit there moves it to the first: frequent
+  words stay, and words that are seen once evict each other.
+- A longer pre-token, up to LONGEST bytes, is found by a 64-bit hash and verified against its bytes. Bytes and ids are
+  in a ring buffer that overwrites its oldest records. Positions in the ring only increase, so a record that is further
+  back than the ring is long has been overwritten. The ring also holds the ids of short pre-tokens that have more than
+  three.
 """
 
 from typing import Any, NamedTuple
@@ -16,19 +17,22 @@ import numpy as np
 
 from gristmill.kernels.bpe.merge import signed
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, byte_at, eight_bytes_at, four_bytes_at
 from gristmill.kernels.memory_writes import put_byte, put_eight_bytes, put_four_bytes
 
 Array = np.ndarray[Any, Any]
 
 SHORT = 15
-"""Bytes of a pre-token that is its own key."""
+"""The most bytes of a pre-token that is its own key."""
 LONGEST = 256
-"""Bytes of a pre-token that is kept at all: a longer one hardly comes twice and would push out many others."""
+"""The most bytes of a pre-token that is cached: a longer one rarely repeats and would evict many others."""
+
+_SHORT_ENTRY, _LONG_ENTRY = 4, 2
+"""Words of an entry; a set has two entries."""
 
 _ONE = np.uint64(1)
 _FOUR = np.uint64(4)
-_SIX = np.uint64(6)
+_THREE = np.uint64(3)
 _EIGHT = np.uint64(8)
 _HALF = np.uint64(32)
 _LAST = np.uint64(56)
@@ -37,36 +41,38 @@ _ODD_ONE = np.uint64(0x9FB21C651E98DF25)
 _ODD_TWO = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-class Cache(NamedTuple):
-    """One call at a time may use it."""
+class PretokenCache(NamedTuple):
+    """The tables of the cache; only one call at a time may use it."""
 
     short: Array
-    """uint64: sets of two entries of four words: two of key, then three ids and their number, or a place in the ring
-    and the number."""
+    """uint64: sets of two entries of four words: two words of key, then three ids and their number, or a position in
+    the ring and the number of ids."""
     long: Array
-    """uint64: sets of two entries of two words: hash, place in the ring."""
+    """uint64: sets of two entries of two words: the hash and the position in the ring."""
     ring: Array
-    """uint32: records of length, number of ids, bytes, ids; or of ids alone."""
+    """uint32: records of length, number of ids, bytes and ids; or of ids only."""
     head: Array
-    """uint64[1]: where the next record goes, counted from the beginning of time."""
+    """uint64[1]: the position of the next record; it only increases."""
 
 
-def make_cache(size_bytes: int) -> Cache:
-    """An empty cache of at most so many bytes (8 KB at least): half short pre-tokens, 1/8 hashes, 1/4 ring."""
+def make_cache(size_bytes: int) -> PretokenCache:
+    """Returns an empty cache of at most `size_bytes` (at least 8 KB): half for short pre-tokens, 1/8 for hashes, 1/4
+    for the ring.
+    """
     sets = 1 << max(6, (size_bytes // 2 // 64).bit_length() - 1)
-    return Cache(_zeros(sets * 8), _zeros(sets // 2 * 4), np.zeros(sets * 8, np.uint32), np.zeros(1, np.uint64))
+    return PretokenCache(_zeros(sets * 8), _zeros(sets // 2 * 4), np.zeros(sets * 8, np.uint32), np.zeros(1, np.uint64))
 
 
 def _zeros(words: int) -> Array:
-    """Words of 8 bytes that begin with a line of the processor's cache."""
+    """Returns zeros that begin at a cache line."""
     room = np.zeros(words + 8, np.uint64)
     skip = (-room.ctypes.data % 64) // 8
     return room[skip : skip + words]
 
 
 @njit(nogil=True, cache=True)
-def key_of(text: int, at: int, length: int, safe: int) -> tuple[np.uint64, np.uint64]:
-    """The key of a short pre-token. Up to `safe`, 16 bytes may be read at once."""
+def key_of(text: Bytes, at: int, length: int, safe: int) -> tuple[np.uint64, np.uint64]:
+    """Returns the key of a short pre-token. From positions up to `safe`, 16 bytes can be read at once."""
     one, two = np.uint64(0), np.uint64(length) << _LAST
     if at <= safe:
         one = eight_bytes_at(text, at)
@@ -76,7 +82,7 @@ def key_of(text: int, at: int, length: int, safe: int) -> tuple[np.uint64, np.ui
             two |= eight_bytes_at(text, at + 8) & ((_ONE << (np.uint64(length - 8) * _EIGHT)) - _ONE)
         return one, two
     for place in range(length):
-        bits = np.uint64(byte_at(text, at + place)) << (np.uint64(place & 7) * _EIGHT)
+        bits = np.uint64(text[at + place]) << (np.uint64(place & 7) * _EIGHT)
         if place < 8:
             one |= bits
         else:
@@ -86,47 +92,45 @@ def key_of(text: int, at: int, length: int, safe: int) -> tuple[np.uint64, np.ui
 
 @njit(nogil=True, cache=True)
 def set_of(one: np.uint64, two: np.uint64, mask: np.uint64) -> np.uint64:
-    """The set where a key belongs, in bytes from the first."""
+    """Returns the first word of the set of a key."""
     mixed = (one ^ two * _ODD_TWO) * _ODD_ONE
-    return ((mixed >> _HALF) & mask) << _SIX
+    return ((mixed >> _HALF) & mask) << _THREE
 
 
 @njit(nogil=True, cache=True)
-def recall_short(spot: int, one: np.uint64, two: np.uint64, ids: int, count: int) -> int:
-    """Writes the ids of a short pre-token, whose set is at the address `spot`, to the address `ids` from `count` on.
+def recall_short(spot: Uint64s, one: np.uint64, two: np.uint64, ids: Ints, count: int) -> int:
+    """Writes the ids of a short pre-token, whose set begins at `spot`, to `ids` from `count` on.
 
-    Returns the new count; the old one where it is not in the first place of its set with three ids at most. Four
-    places are written to.
+    Returns the new count, or the old one unless the pre-token is in the first place of its set and has at most three
+    ids. Four places of `ids` are written.
     """
-    high = eight_bytes_at(spot, 24)
-    if eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two or high >= _FOUR << _HALF:
+    high = spot[3]
+    if spot[0] != one or spot[1] != two or high >= _FOUR << _HALF:
         return count
-    put_eight_bytes(ids, count << 2, eight_bytes_at(spot, 16))
+    put_eight_bytes(ids, count << 2, spot[2])
     put_eight_bytes(ids, (count << 2) + 8, high & _LOW)
     return count + signed(high >> _HALF)
 
 
 @njit(nogil=True, cache=True)
 def recall_second(
-    spot: int,
+    spot: Uint64s,
     one: np.uint64,
     two: np.uint64,
-    ring: int,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     count: int,
 ) -> int:
-    """The same for one in the second place, which moves to the first, and for one whose ids lie in the ring."""
-    low, high = eight_bytes_at(spot, 16), eight_bytes_at(spot, 24)
-    if eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two:
-        if eight_bytes_at(spot, 32) != one or eight_bytes_at(spot, 40) != two:
+    """Does the same for a pre-token in the second place, which moves to the first, or with its ids in the ring."""
+    low, high = spot[2], spot[3]
+    if spot[0] != one or spot[1] != two:
+        if spot[4] != one or spot[5] != two:
             return count
-        for at in range(0, 32, 8):
-            word = eight_bytes_at(spot, at)
-            put_eight_bytes(spot, at, eight_bytes_at(spot, at + 32))
-            put_eight_bytes(spot, at + 32, word)
-        low, high = eight_bytes_at(spot, 16), eight_bytes_at(spot, 24)
+        for at in range(_SHORT_ENTRY):
+            spot[at], spot[_SHORT_ENTRY + at] = spot[_SHORT_ENTRY + at], spot[at]
+        low, high = spot[2], spot[3]
     number = signed(high >> _HALF)
     if number <= 3:
         put_eight_bytes(ids, count << 2, low)
@@ -136,60 +140,59 @@ def recall_second(
         return count
     base = signed(low & (words - _ONE))
     for place in range(number):
-        put_four_bytes(ids, (count + place) << 2, four_bytes_at(ring, (base + place) << 2))
+        ids[count + place] = ring[base + place]
     return count + number
 
 
 @njit(nogil=True, cache=True)
 def _room(head: np.uint64, words: np.uint64, wanted: np.uint64) -> np.uint64:
-    """A place in the ring for so many words in one piece, at its head or after a jump to its beginning."""
+    """Returns the position of `wanted` contiguous words in the ring: its head, or its beginning if the rest is too
+    short.
+    """
     left = words - (head & (words - _ONE))
     return head if left >= wanted else head + left
 
 
 @njit(nogil=True, cache=True)
 def keep_short(
-    spot: int,
+    spot: Uint64s,
     one: np.uint64,
     two: np.uint64,
-    ring: int,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     first: int,
     count: int,
 ) -> np.uint64:
-    """Remembers the ids from `first` to `count`; returns the new head of the ring."""
+    """Stores the ids from `first` to `count`; returns the new head of the ring."""
     number = count - first
-    low, high = np.uint64(four_bytes_at(ids, first << 2)), np.uint64(number) << _HALF
+    low, high = np.uint64(ids[first]) & _LOW, np.uint64(number) << _HALF
     if number > 3:
         low = _room(head, words, np.uint64(number))
         head = low + np.uint64(number)
         base = signed(low & (words - _ONE))
         for place in range(number):
-            put_four_bytes(ring, (base + place) << 2, four_bytes_at(ids, (first + place) << 2))
+            ring[base + place] = ids[first + place]
     else:
         if number > 1:
-            low |= np.uint64(four_bytes_at(ids, (first + 1) << 2)) << _HALF
+            low |= (np.uint64(ids[first + 1]) & _LOW) << _HALF
         if number > 2:
-            high |= np.uint64(four_bytes_at(ids, (first + 2) << 2))
+            high |= np.uint64(ids[first + 2]) & _LOW
     at = 0
-    if eight_bytes_at(spot, 8) != 0 and (eight_bytes_at(spot, 0) != one or eight_bytes_at(spot, 8) != two):
-        at = 32
-    put_eight_bytes(spot, at, one)
-    put_eight_bytes(spot, at + 8, two)
-    put_eight_bytes(spot, at + 16, low)
-    put_eight_bytes(spot, at + 24, high)
+    if spot[1] != 0 and (spot[0] != one or spot[1] != two):
+        at = _SHORT_ENTRY
+    spot[at], spot[at + 1], spot[at + 2], spot[at + 3] = one, two, low, high
     return head
 
 
 @njit(nogil=True, cache=True)
-def span_hash(text: int, begin: int, end: int) -> np.uint64:
-    """Hash of some bytes, eight at a time; the last eight overlap those before. Never 0."""
+def span_hash(text: Bytes, begin: int, end: int) -> np.uint64:
+    """Hashes some bytes, eight at a time; the last eight overlap the ones before. Never 0."""
     mixed = np.uint64(end - begin) * _ODD_TWO
     if end - begin < 8:
         for at in range(begin, end):
-            mixed = (mixed ^ np.uint64(byte_at(text, at))) * _ODD_ONE
+            mixed = (mixed ^ np.uint64(text[at])) * _ODD_ONE
     else:
         for at in range(begin, end - 8, 8):
             mixed = (mixed ^ eight_bytes_at(text, at)) * _ODD_ONE
@@ -200,8 +203,8 @@ def span_hash(text: int, begin: int, end: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def same(one: int, begin: int, two: int, start: int, length: int) -> bool:
-    """Whether `length` bytes at two addresses are equal."""
+def same(one: Bytes, begin: int, two: Bytes, start: int, length: int) -> bool:
+    """Whether `length` bytes from byte `begin` of one view and from byte `start` of another on are equal."""
     for at in range(length if length < 8 else 0):
         if byte_at(one, begin + at) != byte_at(two, start + at):
             return False
@@ -215,46 +218,46 @@ def same(one: int, begin: int, two: int, start: int, length: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def recall_long(
-    text: int,
+    text: Bytes,
     at: int,
     length: int,
     mark: np.uint64,
-    spot: int,
-    ring: int,
+    spot: Uint64s,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     count: int,
 ) -> int:
-    """Writes the ids of a long pre-token with the hash `mark`, whose set is at `spot`; returns the new count."""
-    for way in range(0, 32, 16):
-        place = eight_bytes_at(spot, way + 8)
-        if eight_bytes_at(spot, way) == mark and place + words >= head:
+    """Writes the ids of a long pre-token with the hash `mark`, whose set begins at `spot`; returns the new count."""
+    for way in range(0, 2 * _LONG_ENTRY, _LONG_ENTRY):
+        place = spot[way + 1]
+        if spot[way] == mark and place + words >= head:
             base = signed(place & (words - _ONE)) << 2
             if four_bytes_at(ring, base) == length and same(text, at, ring, base + 8, length):
                 number = four_bytes_at(ring, base + 4)
                 base += 8 + ((length + 3) >> 2 << 2)
                 for one in range(number):
-                    put_four_bytes(ids, (count + one) << 2, four_bytes_at(ring, base + (one << 2)))
+                    ids[count + one] = four_bytes_at(ring, base + (one << 2))
                 return count + int(number)
     return count
 
 
 @njit(nogil=True, cache=True)
 def keep_long(
-    text: int,
+    text: Bytes,
     at: int,
     length: int,
     mark: np.uint64,
-    spot: int,
-    ring: int,
+    spot: Uint64s,
+    ring: Ints,
     words: np.uint64,
     head: np.uint64,
-    ids: int,
+    ids: Ints,
     first: int,
     count: int,
 ) -> np.uint64:
-    """Remembers the ids from `first` to `count` in the first place of its set; what was there moves to the second.
+    """Stores the ids from `first` to `count` in the first place of the set; the entry there moves to the second place.
 
     Returns the new head of the ring.
     """
@@ -268,12 +271,10 @@ def keep_long(
     put_four_bytes(ring, base + 4, number)
     base += 8
     for byte in range(length):
-        put_byte(ring, base + byte, byte_at(text, at + byte))
+        put_byte(ring, base + byte, text[at + byte])
     base += size << 2
     for one in range(number):
-        put_four_bytes(ring, base + (one << 2), four_bytes_at(ids, (first + one) << 2))
-    put_eight_bytes(spot, 16, eight_bytes_at(spot, 0))
-    put_eight_bytes(spot, 24, eight_bytes_at(spot, 8))
-    put_eight_bytes(spot, 0, mark)
-    put_eight_bytes(spot, 8, place)
+        put_four_bytes(ring, base + (one << 2), ids[first + one])
+    spot[2], spot[3] = spot[0], spot[1]
+    spot[0], spot[1] = mark, place
     return place + wanted

@@ -1,8 +1,7 @@
-"""Byte-level BPE: the bytes of many documents to token ids, and back.
+"""Byte-level BPE: turns the bytes of many documents into token ids, and back.
 
-Strings that are tokens as a whole (special tokens) are cut out first, where there are any to look for. The text between
-is cut into pre-tokens. One that was seen before has its ids in the cache (`cache`); the others are merged
-(`merge`).
+Special tokens, strings that are one token as a whole, are cut out first. The text between them is split into
+pre-tokens. If a pre-token was seen before, its ids are in the cache (`cache`); otherwise it is merged (`merge`).
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 from gristmill.kernels.bpe.cache import (
     LONGEST,
     SHORT,
-    Cache,
+    PretokenCache,
     keep_long,
     keep_short,
     key_of,
@@ -25,69 +24,69 @@ from gristmill.kernels.bpe.cache import (
 )
 from gristmill.kernels.bpe.merge import (
     FEW,
-    Addresses,
     Merges,
-    addresses_of,
+    MergeViews,
     make_bench,
     merge_few,
     merge_many,
+    merge_views,
     signed,
 )
 from gristmill.kernels.bpe.pretokenize import next_ends
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, Ints, borrow, tail, view
 from gristmill.kernels.memory_blocks import prefetch
-from gristmill.kernels.memory_writes import put_eight_bytes, put_four_bytes
 
 Array = np.ndarray[Any, Any]
 
 SLACK = 4
-"""Places behind the last id that are written to."""
+"""Places after the last id that may be overwritten."""
 BLOCK = 128
-"""Pre-tokens that are scanned before the first of them is looked up, at most. Their lines of memory are 8 KB."""
+"""The most pre-tokens that are scanned before the first one is looked up. Their cache lines are 8 KB."""
 TEXT = -2
-"""In a trie: a string that ends here is found, so no other begins inside it, but stays text."""
+"""In a trie: a string that ends here is found, so that no other string begins inside it, but it stays text."""
 
 _HALF = np.uint64(32)
 _ONE = np.uint64(1)
-_FIVE = np.uint64(5)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
 
 
-class Vocabulary(NamedTuple):
-    """What decides the ids, as tables."""
+class TokenTables(NamedTuple):
+    """The tables that determine the ids."""
 
     merges: Merges
     whole: Array
-    """int32: ids of the tokens that a whole pre-token may be without any merge, by the hash of their bytes; -1 is an
-    empty slot. One empty slot where merges alone decide."""
+    """int32: a hash table of the ids of tokens that a whole pre-token may be without a merge, by the hash of their
+    bytes; -1 is an empty slot. It has one empty slot if only merges count."""
     data: Array
     """uint8: the bytes of all tokens."""
     offsets: Array
-    """int64: where those of each id begin; one more than there are ids."""
+    """int64: where the bytes of each id begin; one more than there are ids."""
 
 
 class Trie(NamedTuple):
-    """Strings to cut out of the text. Node 0 is the root; where it is the only node there are no strings."""
+    """Strings to cut out of the text. Node 0 is the root; if it is the only node, there are no strings."""
 
     byte: Array
     """uint8: the byte that leads to the node."""
     child: Array
-    """int32: the first node below, 0 for none."""
+    """int32: the first child node, or 0."""
     sibling: Array
-    """int32: the next node beside, 0 for none."""
+    """int32: the next sibling node, or 0."""
     token: Array
-    """int32: the id of the string that ends here, TEXT, or -1 where none ends."""
+    """int32: the id of the string that ends here, or TEXT, or -1 if no string ends here."""
 
 
 class Space(NamedTuple):
-    """Where the kernel works; one call at a time."""
+    """Scratch memory of `encode_rows`; only one call at a time may use it."""
 
     bench: Array
-    """Of `merge.make_bench`."""
+    """The scratch array of `merge.make_bench`."""
     cuts: Array
-    """int64: ends of a block of pre-tokens."""
+    """int64: the ends of a block of pre-tokens."""
     keys: Array
-    """uint64: two words of key and where its set of the cache begins, for each of them."""
+    """uint64: for each pre-token of a block, two words of key and the first word of its set in the cache."""
 
 
 def make_space() -> Space:
@@ -95,7 +94,7 @@ def make_space() -> Space:
 
 
 def build_trie(strings: dict[bytes, int]) -> Trie:
-    """A trie of strings with the id of each, or TEXT."""
+    """Returns a trie of strings with the id of each, or TEXT."""
     byte, child, sibling, token = [0], [0], [0], [-1]
     for string, number in strings.items():
         node = 0
@@ -118,7 +117,7 @@ def build_trie(strings: dict[bytes, int]) -> Trie:
 
 @njit(nogil=True, cache=True)
 def _fill_whole(slots: Array, data: Array, offsets: Array, wanted: Array) -> None:
-    text, mask = address_of(data), np.uint64(len(slots) - 1)
+    text, mask = view(data), np.uint64(len(slots) - 1)
     for token in wanted:
         slot = (span_hash(text, offsets[token], offsets[token + 1]) >> _HALF) & mask
         while slots[slot] >= 0:
@@ -127,7 +126,7 @@ def _fill_whole(slots: Array, data: Array, offsets: Array, wanted: Array) -> Non
 
 
 def build_whole(data: Array, offsets: Array, wanted: Array) -> Array:
-    """The table of the tokens that a pre-token may be as a whole."""
+    """Returns the hash table of the tokens that a whole pre-token may be."""
     slots = np.full(1 << (2 * len(wanted)).bit_length() if len(wanted) else 1, -1, np.int32)
     if len(wanted):
         _fill_whole(slots, data, offsets, wanted)
@@ -135,8 +134,8 @@ def build_whole(data: Array, offsets: Array, wanted: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def _whole_token(text: int, begin: int, end: int, whole: Array, data: int, offsets: Array) -> int:
-    """The token that has exactly these bytes, or -1."""
+def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, offsets: Array) -> int:
+    """Returns the token that has exactly these bytes, or -1."""
     mask = np.uint64(len(whole) - 1)
     slot = (span_hash(text, begin, end) >> _HALF) & mask
     while whole[slot] >= 0:
@@ -149,13 +148,13 @@ def _whole_token(text: int, begin: int, end: int, whole: Array, data: int, offse
 
 
 @njit(nogil=True, cache=True)
-def _next_string(text: int, at: int, stop: int, trie: Trie) -> tuple[int, int, int]:
-    """Begin, end and id of the leftmost string of the trie, the longest that begins there; or stop, stop, -1."""
+def _next_string(text: Bytes, at: int, stop: int, trie: Trie) -> tuple[int, int, int]:
+    """Returns begin, end and id of the leftmost string of the trie, the longest one there; or stop, stop, -1."""
     while at < stop:
         place, node, end, found = at, signed(0), at, signed(-1)
         while place < stop:
             node = signed(trie.child[node])
-            while node != 0 and trie.byte[node] != byte_at(text, place):
+            while node != 0 and trie.byte[node] != text[place]:
                 node = signed(trie.sibling[node])
             if node == 0:
                 break
@@ -170,22 +169,22 @@ def _next_string(text: int, at: int, stop: int, trie: Trie) -> tuple[int, int, i
 
 @njit(nogil=True, cache=True)
 def _merge(
-    text: int,
+    text: Bytes,
     begin: int,
     end: int,
-    tables: Addresses,
+    tables: MergeViews,
     bench: Array,
     whole: Array,
-    tokens: int,
+    tokens: Bytes,
     offsets: Array,
-    ids: int,
+    ids: Ints,
     count: int,
 ) -> int:
     """Writes the ids of a pre-token that is not in the cache; returns the new count."""
     if len(whole) > 1:
         token = _whole_token(text, begin, end, whole, tokens, offsets)
         if token >= 0:
-            put_four_bytes(ids, count << 2, token)
+            ids[count] = token
             return count + 1
     if end - begin <= FEW:
         return merge_few(text, begin, end, tables, bench, ids, count)
@@ -198,29 +197,29 @@ def encode_rows(
     starts: Array,
     pattern: int,
     table: Array,
-    vocabulary: Vocabulary,
+    vocabulary: TokenTables,
     trie: Trie,
-    cache: Cache,
+    cache: PretokenCache,
     space: Space,
     ids: Array,
     ends: Array,
 ) -> int:
-    """Ids of all rows one after the other, and where those of each row end; returns how many there are.
+    """Writes the ids of all rows, concatenated, and where those of each row end; returns the number of ids.
 
-    `table` is `pretoken_classes.class_table()`, `pattern` as in `pretokenize`. `ids` (int32) has a place for every byte
-    of the rows and SLACK more. Text is valid UTF-8.
+    `table` is `pretoken_classes.class_table()`; `pattern` is one of `pretokenize`. `ids` (int32) has one place per byte
+    of the rows and SLACK more. The text must be valid UTF-8.
 
-    A block of pre-tokens is scanned before the first of them is looked up, and the place of each in the cache is asked
-    for when it is known: so the processor waits for many lines of memory at once.
+    A block of pre-tokens is scanned before the first one is looked up, and the cache entry of each is prefetched as
+    soon as its key is known. So the processor waits for many cache lines at once.
     """
-    text, classes, safe = address_of(data), address_of(table), len(data) - 16
-    whole, tokens, offsets = borrow(vocabulary.whole), address_of(vocabulary.data), borrow(vocabulary.offsets)
-    tables, bench = addresses_of(vocabulary.merges), borrow(space.bench)
+    text, classes, safe = view(data), view(table), len(data) - 16
+    whole, tokens, offsets = borrow(vocabulary.whole), view(vocabulary.data), borrow(vocabulary.offsets)
+    tables, bench = merge_views(vocabulary.merges), borrow(space.bench)
     strings = Trie(borrow(trie.byte), borrow(trie.child), borrow(trie.sibling), borrow(trie.token))
-    short, long, ring, head = address_of(cache.short), address_of(cache.long), address_of(cache.ring), cache.head[0]
+    short, long, ring, head = view(cache.short), view(cache.long), view(cache.ring), cache.head[0]
     words = np.uint64(len(cache.ring))
     short_mask, long_mask = np.uint64(len(cache.short) // 8 - 1), np.uint64(len(cache.long) // 4 - 1)
-    cuts, keys, out = borrow(space.cuts), address_of(space.keys), address_of(ids)
+    cuts, keys, out = borrow(space.cuts), view(space.keys), view(ids)
     count = 0
     for row in range(len(starts) - 1):
         begin, last = starts[row], starts[row + 1]
@@ -235,17 +234,15 @@ def encode_rows(
                     if cuts[number] - at <= SHORT:
                         one, two = key_of(text, at, cuts[number] - at, safe)
                         where = set_of(one, two, short_mask)
-                        prefetch(short, where)
-                        put_eight_bytes(keys, 24 * number, one)
-                        put_eight_bytes(keys, 24 * number + 8, two)
-                        put_eight_bytes(keys, 24 * number + 16, where)
+                        prefetch(short, where << _THREE)
+                        keys[3 * number], keys[3 * number + 1], keys[3 * number + 2] = one, two, where
                     at = cuts[number]
                 for number in range(found):
                     end, first = cuts[number], count
                     length = end - begin
                     if length <= SHORT:
-                        one, two = eight_bytes_at(keys, 24 * number), eight_bytes_at(keys, 24 * number + 8)
-                        spot = short + eight_bytes_at(keys, 24 * number + 16)
+                        one, two = keys[3 * number], keys[3 * number + 1]
+                        spot = tail(short, keys[3 * number + 2])
                         count = recall_short(spot, one, two, out, count)
                         if count == first:
                             count = recall_second(spot, one, two, ring, words, head, out, count)
@@ -254,7 +251,7 @@ def encode_rows(
                                 head = keep_short(spot, one, two, ring, words, head, out, first, count)
                     elif length <= LONGEST:
                         mark = span_hash(text, begin, end)
-                        spot = long + ((mark >> _HALF & long_mask) << _FIVE)
+                        spot = tail(long, (mark >> _HALF & long_mask) << _TWO)
                         count = recall_long(text, begin, length, mark, spot, ring, words, head, out, count)
                         if count == first:
                             count = _merge(text, begin, end, tables, bench, whole, tokens, offsets, out, count)
@@ -263,7 +260,7 @@ def encode_rows(
                         count = _merge(text, begin, end, tables, bench, whole, tokens, offsets, out, count)
                     begin = end
             if special >= 0:
-                put_four_bytes(out, count << 2, special)
+                out[count] = special
                 count += 1
             begin = resume
         ends[row] = count
@@ -273,7 +270,7 @@ def encode_rows(
 
 @njit(nogil=True, cache=True)
 def decoded_bytes(ids: Array, offsets: Array) -> int:
-    """How many bytes the tokens have together; or, for the first id that there is not, -1 less its place."""
+    """Returns the total number of bytes of the tokens; for the first unknown id, -1 minus its place."""
     total = 0
     for place in range(len(ids)):
         if ids[place] < 0 or ids[place] >= len(offsets) - 1:
@@ -284,7 +281,7 @@ def decoded_bytes(ids: Array, offsets: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def decode_ids(ids: Array, data: Array, offsets: Array, out: Array) -> None:
-    """The bytes of the tokens one after the other."""
+    """Writes the bytes of the tokens, concatenated."""
     at = 0
     for token in ids:
         for place in range(offsets[token], offsets[token + 1]):

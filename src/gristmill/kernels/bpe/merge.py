@@ -1,14 +1,14 @@
 """The merges of a byte-pair encoding, applied to one pre-token.
 
 The rule is that of `tokenizers`: of all neighbours that have a merge, join the pair with the lowest rank, the leftmost
-of equals, until none has one. What a pair becomes is one number, `rank << 32 | id`; NEVER stands for a pair without a
-merge. Pairs of single bytes, where every pre-token begins, have a table of their own (512 KB, without hashing). All
-others lie in an open-addressed one with 16 bytes a slot, behind a bitmap that stays in the processor's cache: most
-neighbours have no merge, and the bitmap says so for 9 of 10 of them (8 to 16 bits a merge).
+of equals, until no pair has one. A merge is one number, `rank << 32 | id`; NEVER means that a pair has none. Pairs of
+single bytes, where every pre-token begins, have their own table (512 KB, without hashing). All other pairs are in a
+hash table with open addressing and 16 bytes per slot. A bitmap in front of it stays in the processor's cache: most
+neighbours have no merge, and the bitmap rules out nine of ten of them (8 to 16 bits per merge).
 
-A pre-token of up to FEW bytes keeps `rank << 8 | place` for every pair in an array, whose least number is the next
-merge: a loop that the compiler turns into vector instructions. For a longer one that would be quadratic (a megabyte of
-spaces: minutes), so it has a heap: O(n log n).
+A pre-token of up to FEW bytes keeps `rank << 8 | place` for every pair in an array, and the least number is the next
+merge: the compiler turns that loop into vector instructions. For a longer pre-token this would be quadratic (minutes
+for a megabyte of spaces), so it uses a heap: O(n log n).
 """
 
 from collections.abc import Callable
@@ -17,19 +17,19 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at
-from gristmill.kernels.memory_writes import put_four_bytes
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, view
 
 Array = np.ndarray[Any, Any]
 
 signed: Callable[[Any], int] = cast(Any, np.int64)
-"""A number as the `int` that compiled code has; by this name mypy does not take it for something else."""
+"""Converts a number to the int64 of compiled code, which mypy knows as `int`."""
 
 NEVER = signed(0x7FFFFFFFFFFFFFFF)
 FEW = 255
-"""Bytes of a pre-token that is merged in the array, where a place is one byte: twice as fast as the heap even there."""
+"""The most bytes of a pre-token that is merged in the array, where a place is one byte. Even at this length the array
+is twice as fast as the heap."""
 ROOM = 256
-"""Places are numbered with a byte."""
+"""Places are numbered with one byte."""
 MOST_MERGES = (1 << 23) - 1
 """A rank and a place share 31 bits."""
 
@@ -39,67 +39,72 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _LOW = signed(0xFFFFFFFF)
 _ONE = np.uint64(1)
-_THREE = np.uint64(3)
-_FOUR = np.uint64(4)
-_EIGHT = np.uint64(8)
 _SIX = np.uint64(6)
 _SIXTY_THREE = np.uint64(63)
 
 
 class Merges(NamedTuple):
-    """What pairs of neighbours become."""
+    """The merges of pairs of neighbours."""
 
     byte_ids: Array
     """int32: the token of each byte."""
     byte_pairs: Array
-    """int64: what two bytes become, by `first << 8 | second`."""
+    """int64: the merge of two bytes, at index `first << 8 | second`."""
     pairs: Array
-    """uint64: slots of `left << 32 | right` and what they become."""
+    """uint64: slots of `left << 32 | right` and the merge of that pair."""
     seen: Array
-    """uint64: a bit for the hash of each pair that becomes something."""
+    """uint64: one bit for the hash of each pair that has a merge."""
     shifts: tuple[np.uint64, np.uint64]
-    """What is left of a hash when it is shifted by so many bits numbers a slot, a bit."""
+    """A hash shifted right by these numbers of bits is the index of its slot and of its bit."""
 
 
-Addresses = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
-"""Of `byte_ids`, `byte_pairs`, `pairs`, `seen`, and the two shifts."""
+class MergeViews(NamedTuple):
+    """Views of the arrays of `Merges`, and its two shifts."""
 
-# Parts of the array that `merge_few` works in, each with a place for every byte.
+    byte_ids: Ints
+    byte_pairs: Ints
+    pairs: Uint64s
+    seen: Uint64s
+    slot_shift: np.uint64
+    bit_shift: np.uint64
+
+
+# Parts of the array that `merge_few` works in; each has a place for every byte.
 _SYMBOLS, _RANKS, _MADE, _AFTER, _BEFORE = (np.uint64(part * ROOM) for part in range(5))
 
 
 def make_bench() -> Array:
-    """Where `merge_few` works."""
+    """Returns the scratch array of `merge_few`."""
     return np.zeros(5 * ROOM, np.int32)
 
 
 @njit(nogil=True, cache=True)
-def addresses_of(merges: Merges) -> Addresses:
-    """What the innermost functions take: an array in their arguments would cost more than what they do."""
-    return (
-        address_of(merges.byte_ids),
-        address_of(merges.byte_pairs),
-        address_of(merges.pairs),
-        address_of(merges.seen),
+def merge_views(merges: Merges) -> MergeViews:
+    """Returns views for the innermost functions: passing arrays would cost more than the functions themselves."""
+    return MergeViews(
+        view(merges.byte_ids),
+        view(merges.byte_pairs),
+        view(merges.pairs),
+        view(merges.seen),
         merges.shifts[0],
         merges.shifts[1],
     )
 
 
 @njit(nogil=True, cache=True)
-def pair_value(tables: Addresses, left: int, right: int) -> int:
-    """`rank << 32 | id` of the merge of two neighbours, or NEVER."""
+def pair_value(tables: MergeViews, left: int, right: int) -> int:
+    """Returns `rank << 32 | id` of the merge of two neighbours, or NEVER."""
     key = np.uint64(left) << _HALF | np.uint64(right)
     mixed = key * _ODD
-    bit = mixed >> tables[5]
-    if not (eight_bytes_at(tables[3], bit >> _SIX << _THREE) >> (bit & _SIXTY_THREE)) & _ONE:
+    bit = mixed >> tables.bit_shift
+    if not (tables.seen[bit >> _SIX] >> (bit & _SIXTY_THREE)) & _ONE:
         return NEVER
-    mask = (_ONE << (_SIXTY_THREE - tables[4] + _ONE)) - _ONE
-    slot = mixed >> tables[4]
+    mask = (_ONE << (_SIXTY_THREE - tables.slot_shift + _ONE)) - _ONE
+    slot = mixed >> tables.slot_shift
     while True:
-        found = eight_bytes_at(tables[2], slot << _FOUR)
+        found = tables.pairs[slot << _ONE]
         if found == key:
-            return signed(eight_bytes_at(tables[2], slot << _FOUR | _EIGHT))
+            return signed(tables.pairs[slot << _ONE | _ONE])
         if found == _EMPTY:
             return NEVER
         slot = (slot + _ONE) & mask
@@ -117,14 +122,14 @@ def _fill(merges: Merges, left: Array, right: Array, rank: Array, made: Array) -
         pairs[slot << _ONE] = key
         pairs[slot << _ONE | _ONE] = np.uint64(rank[merge]) << _HALF | np.uint64(made[merge])
         merges.seen[bit >> _SIX] |= _ONE << (bit & _SIXTY_THREE)
-    tables, byte_ids = addresses_of(merges), merges.byte_ids
+    tables, byte_ids = merge_views(merges), merges.byte_ids
     for one in range(256):
         for two in range(256):
             merges.byte_pairs[one << 8 | two] = pair_value(tables, signed(byte_ids[one]), signed(byte_ids[two]))
 
 
 def make_merges(byte_ids: Array, left: Array, right: Array, rank: Array, made: Array) -> Merges:
-    """The tables of all merges. Of two merges of one pair the later counts."""
+    """Builds the tables of all merges. If a pair has two merges, the later one counts."""
     if len(left) > MOST_MERGES or (len(left) and int(np.max(rank)) > MOST_MERGES):
         raise ValueError(f"{len(left)} merges are too many; {MOST_MERGES} fit")
     bits = max(6, len(left).bit_length() + 1)  # between a quarter and half full
@@ -140,16 +145,16 @@ def make_merges(byte_ids: Array, left: Array, right: Array, rank: Array, made: A
 
 
 @njit(nogil=True, cache=True)
-def merge_few(text: int, begin: int, end: int, tables: Addresses, bench: Array, ids: int, count: int) -> int:
-    """Ids of a pre-token of at most FEW bytes, written to the address `ids` from `count` on; returns the new count."""
+def merge_few(text: Bytes, begin: int, end: int, tables: MergeViews, bench: Array, ids: Ints, count: int) -> int:
+    """Writes the ids of a pre-token of at most FEW bytes to `ids` from `count` on; returns the new count."""
     size = np.uint64(end - begin)
-    last = byte_at(text, begin)
-    bench[_SYMBOLS] = four_bytes_at(tables[0], last << 2)
+    last = text[begin]
+    bench[_SYMBOLS] = tables.byte_ids[last]
     for at in range(_ONE, size):
         before = at - _ONE
-        byte = byte_at(text, begin + signed(at))
-        value = signed(eight_bytes_at(tables[1], (last << 8 | byte) << 3))
-        bench[_SYMBOLS + at] = four_bytes_at(tables[0], byte << 2)
+        byte = text[begin + signed(at)]
+        value = tables.byte_pairs[last << 8 | byte]
+        bench[_SYMBOLS + at] = tables.byte_ids[byte]
         bench[_MADE + before] = value & _LOW
         bench[_RANKS + before] = (value >> 32) << 8 | signed(before) if value != NEVER else _LAST
         bench[_AFTER + before] = at
@@ -183,7 +188,7 @@ def merge_few(text: int, begin: int, end: int, tables: Addresses, bench: Array, 
             bench[_RANKS + before] = (value >> 32) << 8 | signed(before) if value != NEVER else _LAST
     place = np.uint64(0)
     while place < size:
-        put_four_bytes(ids, count << 2, bench[_SYMBOLS + place])
+        ids[count] = bench[_SYMBOLS + place]
         count += 1
         place = np.uint64(bench[_AFTER + place])
     return count
@@ -191,7 +196,7 @@ def merge_few(text: int, begin: int, end: int, tables: Addresses, bench: Array, 
 
 @njit(nogil=True, cache=True)
 def _sink(heap: Array, size: int, hole: int, entry: int) -> None:
-    """Puts an entry into the hole at `hole`, or below it where smaller ones lie."""
+    """Puts an entry into the hole at `hole`, or further down if smaller entries are below it."""
     while True:
         child = 2 * hole + 1
         if child >= size:
@@ -214,10 +219,10 @@ def _rise(heap: Array, hole: int, entry: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def merge_many(text: int, begin: int, end: int, tables: Addresses, ids: int, count: int) -> int:
-    """The same for any length, with 44 bytes of memory for each of its bytes while it runs.
+def merge_many(text: Bytes, begin: int, end: int, tables: MergeViews, ids: Ints, count: int) -> int:
+    """Does the same for any length, with 44 bytes of memory per byte of the pre-token.
 
-    An entry of the heap is `rank << 32 | place`. It has gone stale when the pair at its place has another rank by now.
+    An entry of the heap is `rank << 32 | place`. It is stale if the pair at its place has another rank by now.
     """
     size = end - begin
     symbols = np.empty(size, np.int32)
@@ -227,13 +232,13 @@ def merge_many(text: int, begin: int, end: int, tables: Addresses, ids: int, cou
     heap = np.empty(3 * size, np.int64)
     waiting = 0
     for at in range(size):
-        byte = byte_at(text, begin + at)
-        symbols[at] = four_bytes_at(tables[0], byte << 2)
+        byte = text[begin + at]
+        symbols[at] = tables.byte_ids[byte]
         before[at] = at - 1
         after[at] = at + 1
         values[at] = NEVER
         if at + 1 < size:
-            values[at] = signed(eight_bytes_at(tables[1], (byte << 8 | byte_at(text, begin + at + 1)) << 3))
+            values[at] = tables.byte_pairs[byte << 8 | text[begin + at + 1]]
         if values[at] != NEVER:
             heap[waiting] = values[at] & ~_LOW | at
             waiting += 1
@@ -264,7 +269,7 @@ def merge_many(text: int, begin: int, end: int, tables: Addresses, ids: int, cou
             values[place] = NEVER
     at = 0
     while at < size:
-        put_four_bytes(ids, count << 2, symbols[at])
+        ids[count] = symbols[at]
         count += 1
         at = after[at]
     return count

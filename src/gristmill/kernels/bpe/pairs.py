@@ -1,10 +1,11 @@
-"""Pairs of neighbouring tokens while byte-pair encoding is trained: their counts, their places, and which comes next.
+"""Pairs of neighbouring tokens during the training of byte-pair encoding: their counts, their positions, and the next
+merge.
 
-A pair gets its count and the list of all its places when the younger of its two tokens is made, and from then on its
-count only falls. So each pair stands in the queue once, and the count under which it stands there is never too low:
-what is popped is compared with the true count and put back if it has fallen. The pair that comes next is the one with
-the highest count, and among equals the one whose ids are smallest, the left id first. That is the rule of Hugging Face
-`tokenizers` (`BpeTrainer`), and it makes the order of merges a function of the counts alone.
+A pair gets its count and the list of all its positions when the newer of its two tokens is created; after that its
+count only falls. So each pair is in the queue once, and its count there is never too low: a popped pair is compared
+with its true count and put back if the count has fallen. The next pair is the one with the highest count; among equals,
+the one with the smallest ids, the left id first. That is the rule of Hugging Face `tokenizers` (`BpeTrainer`), and it
+makes the order of merges a function of the counts only.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from gristmill.kernels.compile import njit
 Array = np.ndarray[Any, Any]
 
 KEY, COUNT, FIRST, PLACES = range(4)
-"""Columns of a record: left id << 32 | right id, occurrences, where its list of places begins, and its length."""
+"""Columns of a record: left id << 32 | right id, occurrences, the begin of its list of positions, and its length."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -25,18 +26,18 @@ class Pairs(NamedTuple):
     """Every pair that was ever frequent enough to be merged."""
 
     records: Array
-    """int64, four a pair."""
+    """int64, four per pair."""
     slots: Array
-    """int32: an open-addressed table of record numbers by key, a power of two long, -1 where it is empty."""
+    """int32: a hash table of record numbers with open addressing; its size is a power of two, and -1 is empty."""
     queue: Array
-    """int64, a heap of (count when it was put there, record number)."""
+    """int64: a heap of (count when it was added, record number)."""
     used: Array
-    """int64: records, and entries of the queue."""
+    """int64: the numbers of records and of entries in the queue."""
 
 
 @njit(nogil=True, cache=True)
 def no_pairs(room: int) -> Pairs:
-    """An empty set with room for some pairs, which grows."""
+    """Returns an empty set with room for some pairs; it grows."""
     slots = 16
     while slots < 2 * room:
         slots *= 2
@@ -50,7 +51,7 @@ def no_pairs(room: int) -> Pairs:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _slot(slots: Array, records: Array, key: int) -> int:
-    """Where a key lies, or the empty slot where it would."""
+    """Returns the slot of a key, or the empty slot where it belongs."""
     mask = len(slots) - 1
     mixed = np.uint64(key) * _SPREAD
     slot = int(np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask)))
@@ -61,7 +62,7 @@ def _slot(slots: Array, records: Array, key: int) -> int:
 
 @njit(nogil=True, cache=True)
 def with_room(pairs: Pairs, more: int) -> Pairs:
-    """The same pairs with room for some more."""
+    """Returns the same pairs with room for `more`."""
     records, entries = pairs.used
     if records + more <= len(pairs.records):
         return pairs
@@ -80,7 +81,7 @@ def with_room(pairs: Pairs, more: int) -> Pairs:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _before(records: Array, queue: Array, count: int, record: int, at: int) -> bool:
-    """Whether a pair is merged before the one of another entry of the queue."""
+    """Whether a pair is merged before that of another entry in the queue."""
     other = queue[at, 0]
     return bool(count > other or (count == other and records[record, KEY] < records[queue[at, 1], KEY]))
 
@@ -92,7 +93,7 @@ def _move(queue: Array, source: int, target: int) -> None:
 
 @njit(nogil=True, cache=True)
 def put(pairs: Pairs, key: int, count: int, first: int, places: int) -> None:
-    """A new pair; there is room for it."""
+    """Adds a new pair; there must be room for it."""
     records, queue, used = pairs.records, pairs.queue, pairs.used
     record, at = used[0], used[1]
     pairs.slots[_slot(pairs.slots, records, key)] = record
@@ -112,7 +113,7 @@ def put(pairs: Pairs, key: int, count: int, first: int, places: int) -> None:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def lower(pairs: Pairs, key: int, by: int) -> None:
-    """Takes from the count of a pair; one that was never frequent enough is not there."""
+    """Reduces the count of a pair; a pair that was never frequent enough is not there."""
     record = pairs.slots[_slot(pairs.slots, pairs.records, key)]
     if record >= 0:
         pairs.records[record, COUNT] -= by
@@ -120,7 +121,7 @@ def lower(pairs: Pairs, key: int, by: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _sink(pairs: Pairs, count: int, record: int) -> None:
-    """Puts an entry in the place of the first one of the queue."""
+    """Replaces the first entry of the queue."""
     records, queue, entries = pairs.records, pairs.queue, pairs.used[1]
     at = 0
     while True:
@@ -138,7 +139,7 @@ def _sink(pairs: Pairs, count: int, record: int) -> None:
 
 @njit(nogil=True, cache=True)
 def pop(pairs: Pairs, floor: int) -> int:
-    """Takes the pair that is merged next out of the queue: the number of its record, or -1 if none reaches `floor`."""
+    """Takes the next pair to merge out of the queue; returns its record number, or -1 if none reaches `floor`."""
     records, queue, used = pairs.records, pairs.queue, pairs.used
     while used[1] > 0:
         record = queue[0, 1]

@@ -1,9 +1,9 @@
 """Character classes of the pre-tokenizers' regular expressions, as one table that a compiled loop can index.
 
-The table is that of Unicode 16.0 (`UNICODE_VERSION`), which is what Hugging Face `tokenizers` 0.23 matches with (its
-Oniguruma 6.9.10): the table of Unicode 14 (`unicode_data`), but for the code points in `_HELD`.
+The table is that of Unicode 16.0 (`UNICODE_VERSION`), which Hugging Face `tokenizers` 0.23 uses (its Oniguruma 6.9.10):
+the table of Unicode 14 (`unicode_data`), except for the code points in `_HELD`.
 
-`unicode_classes` cannot serve here: its SPACE is `str.isspace`, which holds U+001C..U+001F, and the `\\s` of regular
+`unicode_classes` does not fit here: its SPACE is `str.isspace`, which includes U+001C..U+001F, and the `\\s` of regular
 expressions is White_Space, which does not.
 """
 
@@ -24,18 +24,18 @@ NUMBER = 2
 SPACE = 4
 """`\\s`: White_Space."""
 NEWLINE = 8
-"""`[\\r\\n]`; SPACE too."""
+"""`[\\r\\n]`; these are also SPACE."""
 UPPER = 16
 """`[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]`, the first half of a word in o200k."""
 LOWER = 32
 """`[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]`, the second half. Letters without case and marks are in both."""
 WIDE = 64
-"""Only by byte: the byte is not ASCII, the class of its character stands in the pages."""
+"""Only in classes by byte: the byte is not ASCII, and the class of its character is in the pages."""
 
 PAGES_AT = 256
-"""Where in the table the page numbers begin; before them, classes by byte."""
+"""The index in the table where the page numbers begin; the classes by byte are before them."""
 CLASSES_AT = PAGES_AT + 0x110000 // 256
-"""Where page 0 begins: the class of c is `table[CLASSES_AT + (table[PAGES_AT + (c >> 8)] << 8) + (c & 255)]`."""
+"""The index of page 0: the class of c is `table[CLASSES_AT + (table[PAGES_AT + (c >> 8)] << 8) + (c & 255)]`."""
 
 _CATEGORY_BITS = {
     "Lu": LETTER | UPPER,
@@ -51,17 +51,19 @@ _CATEGORY_BITS = {
     "No": NUMBER,
 }
 _HELD: dict[str, str] = DATA["unicode_16"]
-"""Code points that Unicode 14, 15, 15.1, 16, 17 and 18 class differently, under a category of their class in 16.0."""
+"""Code points that Unicode 14, 15, 15.1, 16, 17 and 18 class differently, by a category of their class in 16.0."""
 
 
 def moved_points() -> list[int]:
-    """Code points whose class depends on the Unicode version: where another engine may cut differently."""
+    """Returns the code points whose class depends on the Unicode version, where another engine may split
+    differently.
+    """
     return [point for text in _HELD.values() for first, last in ranges(text) for point in range(first, last + 1)]
 
 
 @lru_cache(maxsize=1)
 def class_table() -> npt.NDArray[np.uint8]:
-    """The read-only table for all 0x110000 code points; takes about a tenth of a second, once a process."""
+    """Returns the read-only table for all 0x110000 code points; takes about a tenth of a second, once per process."""
     flat = by_category(_CATEGORY_BITS).astype(np.uint8)
     for category, text in _HELD.items():
         for first, last in ranges(text):

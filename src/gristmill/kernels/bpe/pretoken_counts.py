@@ -1,4 +1,4 @@
-"""Counts of the distinct pre-tokens of texts: the scanner and the table in one loop."""
+"""Counts the distinct pre-tokens of texts: the scanner and the hash table in one loop."""
 
 from typing import Any
 
@@ -7,22 +7,22 @@ import numpy as np
 from gristmill.kernels.bpe.pretokenize import next_ends
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, add_block
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 
 Array = np.ndarray[Any, Any]
 
 _AT_ONCE = 64
-"""Places that `next_ends` must be given."""
+"""Places that `next_ends` requires."""
 
 
 @njit(nogil=True, cache=True)
 def count_pretokens(table: WordCounts, data: Array, offsets: Array, pattern: int, classes: Array) -> WordCounts:
-    """The table with the pre-tokens of all texts counted once more.
+    """Adds the pre-tokens of all texts to the counts of the table and returns the new table.
 
-    Text i is `data[offsets[i]:offsets[i + 1]]`, valid UTF-8; `pattern` and `classes` are as for
-    `pretokenize.next_ends`, which sees each text by itself. The table that is given is not to be used again.
+    Text i is `data[offsets[i]:offsets[i + 1]]`, valid UTF-8; `pattern` and `classes` are those of
+    `pretokenize.next_ends`, which reads each text alone. The table that was passed in must not be used again.
     """
-    text, kinds = address_of(data), address_of(classes)
+    text, kinds = view(data), view(classes)
     bounds = np.empty(BLOCK + 1, np.int64)
     ones = np.ones(BLOCK, np.int64)
     keys = np.empty((BLOCK, 2), np.uint64)

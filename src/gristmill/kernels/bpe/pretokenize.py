@@ -1,21 +1,24 @@
-"""Pre-tokens of UTF-8 text: what the regular expressions of byte-level BPE tokenizers match, without the expressions.
+"""Splits UTF-8 text into pre-tokens like the regular expressions of byte-level BPE tokenizers, without regular
+expressions.
 
-`next_end` gives the end of the pre-token that begins at a byte; the pre-tokens of a text are found by going on from
-there. The alternatives of the expressions exclude each other by the first two characters, up to contractions and the
-white space at the end, so that one look ahead replaces backtracking:
+`next_end` returns the end of the pre-token that begins at a byte; the next pre-token begins there. The alternatives of
+the expressions exclude each other by the first two characters, except for contractions and the white space at the end,
+so one character of lookahead replaces backtracking:
 
-- A word is letters, with one character before them that is no letter, number or newline (GPT-2: a space only).
-- A word of o200k is upper letters, then lower ones; letters without case and marks are both. What backtracking finds:
-  with no lower letter after the upper ones, the word ends after the last that is both, or else is upper throughout; and
-  a mark before upper letters that does not get its lower letter stands alone.
-- `'s 't 're 've 'm 'll 'd` stand alone at their beginning (o200k: belong to the word that they follow); in any case
-  but for GPT-2, U+017F (long s) included, as in Oniguruma, fancy-regex and `regex` alike.
-- Numbers are cut every 1 or 3 (GPT-2: never, and a space may stand before them).
-- Symbols run, with a space before and newlines behind (o200k: and slashes; GPT-2: nothing).
-- White space goes to its last newline (not GPT-2); without one it leaves its last character to what follows. TAIL: at
-  the end of the text it is one, newlines or not.
+- A word is letters, with at most one character before them that is not a letter, number or newline (GPT-2: only a
+  space).
+- A word of o200k is upper-case letters, then lower-case ones; letters without case and marks are both. Backtracking
+  gives: if no lower-case letter follows the upper-case ones, the word ends after the last character that is both, or
+  else is upper-case throughout; and a mark before upper-case letters that is not followed by a lower-case letter is a
+  pre-token alone.
+- `'s 't 're 've 'm 'll 'd` are pre-tokens (o200k: part of the word before them); in any case except for GPT-2, U+017F
+  (long s) included, as in Oniguruma, fancy-regex and `regex`.
+- Numbers are cut every 1 or 3 digits (GPT-2: never, and a space may come first).
+- Symbols form a run, with a space before and newlines after it (o200k: and slashes; GPT-2: neither).
+- White space ends with its last newline (not GPT-2); without a newline, its last character belongs to the next
+  pre-token. TAIL: at the end of the text it is one pre-token, with or without newlines.
 
-Reference: Hugging Face `tokenizers`, `Split(Regex(...), "isolated")`, which every cut here equals.
+Reference: Hugging Face `tokenizers`, `Split(Regex(...), "isolated")`; every cut equals its cut.
 """
 
 import numpy as np
@@ -34,7 +37,8 @@ from gristmill.kernels.bpe.pretoken_classes import (
 )
 from gristmill.kernels.bpe.pretokenize_ahead import CASED, NUMBER_CHARS, SPACED, TAIL, contraction_end, starts_ahead
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, trailing_zeros, view
+from gristmill.kernels.text.ascii import CR, LF
 
 GPT2 = SPACED
 CL100K = 3
@@ -48,42 +52,44 @@ _ONE = np.uint64(1)
 
 
 @njit(nogil=True, cache=True)
-def _wide_class(data: int, at: int, stop: int, table: int) -> int:
-    """Class << 3 | bytes of the character at a byte >= 0x80: one number, which a call returns in a register.
+def _wide_class(data: Bytes, at: int, stop: int, table: Bytes) -> int:
+    """Returns class << 3 | bytes of the character at a byte >= 0x80: one number, which a call returns in a register.
 
-    What is not UTF-8 is cut somehow, with no class where the text ends too early or no code point is meant.
+    Invalid UTF-8 is cut in some way, with no class where the text ends too early or the bytes are not a code point.
     """
-    lead = byte_at(data, at)
+    lead = data[at]
     size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
     if at + size > stop:
         return stop - at
-    second = byte_at(data, at + 1) & 0x3F
+    second = data[at + 1] & 0x3F
     if size == 2:
         point = (lead & 0x1F) << 6 | second
     elif size == 3:
-        point = (lead & 0x0F) << 12 | second << 6 | (byte_at(data, at + 2) & 0x3F)
+        point = (lead & 0x0F) << 12 | second << 6 | (data[at + 2] & 0x3F)
     else:
-        third = byte_at(data, at + 2) & 0x3F
-        point = (lead & 0x07) << 18 | second << 12 | third << 6 | (byte_at(data, at + 3) & 0x3F)
+        third = data[at + 2] & 0x3F
+        point = (lead & 0x07) << 18 | second << 12 | third << 6 | (data[at + 3] & 0x3F)
         if point > 0x10FFFF:
             return size
-    page: int = byte_at(table, PAGES_AT + (point >> 8))
-    kind: int = byte_at(table, CLASSES_AT + (page << 8 | point & 255))
+    page: int = table[PAGES_AT + (point >> 8)]
+    kind: int = table[CLASSES_AT + (page << 8 | point & 255)]
     return kind << 3 | size
 
 
 @njit(nogil=True, cache=True)
-def _class_at(data: int, at: int, stop: int, table: int) -> int:
-    """Class << 3 | bytes of the character at `at`, which is below `stop`."""
-    kind: int = byte_at(table, byte_at(data, at))
+def _class_at(data: Bytes, at: int, stop: int, table: Bytes) -> int:
+    """Returns class << 3 | bytes of the character at `at`, which is below `stop`."""
+    kind: int = table[data[at]]
     if kind & WIDE:
         return _wide_class(data, at, stop, table)
     return kind << 3 | 1
 
 
 @njit(nogil=True, cache=True)
-def _run_end(data: int, at: int, stop: int, table: int, mask: int, wanted: int) -> int:
-    """Where the characters from `at` on end that have a bit of `mask` (`wanted` 1) or none (`wanted` 0)."""
+def _run_end(data: Bytes, at: int, stop: int, table: Bytes, mask: int, wanted: int) -> int:
+    """Returns the end of the run of characters from `at` on that have a bit of `mask` (`wanted` 1) or none (`wanted`
+    0).
+    """
     while at < stop:
         packed = _class_at(data, at, stop, table)
         if ((packed >> 3 & mask) != 0) != (wanted != 0):
@@ -93,8 +99,8 @@ def _run_end(data: int, at: int, stop: int, table: int, mask: int, wanted: int) 
 
 
 @njit(nogil=True, cache=True)
-def _cased_word_end(data: int, at: int, stop: int, table: int) -> int:
-    """Where the word of o200k that begins at `at` ends; `at` where there is none."""
+def _cased_word_end(data: Bytes, at: int, stop: int, table: Bytes) -> int:
+    """Returns the end of the o200k word that begins at `at`, or `at` if there is none."""
     packed = _class_at(data, at, stop, table)
     before = packed >> 3
     if before & (NUMBER | NEWLINE):
@@ -116,19 +122,19 @@ def _cased_word_end(data: int, at: int, stop: int, table: int) -> int:
     elif both > at:
         end = both
     elif begin > at and before & LOWER:
-        end = begin  # a mark that nothing lower follows
+        end = begin  # a mark that no lower-case letter follows
     elif here > begin:
         end = here
     else:
         return at
-    if end < stop and byte_at(data, end) == _APOSTROPHE:
+    if end < stop and data[end] == _APOSTROPHE:
         return contraction_end(data, end, stop, 1)
     return end
 
 
 @njit(nogil=True, cache=True)
-def _number_end(data: int, at: int, stop: int, most: int, table: int) -> int:
-    """Where the number that begins at `at` ends, after `most` characters at the latest; 0: no limit."""
+def _number_end(data: Bytes, at: int, stop: int, most: int, table: Bytes) -> int:
+    """Returns the end of the number that begins at `at`, after at most `most` characters; 0: no limit."""
     if most == 0:
         return _run_end(data, at, stop, table, NUMBER, 1)
     for _ in range(most):
@@ -142,8 +148,8 @@ def _number_end(data: int, at: int, stop: int, most: int, table: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _space_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
-    """Where the pre-token of white space alone that begins at `at` ends."""
+def _space_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> int:
+    """Returns the end of the pre-token of white space that begins at `at`."""
     here = at
     last = at
     newline = at
@@ -164,13 +170,13 @@ def _space_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def next_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
-    """Where the pre-token ends that begins at byte `at`, which is below `stop`, the end of the text.
+def next_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> int:
+    """Returns the end of the pre-token that begins at byte `at`, which is below `stop`, the end of the text.
 
-    `data` is the address of valid UTF-8, `at` a place where a pre-token begins, `table` the address of
-    `pretoken_classes.class_table()`, `pattern` one of the constants above. Reads no byte at or past `stop`.
+    `data` is a view of valid UTF-8, `table` a view of `pretoken_classes.class_table()`, and `pattern` one of the
+    constants above. No byte at or after `stop` is read.
     """
-    byte = byte_at(data, at)
+    byte = data[at]
     packed = _class_at(data, at, stop, table)
     kind = packed >> 3
     after = at + (packed & 7)
@@ -204,24 +210,24 @@ def next_end(data: int, at: int, stop: int, pattern: int, table: int) -> int:
     if pattern & SPACED:
         return end
     while end < stop:
-        byte = byte_at(data, end)
-        if byte != 0x0A and byte != 0x0D and (byte != _SLASH or not pattern & CASED):
+        byte = data[end]
+        if byte != LF and byte != CR and (byte != _SLASH or not pattern & CASED):
             break
         end += 1
     return end
 
 
 @njit(nogil=True, cache=True)
-def next_ends(data: int, at: int, stop: int, pattern: int, table: int, ends: npt.NDArray[np.int64]) -> int:
-    """Ends of the pre-tokens from `at` on, as `next_end` gives them, into `ends`; how many there are.
+def next_ends(data: Bytes, at: int, stop: int, pattern: int, table: Bytes, ends: npt.NDArray[np.int64]) -> int:
+    """Writes the ends of the pre-tokens from `at` on, as `next_end` gives them, to `ends`; returns their number.
 
-    Stops at `stop`, or when fewer than 64 places of `ends` are left, of which it must have 64; go on from the last end.
-    Five times as fast as `next_end` where the text is ASCII.
+    It stops at `stop`, or when fewer than 64 places of `ends` are left; `ends` must have at least 64. The caller
+    continues from the last end. It is five times as fast as `next_end` on ASCII text.
     """
     most = len(ends) - 64
     count = 0
     while at < stop and count <= most:
-        if at + 64 <= stop and byte_at(data, at + 1) < 0x80:
+        if at + 64 <= stop and data[at + 1] < 0x80:
             starts = starts_ahead(data, at, pattern)
             starts &= starts - _ONE
             if starts:
@@ -245,15 +251,15 @@ def split(
     pattern: int,
     table: npt.NDArray[np.uint8],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Ends of the pre-tokens of all texts, in bytes of `data`, and how many there are up to the end of each text.
+    """Returns the ends of the pre-tokens of all texts, in bytes of `data`, and their number up to the end of each text.
 
-    Text i is `data[offsets[i]:offsets[i + 1]]`; its pre-tokens are those between `counts[i]` and `counts[i + 1]`.
+    Text i is `data[offsets[i]:offsets[i + 1]]`; its pre-tokens are `counts[i]` to `counts[i + 1]`.
     """
     texts = len(offsets) - 1
     ends = np.empty(max(1024, (offsets[texts] - offsets[0]) // 3), np.int64)
     counts = np.zeros(texts + 1, np.int64)
-    address = address_of(data)
-    classes = address_of(table)
+    address = view(data)
+    classes = view(table)
     size = 0
     for text in range(texts):
         at = int(offsets[text])

@@ -1,10 +1,9 @@
-"""Ends of many ASCII pre-tokens at once: 64 bytes as bit masks, the rules as bit arithmetic.
+"""Finds the ends of many ASCII pre-tokens at once: 64 bytes as bit masks, and the rules as bit arithmetic.
 
-Character by character, a scan mispredicts a branch at most pre-tokens, which costs more than the rest (measured on
-English: 30 ns a pre-token; with masks 5). Here the classes of 64 bytes become one word a class, where bit i speaks of
-byte `at + i`, and each rule of `pretokenize` a few operations on words: `x << 1` is what stands before, `x >> 1`
-what stands behind, and an addition carries through a run. `at` is where a pre-token begins, so that nothing before it
-matters.
+A scan by character mispredicts a branch at most pre-tokens, which costs more than everything else (measured on English:
+30 ns per pre-token; 5 ns with masks). Here each class of 64 bytes is one word, where bit i is byte `at + i`, and each
+rule of `pretokenize` is a few operations on words: `x << 1` is the character before, `x >> 1` the character after, and
+an addition carries through a run. A pre-token begins at `at`, so nothing before it matters.
 """
 
 from typing import Any
@@ -14,15 +13,16 @@ from numba import types
 from numba.extending import intrinsic
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, trailing_zeros
 from gristmill.kernels.memory_blocks import bytes_in
 
 NUMBER_CHARS = 3
 """Mask of the most characters in a number; 0: no limit."""
 SPACED = 4
-"""GPT-2: only a space goes before a word or a number, contractions are lower case, newlines are plain white space."""
+"""GPT-2: only a space may precede a word or a number, contractions are lower-case, newlines are plain white space."""
 CASED = 8
-"""o200k: words are cut before an upper letter that follows a lower one, and hold the contraction that follows."""
+"""o200k: words are cut before an upper-case letter that follows a lower-case one, and include the contraction after
+them."""
 TAIL = 16
 """White space at the end of the text is one pre-token."""
 
@@ -34,7 +34,7 @@ _THREE = np.uint64(3)
 
 
 def _reversed_bits(context: Any, value: Any) -> Any:
-    """The bits of an unsigned 64-bit number in the opposite order."""
+    """Returns the bits of a uint64 in the opposite order."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitreverse(args[0])
@@ -46,18 +46,18 @@ reversed_bits: Any = intrinsic(_reversed_bits)
 
 
 @njit(nogil=True, cache=True)
-def contraction_end(data: int, at: int, stop: int, caseless: int) -> int:
-    """Where the contraction that begins at the apostrophe at `at` ends; `at` where there is none."""
+def contraction_end(data: Bytes, at: int, stop: int, caseless: int) -> int:
+    """Returns the end of the contraction that begins at the apostrophe at `at`, or `at` if there is none."""
     if at + 1 >= stop:
         return at
     fold = 0x20 if caseless else 0
-    first = byte_at(data, at + 1) | fold
+    first = data[at + 1] | fold
     if first == ord("s") or first == ord("t") or first == ord("m") or first == ord("d"):
         return at + 2
     if at + 2 >= stop:
         return at
-    second = byte_at(data, at + 2)
-    if caseless and byte_at(data, at + 1) == 0xC5 and second == 0xBF:  # U+017F
+    second = data[at + 2]
+    if caseless and data[at + 1] == 0xC5 and second == 0xBF:  # U+017F
         return at + 3
     second |= fold
     if first == ord("l"):
@@ -69,9 +69,11 @@ def contraction_end(data: int, at: int, stop: int, caseless: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _with_contractions(
-    starts: np.uint64, candidates: np.uint64, letters: np.uint64, known: np.uint64, data: int, at: int, pattern: int
+    starts: np.uint64, candidates: np.uint64, letters: np.uint64, known: np.uint64, data: Bytes, at: int, pattern: int
 ) -> np.uint64:
-    """`starts` with the contractions at apostrophes of `candidates`, cut where one reaches past what is known."""
+    """Adds the contractions at the apostrophes of `candidates` to `starts`, and cuts `starts` where one extends past
+    the known bytes.
+    """
     size = trailing_zeros(~known)
     cased = pattern & CASED != 0
     done = 0
@@ -79,10 +81,11 @@ def _with_contractions(
         place = trailing_zeros(candidates)
         candidates &= candidates - _ONE
         if place < done or (cased and place == done and done > 0):
-            continue  # right after a contraction an apostrophe begins a word
+            continue  # after a contraction, an apostrophe begins a word
         bit = _ONE << np.uint64(place)
         if place + 3 >= size:
-            # All before the apostrophe is sure, and also that a pre-token begins with it, unless it can end a word.
+            # Everything before the apostrophe is certain. A pre-token also begins with it, unless the apostrophe can
+            # end a word.
             return starts & (bit - _ONE if cased else bit | (bit - _ONE))
         end = contraction_end(data, at + place, at + size, not pattern & SPACED) - at
         if end > place:
@@ -94,10 +97,11 @@ def _with_contractions(
 
 
 @njit(nogil=True, cache=True)
-def starts_ahead(data: int, at: int, pattern: int) -> np.uint64:
-    """Bit i: a pre-token begins at byte `at + i`, for as many of 64 readable bytes as can be said for sure.
+def starts_ahead(data: Bytes, at: int, pattern: int) -> np.uint64:
+    """Returns a mask: bit i is set if a pre-token begins at byte `at + i`, for as many of 64 readable bytes as are
+    certain.
 
-    A pre-token must begin at `at`. 0 or 1: nothing can be said. The highest bit is a place to go on from.
+    A pre-token must begin at `at`. 0 or 1: nothing is certain. The highest bit is where the next call continues.
     """
     wide: np.uint64 = bytes_in(data, at, 0, 0x80, 0x80)
     known = ~wide & (wide - _ONE)
@@ -110,7 +114,7 @@ def starts_ahead(data: int, at: int, pattern: int) -> np.uint64:
     newlines = _NONE
     if not pattern & SPACED:
         newlines = (bytes_in(data, at, 0, 0x0A, 1) | bytes_in(data, at, 0, 0x0D, 1)) & known
-        # Newlines behind symbols, and in o200k the slashes among them, belong to the symbols.
+        # Newlines after symbols, and in o200k the slashes among them, belong to the symbols.
         glue = newlines
         if pattern & CASED:
             glue |= bytes_in(data, at, 0, 0x2F, 1) & known
@@ -120,8 +124,8 @@ def starts_ahead(data: int, at: int, pattern: int) -> np.uint64:
         newlines &= ~glued
         symbols &= ~glued
 
-    # White space: begins; its last character stands apart when one that is no newline is known to be followed by
-    # something else; the run of such characters stands apart from the newlines before it.
+    # White space begins a pre-token. Its last character begins another one if it is not a newline and something else
+    # follows; the run of such characters is separate from the newlines before it.
     starts: np.uint64 = spaces & ~(spaces << _ONE)
     tail = spaces & ~newlines & ~(spaces >> _ONE) & known >> _ONE
     starts |= tail

@@ -1,16 +1,16 @@
-"""Byte-pair encoding, trained: from distinct pre-tokens and their counts to the list of merges.
+"""Trains byte-pair encoding: from distinct pre-tokens and their counts to the list of merges.
 
 Sennrich et al. 2016, on bytes: the most frequent pair of neighbours becomes a token, again and again. The merges equal
-those of Hugging Face `tokenizers` 0.23 on the same counts (`BpeTrainer` with the byte alphabet), ties included, as
-long as its 32-bit counts of pairs do not overflow; ours hold 2^39 occurrences of a word. They do not depend on the
-order of the words. Pairs in a run are counted where they overlap ("aaaa" has three of "aa") and merged from the left.
+those of Hugging Face `tokenizers` 0.23 on the same counts (`BpeTrainer` with the byte alphabet), ties included, as long
+as its 32-bit pair counts do not overflow; ours hold 2^39 occurrences of a word. The merges do not depend on the order
+of the words. Pairs in a run are counted with overlaps ("aaaa" has three of "aa") and merged from the left.
 
-All words lie in one array with a cell between them. A cell holds an id and the count of its word, so that a place is
-all that an occurrence needs. A token of several bytes stands in its first and its last cell: from any place the token
-to the right begins after the length of this one, and the token to the left ends one cell before. A merge looks only
-at the places of its pair, in ascending order; its neighbours' counts are summed by neighbour first, so the table of
-pairs is asked once for each distinct neighbour (1.7 million times for 128,000 merges on 134 MB of text) and not for
-each of the 10 million occurrences.
+All words are in one array with a cell between them. A cell has an id and the count of its word, so an occurrence is
+just a position. A token of several bytes is in its first and its last cell: from any position, the token to the right
+begins after the length of this one, and the token to the left ends one cell before. A merge visits only the positions
+of its pair, in ascending order. The counts of its neighbours are first summed by neighbour, so the table of pairs is
+read once for each distinct neighbour (1.7 million times for 128,000 merges on 134 MB of text) and not for each of the
+10 million occurrences.
 """
 
 from typing import Any
@@ -29,14 +29,15 @@ _ID = np.int64(_NONE)
 LARGEST_COUNT = (1 << 39) - 1
 LARGEST_VOCABULARY = _NONE
 LARGEST_BYTES = 1 << 30
-"""Bytes of all distinct words together: their places are 32-bit numbers."""
+"""The most bytes of all distinct words together: positions are 32-bit numbers."""
 
 
 def byte_order() -> Array:
-    """The bytes in the order of the ids that `tokenizers` gives them: by the character that stands for each there.
+    """Returns the bytes in the order of the ids that `tokenizers` gives them: by the character that represents each
+    byte.
 
-    Bytes that Latin-1 can print stand for themselves; the others take the characters from U+0100 on. Ties between
-    pairs are broken by these ids, so the order is part of the result.
+    Printable Latin-1 bytes represent themselves; the others use the characters from U+0100 on. Ties between pairs are
+    broken by these ids, so the order is part of the result.
     """
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     return np.array(shown + [byte for byte in range(256) if byte not in set(shown)], np.uint8)
@@ -44,7 +45,7 @@ def byte_order() -> Array:
 
 @njit(nogil=True, cache=True)
 def _lay_out(data: Array, offsets: Array, counts: Array, ids: Array, size: int) -> Array:
-    """The cells of all words that have a pair."""
+    """Returns the cells of all words that have a pair."""
     cells = np.empty(size, np.int64)
     cells[0] = _ID
     at = 1
@@ -61,7 +62,9 @@ def _lay_out(data: Array, offsets: Array, counts: Array, ids: Array, size: int) 
 
 @njit(nogil=True, cache=True)
 def _first_pairs(cells: Array, floor: int) -> tuple[Pairs, Array, int, int]:
-    """All pairs of bytes that reach the floor, their places, how many places are taken, and the longest list."""
+    """Returns all pairs of bytes that reach the floor, their positions, the number of positions, and the
+    longest list.
+    """
     sums, numbers = np.zeros(1 << 16, np.int64), np.zeros(1 << 16, np.int64)
     for at in range(1, len(cells) - 1):
         left, right = cells[at] & _ID, cells[at + 1] & _ID
@@ -77,7 +80,8 @@ def _first_pairs(cells: Array, floor: int) -> tuple[Pairs, Array, int, int]:
             starts[pair] = taken
             taken += numbers[pair]
             longest = max(longest, numbers[pair])
-    # A merge takes a cell away and makes two pairs at most. Memory that is never written is never taken.
+    # A merge removes a cell and creates at most two pairs. Memory that is never written is never allocated by the
+    # system.
     places = np.empty(taken + 2 * len(cells), np.int32)
     for at in range(1, len(cells) - 1):
         left, right = cells[at] & _ID, cells[at + 1] & _ID
@@ -89,7 +93,7 @@ def _first_pairs(cells: Array, floor: int) -> tuple[Pairs, Array, int, int]:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _tally(sums: Array, numbers: Array, seen: Array, distinct: int, neighbour: int, count: int) -> int:
-    """One more occurrence beside a neighbour; returns the number of distinct neighbours."""
+    """Counts one more occurrence beside a neighbour; returns the number of distinct neighbours."""
     if numbers[neighbour] == 0:
         seen[distinct] = neighbour
         distinct += 1
@@ -102,11 +106,11 @@ def _tally(sums: Array, numbers: Array, seen: Array, distinct: int, neighbour: i
 def _rewrite(
     cells: Array, lengths: Array, places: Array, pair: Array, hits: Array, sums: Array, numbers: Array, seen: Array
 ) -> tuple[int, int, int]:
-    """Merges a pair wherever it still stands.
+    """Merges a pair at all its remaining positions.
 
-    Fills `hits` (place, left neighbour, right neighbour) and the tallies of both sides; returns how many hits and how
-    many distinct neighbours on either side. An occurrence is looked at when the one after it is merged as well, so
-    that no neighbour is seen that is gone a moment later.
+    Fills `hits` (position, left neighbour, right neighbour) and the tallies of both sides; returns the number of hits
+    and of distinct neighbours on either side. An occurrence is tallied when the next one is merged as well, so no
+    neighbour is counted that disappears right after.
     """
     left, right, made = pair
     left_length, length = lengths[left], lengths[made]
@@ -142,9 +146,9 @@ def _rewrite(
 def _settle(
     pairs: Pairs, pair: Array, floor: int, taken: int, sums: Array, numbers: Array, seen: Array, on_left: bool
 ) -> int:
-    """Moves counts from the pairs that are gone to those that came, on one side.
+    """Moves counts from the removed pairs to the new ones, on one side.
 
-    `numbers` is left as the place where the list of each new pair begins, -1 if it is too rare to need one.
+    Afterwards `numbers` has the begin of the list of each new pair, or -1 if the pair is too rare to need a list.
     """
     left, right, made = pair
     for neighbour in seen:
@@ -168,7 +172,7 @@ def _settle(
 def _list_places(
     places: Array, lengths: Array, made: int, hits: Array, sums: Array, numbers: Array, seen: Array, rights: Array
 ) -> None:
-    """Writes the places of the new pairs, in ascending order, and clears the tallies."""
+    """Writes the positions of the new pairs, in ascending order, and clears the tallies."""
     for hit in range(len(hits)):
         at, before, after = hits[hit, 0], hits[hit, 1], hits[hit, 2]
         if before != _NONE and numbers[0, before] >= 0:
@@ -185,7 +189,7 @@ def _list_places(
 
 @njit(nogil=True, cache=True)
 def _merge(cells: Array, merges: int, floor: int) -> Array:
-    """Left and right id of each merge, at most `merges` of them."""
+    """Returns the left and right id of each merge, at most `merges` of them."""
     pairs, places, taken, longest = _first_pairs(cells, floor)
     made = np.empty((merges, 2), np.int32)
     lengths = np.ones(256 + merges, np.int64)
@@ -211,11 +215,11 @@ def _merge(cells: Array, merges: int, floor: int) -> Array:
 
 
 def _floor(data: Array, offsets: Array, counts: Array, merges: int) -> int:
-    """A count that every one of the merges reaches, so that rarer pairs need no memory.
+    """Returns a count that every merge reaches, so that rarer pairs need no memory.
 
     While a word of two bytes or more has a pair left, some pair is at least as frequent as the word. So before any
-    merge of a lower count, each word that has this count is one token, made by a merge of its own: the count of the
-    merge number n is no less than that of the n-th most frequent word. Holds for distinct words, which is checked.
+    merge with a lower count, each word with this count is one token, created by its own merge: the count of merge
+    number n is at least that of the n-th most frequent word. This holds for distinct words, which is checked.
     """
     longer = np.flatnonzero((np.diff(offsets) > 1) & (counts > 0))
     if merges == 0 or len(longer) < merges:
@@ -228,11 +232,11 @@ def _floor(data: Array, offsets: Array, counts: Array, merges: int) -> int:
 def train(
     data: Array, offsets: Array, counts: Array, merges: int, min_frequency: int = 0, order: Array | None = None
 ) -> tuple[Array, Array]:
-    """The first `merges` merges: the left and the right id of each (int32), fewer if no pair is left.
+    """Returns the first `merges` merges: the left and the right id of each (int32); fewer if no pair is left.
 
-    `data` and `offsets` are the words, `counts` (int64) how often each occurs; a word of count 0 is as if it were not
-    there. The id of a byte is its rank in `order` (256 distinct bytes; by default `byte_order()`), and merge number n
-    makes the id 256 + n. A pair that occurs less than `min_frequency` times is not merged.
+    `data` and `offsets` are the words, and `counts` (int64) is how often each occurs; a word with count 0 is ignored.
+    The id of a byte is its rank in `order` (256 distinct bytes; by default `byte_order()`), and merge number n creates
+    the id 256 + n. A pair that occurs fewer than `min_frequency` times is not merged.
     """
     order = byte_order() if order is None else np.asarray(order, np.uint8)
     offsets, counts = np.asarray(offsets, np.int64), np.asarray(counts, np.int64)
@@ -257,7 +261,7 @@ def train(
 
 
 def spell(left: Array, right: Array, order: Array | None = None) -> list[bytes]:
-    """The bytes of every id, those of the single bytes first."""
+    """Returns the bytes of every id, those of the single bytes first."""
     tokens = [bytes([byte]) for byte in (byte_order() if order is None else order)]
     for one, other in zip(left.tolist(), right.tolist(), strict=True):
         tokens.append(tokens[one] + tokens[other])

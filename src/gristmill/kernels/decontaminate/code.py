@@ -1,6 +1,6 @@
-"""Items that are code, found in code by their tokens (`tokens.py`).
+"""Finds eval items that are code, by their tokens (`tokens.py`).
 
-Prose is not looked at: of a text only stretches that are dense in brackets, `=` and `;` are read.
+Prose is skipped: only stretches with many brackets, `=` and `;` are read.
 """
 
 from typing import Any
@@ -9,60 +9,62 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.literals import DIGIT, KINDS, WORD
-from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, Units, make_scratch, match
+from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_FROM, TEXT_TO, make_scratch, match
 from gristmill.kernels.decontaminate.sift import follow, sift
 from gristmill.kernels.decontaminate.tokens import sums_of_tokens
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.decontaminate.units import Units
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_blocks import BLOCK, code_signs
+from gristmill.kernels.text.ascii import CR, EQUALS, LEFT_BRACE, LEFT_BRACKET, LEFT_PAREN, LF, RIGHT_BRACE, SEMICOLON
 
 Array = np.ndarray[Any, Any]
 
 _GROUP = 8
-"""Blocks that are dense or not together: 512 bytes."""
+"""Blocks that are judged together: 512 bytes."""
 _DENSE = 3
-"""Signs of code in a group, or in two that follow each other: calls, indexes, `=`, `;`, braces, and twice colons that
-end a line. Prose has one now and then; a function of two lines has three."""
+"""Signs of code in a group, or in two consecutive ones: calls, indexes, `=`, `;`, braces, and colons at the end of a
+line, which count twice. Prose has one sometimes; a function of two lines has three."""
 
 
 @njit(nogil=True, cache=True)
 def _sign(before: int, byte: int) -> int:
-    """What a byte behind another one counts for, as `code_signs` has it."""
-    if byte == 40 or byte == 91:
+    """The signs of code that a byte after another one counts for, as in `code_signs`."""
+    if byte == LEFT_PAREN or byte == LEFT_BRACKET:
         return int(before < 128 and (KINDS[before] == WORD or KINDS[before] == DIGIT))
-    if byte == 10 or byte == 13:
+    if byte == LF or byte == CR:
         return 2 * int(before == 58)
-    return int(byte == 59 or byte == 61 or 123 <= byte <= 125)
+    return int(byte == SEMICOLON or byte == EQUALS or LEFT_BRACE <= byte <= RIGHT_BRACE)
 
 
 @njit(nogil=True, cache=True)
-def _signs(text: int, at: int, begin: int, end: int) -> int:
-    """Signs of code in a group that begins at `at`; of what lies before `begin` nothing is known."""
+def _signs(text: Bytes, at: int, begin: int, end: int) -> int:
+    """Counts the signs of code in the group that begins at `at`; bytes before `begin` are unknown."""
     stop = min(at + _GROUP * BLOCK, end)
     signs = 0
     if at == begin:
-        signs = _sign(10, byte_at(text, at))
+        signs = _sign(10, text[at])
         at += 1
     while at + BLOCK <= stop:
         signs += code_signs(text, at)
         at += BLOCK
     while at < stop:
-        signs += _sign(byte_at(text, at - 1), byte_at(text, at))
+        signs += _sign(text[at - 1], text[at])
         at += 1
     return signs
 
 
 @njit(nogil=True, cache=True)
 def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: Units) -> tuple[Array, Array]:
-    """The hits in ranges of bytes of texts (row, begin, end; sorted), with places in bytes of the text; and in which
-    rows the bound on work was reached.
+    """Returns the hits in ranges of bytes of texts (row, begin, end; sorted), with positions in bytes of the text, and
+    the rows in which the bound on work was reached.
     """
-    text = address_of(data)
+    text = view(data)
     room = 1 << 16
     starts = np.empty(room, np.int64)
     sums = np.zeros(room + 1, np.uint64)
     maybe = np.empty(room, np.uint64)
     leads = np.empty((room, 2), np.int64)
-    seen, rows = make_scratch(units)
+    scratch = make_scratch(units)
     hits = np.empty((64, FIELDS), np.int64)
     found = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
@@ -75,14 +77,14 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
             maybe = np.empty(room, np.uint64)
             leads = np.empty((room, 2), np.int64)
         count = 0
-        read = begin  # so far
+        read = begin  # end of the part that was read
         before = 0
         at = begin
         while at < end:
             signs = _signs(text, at, begin, end)
             stop = min(at + _GROUP * BLOCK, end)
             if before + signs >= _DENSE:
-                # With the group before, and the one behind: a listing begins and ends somewhere in them.
+                # The groups before and after are read as well: a listing begins and ends somewhere in them.
                 first = max(read, at - _GROUP * BLOCK)
                 last = stop
                 while last < end:
@@ -97,15 +99,13 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
             at = stop
         if count < units.seed_words:
             continue
-        known = sift(sums, 0, count - units.seed_words + 1, units.seed_words, units.filter, maybe)
+        known = sift(sums, 0, count - units.seed_words + 1, units, maybe)
         led = follow(sums, count, maybe, known, units, leads)
         if not led:
             continue
         was = found
-        # Of each range by itself: what was seen of a unit in another one of the same text says nothing.
-        hits, found, is_bounded = match(
-            sums, count, number, units.seed_words, leads[:led], units, seen, rows, hits, found
-        )
+        # Each range is matched alone: what was seen of a unit in another range of the same text does not matter.
+        hits, found, is_bounded = match(sums, count, number, leads[:led], units, scratch, hits, found)
         for k in range(was, found):
             stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end
             hits[k, ROW] = row

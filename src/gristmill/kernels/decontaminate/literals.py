@@ -1,7 +1,7 @@
-"""Where strings, comments and numbers of code end, whatever the language.
+"""Finds where strings, comments and numbers of code end, in any language.
 
-A stretch may begin anywhere, inside of a string in triple quotes, too. So three quotes begin one only where a program
-would write that, and where three more end it; elsewhere they are nothing, and no code is taken for a string.
+A stretch may begin anywhere, even inside a string in triple quotes. So three quotes begin a string only where a program
+would write them and where three more quotes end it; elsewhere they are skipped, and no code is mistaken for a string.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros
 
 Array = np.ndarray[Any, Any]
 
@@ -17,7 +17,7 @@ BLANK, LINE, WORD, DIGIT, QUOTE, HASH, SLASH, DOT, OTHER = range(9)
 NOTHING = np.uint64(0)
 LITERAL = np.uint64(0x13198A2E03707344)
 SIGN = np.uint64(0xA4093822299F31D0)
-"""The token of a sign is so many times its byte."""
+"""The token of a sign is its byte times this number."""
 _ONES = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
 _LINES, _BACKSLASHES = _ONES * np.uint64(10), _ONES * np.uint64(92)
@@ -39,9 +39,9 @@ def _kinds() -> Array:
 
 KINDS = _kinds()
 _GOES_ON = np.isin(np.arange(256), np.frombuffer(b"),.%]};+", np.uint8))
-"""What stands in a line behind three quotes that end a string."""
+"""Bytes that may follow three quotes at the end of a string, in the same line."""
 _LEADS_ON = np.isin(np.arange(256), np.frombuffer(b"([{=,:+%", np.uint8))
-"""What stands in a line before three quotes that begin one."""
+"""Bytes that may precede three quotes at the beginning of a string, in the same line."""
 
 
 @njit(nogil=True, cache=True)
@@ -51,60 +51,60 @@ def _zeros(chunk: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _find(text: int, at: int, end: int, byte: int) -> int:
-    """Where a byte is, from `at` on; `end` for nowhere."""
+def _find(text: Bytes, at: int, end: int, byte: int) -> int:
+    """Returns the first position of a byte from `at` on, or `end`."""
     same = np.uint64(byte) * _ONES
     while at + 8 <= end:
         zeros = _zeros(eight_bytes_at(text, at) ^ same)
         if zeros:
             return at + int(trailing_zeros(zeros) >> 3)
         at += 8
-    while at < end and byte_at(text, at) != byte:
+    while at < end and text[at] != byte:
         at += 1
     return at
 
 
 @njit(nogil=True, cache=True)
-def _are_three(text: int, at: int, end: int) -> bool:
+def _are_three(text: Bytes, at: int, end: int) -> bool:
     """Whether a quote is the first of three."""
-    quote = byte_at(text, at)
-    return bool(at + 2 < end and byte_at(text, at + 1) == quote and byte_at(text, at + 2) == quote)
+    quote = text[at]
+    return bool(at + 2 < end and text[at + 1] == quote and text[at + 2] == quote)
 
 
 @njit(nogil=True, cache=True)
-def _before(text: int, at: int, begin: int, passed: int) -> int:
-    """The last place before `at` that is no blank, no tab and not `passed`; begin - 1 for none."""
+def _before(text: Bytes, at: int, begin: int, passed: int) -> int:
+    """Returns the last position before `at` that is not a blank, a tab or `passed`; begin - 1 if there is none."""
     at -= 1
-    while at >= begin and (byte_at(text, at) == 32 or byte_at(text, at) == 9 or byte_at(text, at) == passed):
+    while at >= begin and (text[at] == 32 or text[at] == 9 or text[at] == passed):
         at -= 1
     return at
 
 
 @njit(nogil=True, cache=True)
-def _begins_string(text: int, at: int, begin: int, end: int) -> bool:
+def _begins_string(text: Bytes, at: int, begin: int, end: int) -> bool:
     """Whether three quotes at `at` begin a string, rather than end one that began before `begin`."""
     place = _before(text, at, begin, 32)
-    if place < begin or byte_at(text, place) == 10:
+    if place < begin or text[place] == 10:
         behind = at + 3
-        while behind < end and (byte_at(text, behind) == 32 or byte_at(text, behind) == 13):
+        while behind < end and (text[behind] == 32 or text[behind] == 13):
             behind += 1
-        if behind < end and byte_at(text, behind) != 10:
-            return not _GOES_ON[byte_at(text, behind)]
+        if behind < end and text[behind] != 10:
+            return not _GOES_ON[text[behind]]
         place = _before(text, at, begin, 10)
-        return bool(place >= begin and byte_at(text, place) == 58)
-    if place == at - 1 and KINDS[byte_at(text, place)] == WORD:  # r, f, rb
-        longest = place - 2 >= begin and KINDS[byte_at(text, place - 1)] == WORD
-        return not (longest and KINDS[byte_at(text, place - 2)] == WORD)
-    return bool(_LEADS_ON[byte_at(text, place)])
+        return bool(place >= begin and text[place] == 58)
+    if place == at - 1 and KINDS[text[place]] == WORD:  # r, f, rb
+        longest = place - 2 >= begin and KINDS[text[place - 1]] == WORD
+        return not (longest and KINDS[text[place - 2]] == WORD)
+    return bool(_LEADS_ON[text[place]])
 
 
 @njit(nogil=True, cache=True)
-def _after_three(text: int, at: int, begin: int, end: int) -> int:
-    """Behind three quotes that begin at `at`, with the string where they begin one that ends."""
-    if byte_at(text, at) == 96:
+def _after_three(text: Bytes, at: int, begin: int, end: int) -> int:
+    """Returns the position after three quotes at `at`, or after the string if they begin one that ends."""
+    if text[at] == 96:
         return _find(text, at, end, 10)
     if _begins_string(text, at, begin, end):
-        quote = byte_at(text, at)
+        quote = text[at]
         place = _find(text, at + 3, end, quote)
         while place < end:
             if _are_three(text, place, end):
@@ -114,9 +114,9 @@ def _after_three(text: int, at: int, begin: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _after_string(text: int, at: int, end: int) -> int:
-    """Behind a string that begins at `at`; it ends with its line."""
-    quote = byte_at(text, at)
+def _after_string(text: Bytes, at: int, end: int) -> int:
+    """Returns the position after the string that begins at `at`; it ends with its line at the latest."""
+    quote = text[at]
     same = np.uint64(quote) * _ONES
     at += 1
     while at < end:
@@ -127,7 +127,7 @@ def _after_string(text: int, at: int, end: int) -> int:
                 at += 8
                 continue
             at += int(trailing_zeros(zeros) >> 3)
-        byte = byte_at(text, at)
+        byte = text[at]
         if byte == 10:
             return at
         at += 1
@@ -139,33 +139,31 @@ def _after_string(text: int, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _after_number(text: int, at: int, end: int) -> int:
-    while at < end and (
-        KINDS[byte_at(text, at)] == DIGIT or KINDS[byte_at(text, at)] == WORD or byte_at(text, at) == 46
-    ):
+def _after_number(text: Bytes, at: int, end: int) -> int:
+    while at < end and (KINDS[text[at]] == DIGIT or KINDS[text[at]] == WORD or text[at] == 46):
         at += 1
     return at
 
 
 @njit(nogil=True, cache=True)
-def _after_slash(text: int, at: int, end: int, before: int) -> tuple[int, np.uint64]:
-    ahead = byte_at(text, at + 1) if at + 1 < end else 0
+def _after_slash(text: Bytes, at: int, end: int, before: int) -> tuple[int, np.uint64]:
+    ahead = text[at + 1] if at + 1 < end else 0
     if ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125):
         return _find(text, at, end, 10), NOTHING
     if ahead != 42:
         return at + 1, np.uint64(47) * SIGN
     at = _find(text, at + 3, end, 47)
-    while at < end and byte_at(text, at - 1) != 42:
+    while at < end and text[at - 1] != 42:
         at = _find(text, at + 1, end, 47)
     return min(at + 1, end), NOTHING
 
 
 @njit(nogil=True, cache=True)
-def after_odd(text: int, at: int, begin: int, end: int, before: int) -> tuple[int, np.uint64]:
-    """Behind a string, a number, a comment or a sign that begins at `at`, and its token; `before` is the first byte of
-    the token before it, or the end of a line.
+def after_odd(text: Bytes, at: int, begin: int, end: int, before: int) -> tuple[int, np.uint64]:
+    """Returns the position after the string, number, comment or sign that begins at `at`, and its token. `before` is
+    the first byte of the token before it, or the end of a line.
     """
-    byte = byte_at(text, at)
+    byte = text[at]
     kind = KINDS[byte]
     if kind == QUOTE:
         if _are_three(text, at, end):
@@ -175,6 +173,6 @@ def after_odd(text: int, at: int, begin: int, end: int, before: int) -> tuple[in
         return _find(text, at, end, 10), NOTHING
     if kind == SLASH:
         return _after_slash(text, at, end, before)
-    if kind == DIGIT or (kind == DOT and at + 1 < end and KINDS[byte_at(text, at + 1)] == DIGIT):
+    if kind == DIGIT or (kind == DOT and at + 1 < end and KINDS[text[at + 1]] == DIGIT):
         return _after_number(text, at + 1, end), LITERAL
     return at + 1, np.uint64(byte) * SIGN

@@ -1,7 +1,8 @@
-"""Which places of a text may hold a unit: words are read, sifted through filters, and followed to postings.
+"""Finds the places of a text where a unit may begin: reads the words, filters them, and looks up their postings.
 
-Of all words of a text one in a hundred passes the filters. What is done for every word stands here, with addresses for
-arrays, a stretch of a thousand bytes at a time: its sums are still in the first-level cache when they are sifted.
+About one in a hundred words passes the filters. The loops that run for every word are in this file. They work on
+about a thousand bytes of text at a time, so that the rolled sums are still in the first-level cache when they are
+filtered.
 """
 
 from typing import Any, NamedTuple
@@ -10,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.decontaminate.marks import leads_to_code
-from gristmill.kernels.decontaminate.match import (
+from gristmill.kernels.decontaminate.marks import MarkViews, TextSpan, leads_to_code, mark_views
+from gristmill.kernels.decontaminate.units import (
     AROUND,
     AT_COUNT,
     AT_MISSES,
     AT_WORD,
+    COUNT_BITS,
     FIVE_BITS,
     GOES_ON,
     GOLDEN,
@@ -23,49 +25,105 @@ from gristmill.kernels.decontaminate.match import (
     LAST,
     LENGTH,
     LOWER,
+    POSTING_NUMBERS,
     UPPER,
     WORD_BITS,
     Units,
     table_bits,
     three_bits,
 )
-from gristmill.kernels.dedup.shingles import ROLL, WordTables, roll_power, room_for, scan_words
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.dedup.shingles import (
+    ROLL,
+    WordTables,
+    WordViews,
+    roll_power,
+    room_for,
+    scan_words,
+    window_sum,
+    word_at,
+    word_views,
+)
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, tail, view
 from gristmill.kernels.memory_blocks import BLOCK, prefetch
-from gristmill.kernels.memory_writes import put_eight_bytes
 
 Array = np.ndarray[Any, Any]
 
 STRETCH = 1024
-"""Bytes of text whose words are looked for before the next are read."""
+"""Bytes of text whose words are filtered before the next ones are read."""
 _TOGETHER = 64
-"""Places that are followed to their postings at once, so that memory is asked for all of them before it is needed."""
+"""Candidates that are looked up together, so that their memory is prefetched before it is needed."""
+_SPACE = ord(" ")
+_UINT64_BYTES = 8
 
 
-class Room(NamedTuple):
-    """What reading a text leaves; made by `make_room`."""
+class TextBuffers(NamedTuple):
+    """What `read_text` writes for one text; `make_buffers` allocates it."""
 
     sums: npt.NDArray[np.uint64]
+    """Rolled sums of the words, as `shingles.sums_of` has them."""
     edge: npt.NDArray[np.uint8]
+    """Scratch of `scan_words`."""
     maybe: npt.NDArray[np.uint64]
+    """Candidates that passed the first half of the filter and wait to be looked up."""
     maybe_short: npt.NDArray[np.uint64]
+    """The same for units with seeds of one word."""
     leads: npt.NDArray[np.int64]
-    """Places of units, and the first posting of the seed there."""
+    """Pairs of the word where a seed begins in the text, and the first posting of the seed."""
     leads_short: npt.NDArray[np.int64]
-    """The same, of units that one word leads to."""
+    """The same for units with seeds of one word."""
     stretches: npt.NDArray[np.int64]
     """First byte and first word of each stretch of the text."""
     ranges: npt.NDArray[np.int64]
-    """First and last byte (exclusive) of what lies around words that lead to code."""
+    """First and last byte (exclusive) of the text around words that lead to code."""
+
+
+class TextCounts(NamedTuple):
+    """How many entries of `TextBuffers` one text has filled."""
+
+    words: int
+    leads: int
+    leads_short: int
+    stretches: int
+    ranges: int
+
+
+class SeedLookup(NamedTuple):
+    """Views of the filter and the hash table of `Units`, with the constants to look up a seed."""
+
+    seed_words: int
+    power: np.uint64
+    """`roll_power(seed_words)`."""
+    kind: np.uint64
+    """Added to a rolled sum, so that seeds of different lengths differ."""
+    first_filter: Uint64s
+    second_filter: Uint64s
+    filter_shift: np.uint64
+    """A seed shifted right by this many bits is its index in a half of the filter."""
+    slots: Uint64s
+    slot_bits: int
+    postings: Uint64s
+
+
+class TextSearch(NamedTuple):
+    """Views of everything that `read_text` looks up; built once for all texts by `text_search`."""
+
+    words: WordViews
+    seeds: SeedLookup
+    short_seeds: SeedLookup
+    """For units with seeds of one word."""
+    gate: Uint64s
+    gate_shift: np.uint64
+    """A seed shifted right by this many bits is the number of its bit in the gate."""
+    marks: MarkViews
 
 
 @njit(nogil=True, cache=True)
-def make_room(longest: int) -> Room:
-    """For texts of so many bytes."""
+def make_buffers(longest: int) -> TextBuffers:
+    """Allocates buffers for texts of up to `longest` bytes."""
     words, stretches = room_for(longest), longest // STRETCH + 1
     sums = np.empty(words, np.uint64)
     sums[0] = 0
-    return Room(
+    return TextBuffers(
         sums,
         np.empty(BLOCK, np.uint8),
         np.empty(words, np.uint64),
@@ -78,126 +136,145 @@ def make_room(longest: int) -> Room:
 
 
 @njit(nogil=True, cache=True)
-def _passes(filter_: int, narrow: np.uint64, seed: np.uint64) -> bool:
-    bits = three_bits(seed)
-    return bool(eight_bytes_at(filter_, 8 * np.int64(seed >> narrow)) & bits == bits)
+def _lookup_of(units: Units, seed_words: int) -> SeedLookup:
+    half = len(units.filter) // 2
+    return SeedLookup(
+        seed_words,
+        roll_power(seed_words),
+        np.uint64(seed_words) * LENGTH,
+        view(units.filter),
+        tail(view(units.filter), half),
+        np.uint64(64 - table_bits(half)),
+        view(units.slots),
+        table_bits(len(units.slots)),
+        view(units.postings),
+    )
 
 
 @njit(nogil=True, cache=True)
-def sift(sums: Array, begin: int, end: int, length: int, filter_: Array, maybe: Array) -> int:
-    """Puts the places from `begin` to `end` where a window of `length` words may be a seed into `maybe`; how many."""
-    narrow = np.uint64(64 - table_bits(len(filter_) // 2))
-    power = roll_power(length)
-    kind = np.uint64(length) * LENGTH
-    at_sums, at_filter, at_maybe = address_of(sums), address_of(filter_), address_of(maybe)
+def text_search(tables: WordTables, units: Units, short: Units, marks: Array) -> TextSearch:
+    """Views for `read_text` of arrays that the caller's caller keeps alive.
+
+    `short` are the units with seeds of one word; `marks` is the table of `marks.leads_to_code`.
+    """
+    # A number of the gate has 64 bits: its index takes six bits fewer than that of a bit.
+    gate_shift = np.uint64(58 - table_bits(len(short.gate)))
+    long_seeds, short_seeds = _lookup_of(units, units.seed_words), _lookup_of(short, 1)
+    return TextSearch(word_views(tables), long_seeds, short_seeds, view(short.gate), gate_shift, mark_views(marks))
+
+
+@njit(nogil=True, cache=True)
+def _seed_at(sums: Uint64s, at: int, lookup: SeedLookup) -> np.uint64:
+    """The seed of the window that begins at word `at`."""
+    return window_sum(sums, at, lookup.seed_words, lookup.power) + lookup.kind
+
+
+@njit(nogil=True, cache=True)
+def _passes(filter_: Uint64s, shift: np.uint64, seed: np.uint64) -> bool:
+    """Whether the three bits of a seed are set in one half of the filter."""
+    bits = three_bits(seed)
+    return bool(filter_[np.int64(seed >> shift)] & bits == bits)
+
+
+@njit(nogil=True, cache=True)
+def sift(sums: Array, begin: int, end: int, units: Units, maybe: Array) -> int:
+    """Writes the words from `begin` to `end` where a window may be a seed into `maybe`, and returns their number."""
+    lookup = _lookup_of(units, units.seed_words)
+    all_sums, out = view(sums), view(maybe)
     found = 0
     for at in range(begin, end):
-        seed = eight_bytes_at(at_sums, 8 * (at + length)) - eight_bytes_at(at_sums, 8 * at) * power + kind
-        if _passes(at_filter, narrow, seed):
-            put_eight_bytes(at_maybe, 8 * found, np.uint64(at))
+        if _passes(lookup.first_filter, lookup.filter_shift, _seed_at(all_sums, at, lookup)):
+            out[found] = at
             found += 1
     return found
 
 
 @njit(nogil=True, cache=True)
-def _bit(gate: int, shift: np.uint64, seed: np.uint64) -> int:
-    """1 where a gate is open for a seed."""
+def _bit(gate: Uint64s, shift: np.uint64, seed: np.uint64) -> int:
+    """The bit of a seed in the gate: 1 if the seed may be one of a unit or a mark."""
     place = seed >> shift
-    bits = eight_bytes_at(gate, 8 * np.int64(place >> np.uint64(6)))
+    bits = gate[np.int64(place >> np.uint64(6))]
     return int(np.int64(bits >> (place & np.uint64(63)) & np.uint64(1)))
 
 
 @njit(nogil=True, cache=True)
-def _is_at(sums: int, at: int, count: int, wanted: np.uint64) -> bool:
-    """Whether a word of a text may be one of a unit, by five bits."""
+def _is_at(sums: Uint64s, at: int, count: int, wanted: np.uint64) -> bool:
+    """Whether word `at` of the text agrees with a word of a unit in its lowest five bits."""
     if at < 0 or at >= count:
         return False
-    word = eight_bytes_at(sums, 8 * (at + 1)) - eight_bytes_at(sums, 8 * at) * ROLL
-    return bool((word ^ wanted) & FIVE_BITS == 0)
+    return bool((word_at(sums, at) ^ wanted) & FIVE_BITS == 0)
+
+
+@njit(nogil=True, cache=True)
+def _is_close(sums: Uint64s, at: int, count: int, wanted: np.uint64) -> bool:
+    """Whether word `at` of the text, or one of its two neighbours, agrees with a word of a unit."""
+    if _is_at(sums, at, count, wanted):
+        return True
+    return _is_at(sums, at - 1, count, wanted) or _is_at(sums, at + 1, count, wanted)
 
 
 @njit(nogil=True, cache=True)
 def _leads_on(
-    head: np.uint64, before: np.uint64, behind: np.uint64, sums: int, at: int, length: int, count: int
+    head: np.uint64, before: np.uint64, behind: np.uint64, sums: Uint64s, at: int, seed_words: int, count: int
 ) -> bool:
-    """Whether words around a seed are there, or one place further, as a run or an alignment through it has them."""
-    words_behind = int(np.int64(behind >> AT_COUNT & np.uint64(15)))
+    """Whether enough words around a seed agree with the unit for a run or an alignment through the seed."""
+    words_behind = int(np.int64(behind >> AT_COUNT & COUNT_BITS))
     words_before = min(int(np.int64(head >> AT_WORD & WORD_BITS)), AROUND)
     misses = int(np.int64(behind >> AT_MISSES))
+    # Five bits of each word, the nearest to the seed first; each word that does not agree is one miss.
     for k in range(words_behind):
-        place = at + length + k
-        is_there = _is_at(sums, place, count, behind)
-        if not is_there:
-            is_there = _is_at(sums, place - 1, count, behind) or _is_at(sums, place + 1, count, behind)
-        misses -= not is_there
+        misses -= not _is_close(sums, at + seed_words + k, count, behind)
         behind >>= np.uint64(5)
     for k in range(words_before):
         if misses < 0:
             break
-        place = at - 1 - k
-        is_there = _is_at(sums, place, count, before)
-        if not is_there:
-            is_there = _is_at(sums, place - 1, count, before) or _is_at(sums, place + 1, count, before)
-        misses -= not is_there
+        misses -= not _is_close(sums, at - 1 - k, count, before)
         before >>= np.uint64(5)
     return bool(misses >= 0)
 
 
 @njit(nogil=True, cache=True)
-def _follow(
-    sums: int,
-    count: int,
-    length: int,
-    power: np.uint64,
-    maybe: int,
-    known: int,
-    second: int,
-    narrow: np.uint64,
-    slots: int,
-    bits: int,
-    postings: int,
-    leads: int,
-    led: int,
-) -> int:
-    """Adds to `leads` those of `known` places whose window is a seed that a posting may go on from; how many. `second`:
-    the second half of the filter.
+def _follow(sums: Uint64s, count: int, lookup: SeedLookup, maybe: Uint64s, known: int, leads: Ints, led: int) -> int:
+    """Adds the candidates whose window is a seed with a promising posting to `leads`; returns the number of leads.
+
+    `maybe` has `known` candidates, and `leads` has `led` leads before the call.
     """
-    shift, mask = np.uint64(64 - bits), (1 << bits) - 1
-    kind = np.uint64(length) * LENGTH
+    shift, mask = np.uint64(64 - lookup.slot_bits), (1 << lookup.slot_bits) - 1
+    # The second half of the filter. A candidate is always written and counted only if it passes: no branch.
     passed = 0
     for k in range(known):
-        at = int(np.int64(eight_bytes_at(maybe, 8 * k)))
-        seed = eight_bytes_at(sums, 8 * (at + length)) - eight_bytes_at(sums, 8 * at) * power + kind
-        put_eight_bytes(maybe, 8 * passed, np.uint64(at))
-        passed += int(_passes(second, narrow, seed * GOLDEN))
+        at = int(np.int64(maybe[k]))
+        maybe[passed] = at
+        passed += int(_passes(lookup.second_filter, lookup.filter_shift, _seed_at(sums, at, lookup) * GOLDEN))
+    # Request the memory of all slots before the first one is read.
     for k in range(passed):
-        at = int(np.int64(eight_bytes_at(maybe, 8 * k)))
-        seed = eight_bytes_at(sums, 8 * (at + length)) - eight_bytes_at(sums, 8 * at) * power + kind
-        prefetch(slots, 8 * np.int64(seed * GOLDEN >> shift))
+        seed = _seed_at(sums, int(np.int64(maybe[k])), lookup)
+        prefetch(lookup.slots, _UINT64_BYTES * np.int64(seed * GOLDEN >> shift))
     for k in range(passed):
-        at = int(np.int64(eight_bytes_at(maybe, 8 * k)))
-        seed = eight_bytes_at(sums, 8 * (at + length)) - eight_bytes_at(sums, 8 * at) * power + kind
+        at = int(np.int64(maybe[k]))
+        seed = _seed_at(sums, at, lookup)
         place = int(np.int64(seed * GOLDEN >> shift))
-        slot = eight_bytes_at(slots, 8 * place)
+        slot = lookup.slots[place]
         while slot and (slot ^ seed) & UPPER:
             place = (place + 1) & mask
-            slot = eight_bytes_at(slots, 8 * place)
+            slot = lookup.slots[place]
         if not slot:
             continue
+        # The first posting that can be extended makes the seed a lead; `match` goes through all of its postings.
         first = posting = int(np.int64(slot & LOWER)) - 1
-        next_, last = min(at + length, count - 1), max(at - 1, 0)
-        next_word = eight_bytes_at(sums, 8 * (next_ + 1)) - eight_bytes_at(sums, 8 * next_) * ROLL
-        last_word = eight_bytes_at(sums, 8 * (last + 1)) - eight_bytes_at(sums, 8 * last) * ROLL
+        next_word = word_at(sums, min(at + lookup.seed_words, count - 1))
+        last_word = word_at(sums, max(at - 1, 0))
         while posting >= 0:
-            head = eight_bytes_at(postings, 24 * posting)
-            before = eight_bytes_at(postings, 24 * posting + 8)
-            behind = eight_bytes_at(postings, 24 * posting + 16)
+            head = lookup.postings[POSTING_NUMBERS * posting]
+            before = lookup.postings[POSTING_NUMBERS * posting + 1]
+            behind = lookup.postings[POSTING_NUMBERS * posting + 2]
             may_go_on = (
                 not head & GOES_ON or not (behind ^ next_word) & FIVE_BITS or not (before ^ last_word) & FIVE_BITS
             )
-            if may_go_on and (not head & IS_PART or _leads_on(head, before, behind, sums, at, length, count)):
-                put_eight_bytes(leads, 16 * led, np.uint64(at))
-                put_eight_bytes(leads, 16 * led + 8, np.uint64(first))
+            if may_go_on and (
+                not head & IS_PART or _leads_on(head, before, behind, sums, at, lookup.seed_words, count)
+            ):
+                leads[2 * led], leads[2 * led + 1] = at, first
                 led += 1
                 break
             posting = -1 if head & LAST else posting + 1
@@ -206,132 +283,85 @@ def _follow(
 
 @njit(nogil=True, cache=True)
 def follow(sums: Array, count: int, maybe: Array, known: int, units: Units, leads: Array) -> int:
-    """`_follow` of all places of a text that `sift` found."""
-    return _follow(
-        address_of(sums),
-        count,
-        units.seed_words,
-        roll_power(units.seed_words),
-        address_of(maybe),
-        known,
-        address_of(units.filter) + 4 * len(units.filter),
-        np.uint64(64 - table_bits(len(units.filter) // 2)),
-        address_of(units.slots),
-        table_bits(len(units.slots)),
-        address_of(units.postings),
-        address_of(leads),
-        0,
-    )
+    """Looks up all candidates of a text that `sift` found; returns the number of leads."""
+    return _follow(view(sums), count, _lookup_of(units, units.seed_words), view(maybe), known, view(leads), 0)
 
 
 @njit(nogil=True, cache=True)
-def _cut(text: int, at: int, end: int) -> int:
-    """The end of a stretch: a space, which is in no word, or that of the text."""
+def _cut(text: Bytes, at: int, end: int) -> int:
+    """The end of a stretch: the first space after STRETCH bytes, since no word contains one, or the end of the text."""
     stop = at + STRETCH
-    while stop < end and byte_at(text, stop) != 32:
+    while stop < end and text[stop] != _SPACE:
         stop += 1
     return min(stop, end)
 
 
 @njit(nogil=True, cache=True)
-def _ready(maybe: int, known: int, most: int) -> int:
-    """How many places lie before `most`. The others wait until the words behind them are read."""
-    while known > 0 and np.int64(eight_bytes_at(maybe, 8 * (known - 1))) >= most:
+def _ready(maybe: Uint64s, known: int, most: int) -> int:
+    """How many candidates are before word `most`. The others wait until the words after them are read."""
+    while known > 0 and np.int64(maybe[known - 1]) >= most:
         known -= 1
     return known
 
 
 @njit(nogil=True, cache=True)
-def _keep(maybe: int, begin: int, end: int) -> int:
-    """Moves places from `begin` to `end` to the front; how many they are."""
+def _keep(maybe: Uint64s, begin: int, end: int) -> int:
+    """Moves the candidates from `begin` to `end` to the front and returns their number."""
     for k in range(begin, end):
-        put_eight_bytes(maybe, 8 * (k - begin), eight_bytes_at(maybe, 8 * k))
+        maybe[k - begin] = maybe[k]
     return end - begin
 
 
 @njit(nogil=True, cache=True)
-def read_text(
-    data: Array,
-    begin: int,
-    end: int,
-    tables: WordTables,
-    units: Units,
-    short: Units,
-    marks: Array,
-    room: Room,
-) -> tuple[int, int, int, int, int]:
-    """Reads data[begin:end]; how many words, leads, short leads, stretches and ranges are in `room` then."""
-    text, size = address_of(data), len(data)
-    addresses = (
-        address_of(tables.pages),
-        address_of(tables.classes),
-        address_of(tables.lower_pages),
-        address_of(tables.lowers),
-        address_of(tables.short),
-    )
-    sums, maybe, maybe_short = address_of(room.sums), address_of(room.maybe), address_of(room.maybe_short)
-    leads, leads_short = address_of(room.leads), address_of(room.leads_short)
-    filter_, narrow = address_of(units.filter), np.uint64(64 - table_bits(len(units.filter) // 2))
-    second, second_short = filter_ + 4 * len(units.filter), address_of(short.filter) + 4 * len(short.filter)
-    narrow_short = np.uint64(64 - table_bits(len(short.filter) // 2))
-    gate, gate_shift = address_of(short.gate), np.uint64(58 - table_bits(len(short.gate)))
-    slots, bits, postings = address_of(units.slots), table_bits(len(units.slots)), address_of(units.postings)
-    slots_short, bits_short = address_of(short.slots), table_bits(len(short.slots))
-    postings_short = address_of(short.postings)
-    marked, marked_mask = address_of(marks), len(marks) // 2 - 1
-    length = units.seed_words
-    power = roll_power(length)
-    kind = np.uint64(length) * LENGTH
+def _add_range(ranges: Ints, count: int, low: int, high: int) -> int:
+    """Adds a range of bytes, or extends the last one if they touch; returns the number of ranges."""
+    if count and low <= ranges[2 * count - 1]:
+        ranges[2 * count - 1] = high
+        return count
+    ranges[2 * count], ranges[2 * count + 1] = low, high
+    return count + 1
+
+
+@njit(nogil=True, cache=True)
+def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: TextBuffers) -> TextCounts:
+    """Reads data[begin:end] into `buffers` and returns the number of entries there."""
+    span = TextSpan(view(data), begin, end, len(data))
+    seeds = search.seeds
+    sums, maybe, maybe_short = view(buffers.sums), view(buffers.maybe), view(buffers.maybe_short)
+    leads, leads_short, code_ranges = view(buffers.leads), view(buffers.leads_short), view(buffers.ranges)
+    length = seeds.seed_words
     count = known = shorts = led = led_short = stretches = ranges = 0
     at = begin
     while at < end:
-        stop = _cut(text, at, end)
-        room.stretches[stretches, 0], room.stretches[stretches, 1] = at - begin, count
+        stop = _cut(span.text, at, end)
+        buffers.stretches[stretches, 0], buffers.stretches[stretches, 1] = at - begin, count
         stretches += 1
         first = count
-        count = scan_words(text, at, stop, size, addresses, sums, count, room.edge)
+        count = scan_words(span.text, at, stop, len(data), search.words, sums, count, buffers.edge)
+        # Seeds of one word: each word costs one look into the gate, a bitmap.
         waiting = shorts
-        before = eight_bytes_at(sums, 8 * first)
+        before = sums[first]
         for place in range(first, count):
-            after = eight_bytes_at(sums, 8 * (place + 1))
-            if _bit(gate, gate_shift, after - before * ROLL + LENGTH):
-                put_eight_bytes(maybe_short, 8 * shorts, np.uint64(place))
+            after = sums[place + 1]
+            if _bit(search.gate, search.gate_shift, after - before * ROLL + LENGTH):
+                maybe_short[shorts] = place
                 shorts += 1
             before = after
+        # Longer seeds: each window costs one look into the first half of the filter, without a branch.
         for place in range(max(first, length - 1), count):
             start = place + 1 - length
-            seed = eight_bytes_at(sums, 8 * (place + 1)) - eight_bytes_at(sums, 8 * start) * power + kind
-            put_eight_bytes(maybe, 8 * known, np.uint64(start))
-            known += int(_passes(filter_, narrow, seed))
-        if leads_to_code(text, begin, end, size, at, sums, first, maybe_short, waiting, shorts, marked, marked_mask):
-            low, high = max(at - STRETCH, begin), min(stop + STRETCH, end)
-            if ranges and low <= room.ranges[ranges - 1, 1]:
-                room.ranges[ranges - 1, 1] = high
-            else:
-                room.ranges[ranges, 0], room.ranges[ranges, 1] = low, high
-                ranges += 1
+            maybe[known] = start
+            known += int(_passes(seeds.first_filter, seeds.filter_shift, _seed_at(sums, start, seeds)))
+        if leads_to_code(span, at, sums, first, maybe_short, waiting, shorts, search.marks):
+            ranges = _add_range(code_ranges, ranges, max(at - STRETCH, begin), min(stop + STRETCH, end))
         at = stop
-        ahead = AROUND + 1 if at < end else 0  # words that `_leads_on` looks at
+        ahead = AROUND + 1 if at < end else 0  # words after a candidate that `_leads_on` reads
         if shorts:
             ready = _ready(maybe_short, shorts, count - ahead)
-            led_short = _follow(
-                sums,
-                count,
-                1,
-                ROLL,
-                maybe_short,
-                ready,
-                second_short,
-                narrow_short,
-                slots_short,
-                bits_short,
-                postings_short,
-                leads_short,
-                led_short,
-            )
+            led_short = _follow(sums, count, search.short_seeds, maybe_short, ready, leads_short, led_short)
             shorts = _keep(maybe_short, ready, shorts)
         if known >= _TOGETHER or (known and at == end):
             ready = _ready(maybe, known, count - length - ahead + 1)
-            led = _follow(sums, count, length, power, maybe, ready, second, narrow, slots, bits, postings, leads, led)
+            led = _follow(sums, count, seeds, maybe, ready, leads, led)
             known = _keep(maybe, ready, known)
-    return count, led, led_short, stretches, ranges
+    return TextCounts(count, led, led_short, stretches, ranges)

@@ -1,7 +1,7 @@
-"""Hits that cannot count, dropped before anybody reads their text.
+"""Drops hits that cannot count, before their text is read.
 
-Of the short questions of a suite (`a knife`) books are full, and of the runs of tokens of its code all code is. Most of
-them say nothing, and that takes a look at the hashes around them, or at how much of a unit they are together.
+Books are full of short questions of a suite (`a knife`), and all code has runs of tokens of its code. Most of these
+hits mean nothing. The hashes around them show this, or the share of a unit that they cover together.
 """
 
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ Array = np.ndarray[Any, Any]
 
 
 class Support(NamedTuple):
-    """What a unit needs behind it, at least, to count."""
+    """What a unit needs near it to count."""
 
     least: npt.NDArray[np.int64]
-    """Of each unit: how many different words of its support; 0: it is never dropped."""
+    """For each unit: how many different words of its support are required; 0: it is never dropped."""
     reach: npt.NDArray[np.int64]
-    """Of each unit: within how many words."""
+    """For each unit: within how many words they must be."""
     starts: npt.NDArray[np.int64]
-    """The words of unit u are words[starts[u] : starts[u + 1]], each once."""
+    """The support of unit u is words[starts[u] : starts[u + 1]], each word once."""
     words: npt.NDArray[np.uint64]
 
 
@@ -50,10 +50,10 @@ def _has_support(sums: Array, count: int, behind: int, unit: int, support: Suppo
 def drop_unsupported(
     sums: Array, count: int, row: int, hits: Array, begin: int, end: int, support: Support, supported: Array
 ) -> int:
-    """Takes the hits of units without support out of hits[begin:end], those of one text; where the others end.
-    All hits of a unit stay where one has support.
+    """Removes the hits of units without support from hits[begin:end], the hits of one text; returns the new end. If one
+    hit of a unit has support, all its hits stay.
 
-    `supported`: of each unit the last row in which it had it; `row` rises from call to call.
+    `supported` is the last row in which each unit had support; `row` increases from call to call.
     """
     for k in range(begin, end):
         unit = hits[k, UNIT]
@@ -71,9 +71,9 @@ def drop_unsupported(
 
 @njit(nogil=True, cache=True)
 def cover_half(hits: Array, order: Array, starts: Array, ngram: Array, counts: Array, firsts: Array) -> Array:
-    """Of each hit, whether it and the others of its unit in its text hold half of the n-grams that count.
+    """For each hit: whether it and the other hits of its unit in its text cover half of the n-grams that count.
 
-    `order` sorts hits by row and unit; counts[firsts[u]:] says of each n-gram of unit u whether it counts.
+    `order` sorts the hits by row and unit; counts[firsts[u]:] says for each n-gram of unit u whether it counts.
     """
     most = 1
     for unit in range(len(ngram)):

@@ -1,25 +1,27 @@
-"""The words of texts: matched with units (`match`), as hashes, and where they stand."""
+"""The words of texts: matched with units (`match`), as hashes, and as spans."""
 
 from typing import Any
 
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.decontaminate.match import FIELDS, Units, make_scratch, match
-from gristmill.kernels.decontaminate.sift import make_room, read_text
+from gristmill.kernels.decontaminate.match import FIELDS, make_scratch, match
+from gristmill.kernels.decontaminate.sift import make_buffers, read_text, text_search
 from gristmill.kernels.decontaminate.support import Support, drop_unsupported
+from gristmill.kernels.decontaminate.units import Units
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
-from gristmill.kernels.memory import address_of, byte_at, half_at
+from gristmill.kernels.memory import view
 from gristmill.kernels.memory_blocks import BLOCK
+from gristmill.kernels.text.ascii import UNDERSCORE
 from gristmill.kernels.text.look_alikes import IGNORED
-from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, UNIT
+from gristmill.kernels.text.unicode_classes import ALONE, LETTER, MARK, NUMBER, UnicodeViews, class_of, unicode_views
 
 Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
 def _add(threes: Array, known: int, row: int, pairs: Array, count: int) -> tuple[Array, int]:
-    """Threes with `count` more: pairs of a row."""
+    """Appends `count` triples to `threes`: the row and the pairs."""
     if known + count > len(threes):
         grown = np.empty((2 * (known + count), 3), np.int64)
         grown[:known] = threes[:known]
@@ -33,16 +35,16 @@ def _add(threes: Array, known: int, row: int, pairs: Array, count: int) -> tuple
 def match_texts(
     data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, support: Support, marks: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """The hits of all texts with units and with those that one word leads to, each in order of their rows; of texts
-    with hits some places (row, byte, word); ranges of bytes around words of `marks` (row, begin, end), where code may
-    be; and in which rows the bound on work was reached. Hits of short units that have no support are left out.
+    """Returns, each in the order of rows: the hits of all texts with long units; those with units that have seeds of
+    one word; positions in texts with hits (row, byte, word); ranges of bytes around words of `marks`, where code may be
+    (row, begin, end); and the rows in which the bound on work was reached. Hits of short units without support are
+    dropped.
     """
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    room = make_room(longest)
-    seen, rows = make_scratch(units)
-    seen_short, rows_short = make_scratch(short)
+    buffers, search = make_buffers(longest), text_search(tables, units, short, marks)
+    scratch, scratch_short = make_scratch(units), make_scratch(short)
     supported = np.full(max(len(short.ngram), 1), -1, np.int64)
     hits, hits_short = np.empty((64, FIELDS), np.int64), np.empty((64, FIELDS), np.int64)
     ranges, places = np.empty((64, 3), np.int64), np.empty((64, 3), np.int64)
@@ -50,30 +52,31 @@ def match_texts(
     bounded = np.zeros(len(offsets) - 1, np.bool_)
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
-        count, led, led_short, stretches, marked = read_text(data, begin, end, tables, units, short, marks, room)
+        counts = read_text(data, begin, end, search, buffers)
         before = found + found_short
-        if led:
-            hits, found, bounded[row] = match(
-                room.sums, count, row, units.seed_words, room.leads[:led], units, seen, rows, hits, found
-            )
-        if led_short:
-            leads, was = room.leads_short[:led_short], found_short
+        if counts.leads:
+            leads = buffers.leads[: counts.leads]
+            hits, found, bounded[row] = match(buffers.sums, counts.words, row, leads, units, scratch, hits, found)
+        if counts.leads_short:
+            leads, was = buffers.leads_short[: counts.leads_short], found_short
             hits_short, found_short, is_bounded = match(
-                room.sums, count, row, 1, leads, short, seen_short, rows_short, hits_short, found_short
+                buffers.sums, counts.words, row, leads, short, scratch_short, hits_short, found_short
             )
             bounded[row] |= is_bounded
             if found_short > was:
-                found_short = drop_unsupported(room.sums, count, row, hits_short, was, found_short, support, supported)
-        if marked:
-            ranges, known = _add(ranges, known, row, room.ranges, marked)
+                found_short = drop_unsupported(
+                    buffers.sums, counts.words, row, hits_short, was, found_short, support, supported
+                )
+        if counts.ranges:
+            ranges, known = _add(ranges, known, row, buffers.ranges, counts.ranges)
         if found + found_short > before:
-            places, placed = _add(places, placed, row, room.stretches, stretches)
+            places, placed = _add(places, placed, row, buffers.stretches, counts.stretches)
     return hits[:found].copy(), hits_short[:found_short].copy(), places[:placed].copy(), ranges[:known].copy(), bounded
 
 
 @njit(nogil=True, cache=True)
 def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Array]:
-    """Where the words of each text begin in the list of all words, and the hashes of all words."""
+    """Returns where the words of each text begin in the list of all words, and the hashes of all words."""
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
@@ -92,12 +95,12 @@ def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Ar
 
 
 @njit(nogil=True, cache=True)
-def _kind(point: int, pages: int, classes: int) -> int:
-    """0: outside of words; 1: a mark of a word that has begun, or ignored; 2: part of a word; 3: a word by itself."""
-    if point == 0x5F:
+def _kind(point: int, unicode: UnicodeViews) -> int:
+    """0: outside of words; 1: a mark inside a word, or ignored; 2: part of a word; 3: a word alone."""
+    if point == UNDERSCORE:
         return 2
-    bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
-    if bits & (UNIT | PIECE):
+    bits = class_of(unicode, point)
+    if bits & ALONE:
         return 3
     if bits & (LETTER | NUMBER):
         return 2
@@ -106,15 +109,17 @@ def _kind(point: int, pages: int, classes: int) -> int:
 
 @njit(nogil=True, cache=True)
 def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
-    """First and last byte (exclusive) of each word of data[begin:end], counted from `begin`; as `sums_of` has them."""
-    text, pages, classes = address_of(data), address_of(tables.pages), address_of(tables.classes)
+    """Returns first and last byte (exclusive) of each word of data[begin:end], relative to `begin`; the words are those
+    of `sums_of`.
+    """
+    text, unicode = view(data), unicode_views(tables)
     spans = np.empty((room_for(end - begin), 2), np.int64)
     count = 0
     started = -1
     alone = False
     at = begin
     while at < end:
-        byte = byte_at(text, at)
+        byte = text[at]
         length = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
         if at + length > end:
             break
@@ -122,9 +127,9 @@ def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
         if length > 1:
             point = byte & (0x7F >> length)
             for k in range(1, length):
-                point = point << 6 | byte_at(text, at + k) & 0x3F
+                point = point << 6 | text[at + k] & 0x3F
             point = min(point, 0x10FFFF)
-        kind = _kind(point, pages, classes)
+        kind = _kind(point, unicode)
         if started >= 0 and (kind == 0 or kind >= (2 if alone else 3)):
             spans[count, 0], spans[count, 1] = started - begin, at - begin
             count += 1

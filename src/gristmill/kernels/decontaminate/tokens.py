@@ -1,16 +1,16 @@
-"""The tokens of code, with what a copyist changes left out: names, literals, comments, layout.
+"""The tokens of code, without the parts that a copyist changes: names, literals, comments, layout.
 
     for item in items:    # all of them         for each in things:
         total += item * 2                           sum_so_far += each * 3.5
 
-have the same tokens. A word stands for itself where it is one of the `kept` (keywords, names that languages define) or
-follows a dot; any other is the one token NAME, a number or a string LITERAL. Strings in triple quotes, `#` to the end
-of a line, `/* */`, `//` where a statement cannot go on, and the line of a Markdown fence are nothing. Literals with
-commas or colons between them are one: tables of numbers are like each other. Round brackets are left out: who prints
-code from its syntax tree sets them anew. Every other sign is a token.
+have the same tokens. A word is its own token if it is one of `kept` (keywords, names that languages define) or follows
+a dot; any other word is the token NAME, and a number or a string is the token LITERAL. Strings in triple quotes, `#` to
+the end of a line, `/* */`, `//` where a statement cannot continue, and the line of a Markdown fence are skipped.
+Literals with commas or colons between them are one token: tables of numbers are alike. Round brackets are skipped,
+since programs that print code from its syntax tree place them differently. Every other sign is a token.
 
-Words and signs are found by masks of 64 bytes, one after the other, without a look at what lies between them. Strings,
-numbers, comments, words longer than a block and the last bytes of all data are odd: each is read by itself.
+Words and signs are found by masks of 64 bytes, without a look at the bytes between them. Strings, numbers, comments,
+words longer than a block, and the last bytes of all data are *odd* and read one by one.
 """
 
 from typing import Any
@@ -21,9 +21,9 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.literals import BLANK, KINDS, LINE, LITERAL, NOTHING, SIGN, WORD, after_odd
 from gristmill.kernels.decontaminate.marks import is_in
 from gristmill.kernels.dedup.shingles import ROLL
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, leading_zeros, trailing_zeros
+from gristmill.kernels.memory import Bytes, Uint64s, eight_bytes_at, leading_zeros, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, code_bits
-from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.ascii import HASH
 
 Array = np.ndarray[Any, Any]
 
@@ -41,7 +41,7 @@ _CASE = np.uint64(0x2020202020202020)
 
 @njit(nogil=True, cache=True)
 def _leading_word(chunk: np.uint64) -> int:
-    """How many of eight bytes, from the first on, are letters, digits, `_` or no ASCII."""
+    """Counts how many of eight bytes, from the first on, are letters, digits, `_` or not ASCII."""
     low = chunk & _LOW
     folded = low | _CASE
     letters = (folded + np.uint64(0x1F1F1F1F1F1F1F1F)) & ~(folded + np.uint64(0x0505050505050505))
@@ -51,8 +51,8 @@ def _leading_word(chunk: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
-    """Eight bytes from `at` on; zeros behind `end`."""
+def _chunk(text: Bytes, at: int, end: int, size: int) -> np.uint64:
+    """Returns eight bytes from `at` on, with zeros after `end`."""
     chunk = np.uint64(0)
     if at + 8 <= size:
         chunk = eight_bytes_at(text, at)
@@ -60,13 +60,13 @@ def _chunk(text: int, at: int, end: int, size: int) -> np.uint64:
             chunk &= (_ONE << np.uint64(8 * (end - at))) - _ONE
         return np.uint64(chunk)
     for place in range(at, end):
-        chunk |= np.uint64(byte_at(text, place)) << np.uint64(8 * (place - at))
+        chunk |= np.uint64(text[place]) << np.uint64(8 * (place - at))
     return chunk
 
 
 @njit(nogil=True, cache=True)
-def _word(text: int, at: int, end: int, size: int) -> tuple[np.uint64, int]:
-    """The hash of the word that begins at `at`, and where it ends."""
+def _word(text: Bytes, at: int, end: int, size: int) -> tuple[np.uint64, int]:
+    """Returns the hash of the word that begins at `at`, and its end."""
     state = _SEED
     while at < end:
         chunk = _chunk(text, at, end, size)
@@ -84,13 +84,13 @@ def _word(text: int, at: int, end: int, size: int) -> tuple[np.uint64, int]:
 
 @njit(nogil=True, cache=True)
 def word_hash(data: Array) -> np.uint64:
-    """Of a word that stands for itself."""
-    return _word(address_of(data), 0, len(data), len(data))[0]
+    """Returns the hash of a word that is its own token."""
+    return _word(view(data), 0, len(data), len(data))[0]
 
 
 @njit(nogil=True, cache=True)
 def fill_kept(hashes: Array, kept: Array) -> None:
-    """Puts the hashes of words into a table with room for more; 0 is free."""
+    """Puts the hashes of words into a hash table with free slots; 0 is free."""
     mask = len(kept) - 1
     for state in hashes:
         place = np.int64(state >> np.uint64(40)) & mask
@@ -100,11 +100,11 @@ def fill_kept(hashes: Array, kept: Array) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _edge_bits(text: int, at: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Of up to 64 bytes from `at` on: which are no blanks, and which are ends of lines."""
+def _edge_bits(text: Bytes, at: int, end: int) -> tuple[np.uint64, np.uint64]:
+    """For up to 64 bytes from `at` on: masks of the bytes that are not blank, and of the line ends."""
     signs = lines = np.uint64(0)
     for k in range(min(end - at, BLOCK)):
-        kind, bit = KINDS[byte_at(text, at + k)], _ONE << np.uint64(k)
+        kind, bit = KINDS[text[at + k]], _ONE << np.uint64(k)
         if kind == LINE:
             lines |= bit
         elif kind != BLANK:
@@ -114,19 +114,19 @@ def _edge_bits(text: int, at: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def _numbers(words: np.uint64, digits: np.uint64, dots: np.uint64) -> np.uint64:
-    """What may begin a number: a digit, a dot before one, a dot that is the last byte."""
+    """A mask of the bytes that may begin a number: a digit, a dot before a digit, a dot that is the last byte."""
     return np.uint64((digits & ~(words << _ONE)) | (dots & (digits >> _ONE | _TOP)))
 
 
 @njit(nogil=True, cache=True)
 def _behind_dots(dots: np.uint64, blanks: np.uint64) -> np.uint64:
-    """What is the first behind dots that is no blank; `dots` are the places right behind them."""
+    """A mask of the first byte after each dot that is not blank; `dots` are the positions right after the dots."""
     return np.uint64((blanks + (dots & blanks) | dots) & ~blanks)
 
 
 @njit(nogil=True, cache=True)
-def _hash(text: int, at: int, length: int) -> np.uint64:
-    """Of a word that does not lie in the last eight bytes of all data."""
+def _hash(text: Bytes, at: int, length: int) -> np.uint64:
+    """Returns the hash of a word that is not in the last eight bytes of all data."""
     state = _SEED
     while length > 8:
         state = (state ^ eight_bytes_at(text, at)) * _PRIME
@@ -138,9 +138,9 @@ def _hash(text: int, at: int, length: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _unless_name(word: np.uint64, table: int, mask: int) -> np.uint64:
-    """A word that is kept, or NAME; one look, and no branch, for nearly all words."""
-    held = eight_bytes_at(table, 8 * (np.int64(word >> np.uint64(40)) & mask))
+def _unless_name(word: np.uint64, table: Uint64s, mask: int) -> np.uint64:
+    """Returns the word if it is kept, otherwise NAME; one lookup without a branch for nearly all words."""
+    held = table[np.int64(word >> np.uint64(40)) & mask]
     is_name = held != word
     if is_name & (held != 0):
         is_name = not is_in(table, mask, word)
@@ -148,28 +148,28 @@ def _unless_name(word: np.uint64, table: int, mask: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _goes_on(sums: int, first: int, count: int) -> bool:
+def _goes_on(sums: Uint64s, first: int, count: int) -> bool:
     """Whether the last two tokens are a literal, and a comma or colon."""
     if count < first + 2:
         return False
-    between = eight_bytes_at(sums, 8 * count - 8)
-    last = eight_bytes_at(sums, 8 * count) - between * ROLL
+    between = sums[count - 1]
+    last = sums[count] - between * ROLL
     if last != _COMMA and last != _COLON:
         return False
-    return bool(between - eight_bytes_at(sums, 8 * count - 16) * ROLL == LITERAL)
+    return bool(between - sums[count - 2] * ROLL == LITERAL)
 
 
 @njit(nogil=True, cache=True)
 def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, starts: Array, count: int) -> int:
-    """Counts the tokens of data[begin:end], on from `count`; sums[i] becomes the rolled sum of the first i of them,
-    starts[i] where token i begins. There are as many tokens as bytes, at most.
+    """Counts the tokens of data[begin:end], starting from `count`. sums[i] becomes the rolled sum of the first i
+    tokens, and starts[i] the begin of token i. There are at most as many tokens as bytes.
     """
-    text, size = address_of(data), len(data)
-    table, mask = address_of(kept), len(kept) - 1
-    at_sums, at_starts = address_of(sums), address_of(starts)
-    total = eight_bytes_at(at_sums, 8 * count)
+    text, size = view(data), len(data)
+    table, mask = view(kept), len(kept) - 1
+    at_sums, at_starts = view(sums), view(starts)
+    total = at_sums[count]
     first = count
-    before = 10  # the first byte of the last token; a line that has begun since is one
+    before = 10  # the first byte of the last token, or the end of a line after it
     at = begin
     while at < end:
         base, stop = at, min(at + BLOCK, end)
@@ -180,7 +180,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
         else:
             words, digits, blanks, lines, dots, odd = code_bits(text, base)
             words &= _ALL >> np.uint64(BLOCK - (stop - base))
-            # A word that may go on behind the block is left for the next one, if it is not all of it.
+            # A word at the end of the block may continue, so it is left for the next block, unless it fills this one.
             used = BLOCK - leading_zeros(~words)
             if used == 0:
                 used = BLOCK
@@ -192,7 +192,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
             lines &= inside
             blanks &= ~lines
         passed = np.uint64(0)
-        while True:  # from one odd token to the next
+        while True:  # Each turn goes up to the next odd token.
             left = _ALL << passed
             dotted = _behind_dots((dots & left) << _ONE | np.uint64(before == 46) << passed, blanks)
             next_odd = odd & left
@@ -209,23 +209,23 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
                     if not dotted >> here & _ONE:
                         token = _unless_name(token, table, mask)
                 else:
-                    token = np.uint64(byte_at(text, start)) * SIGN
+                    token = np.uint64(text[start]) * SIGN
                 total = total * ROLL + token
-                put_eight_bytes(at_starts, 8 * count, np.uint64(start))
+                at_starts[count] = start
                 count += 1
-                put_eight_bytes(at_sums, 8 * count, total)
+                at_sums[count] = total
             if marks:
-                before = byte_at(text, base + BLOCK - 1 - leading_zeros(marks))
+                before = text[base + BLOCK - 1 - leading_zeros(marks)]
             if not next_odd:
                 at = stop
                 break
             here = np.uint64(trailing_zeros(next_odd))
             start = base + int(np.int64(here))
-            byte = byte_at(text, start)
+            byte = text[start]
             number = trailing_zeros(~((words | dots) >> here))
             if digits >> here & _ONE and start + number < stop:
                 at, token = start + number, LITERAL
-            elif byte == 35 and lines >> here:
+            elif byte == HASH and lines >> here:
                 at, token = start + trailing_zeros(lines >> here), NOTHING
             elif KINDS[byte] == WORD:
                 token, at = _word(text, start, end, size)
@@ -237,12 +237,12 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
                 before = byte
                 if token == LITERAL and _goes_on(at_sums, first, count):
                     count -= 1
-                    total = eight_bytes_at(at_sums, 8 * count)
+                    total = at_sums[count]
                 else:
                     total = total * ROLL + token
-                    put_eight_bytes(at_starts, 8 * count, np.uint64(start))
+                    at_starts[count] = start
                     count += 1
-                    put_eight_bytes(at_sums, 8 * count, total)
+                    at_sums[count] = total
             if at >= stop:
                 break
             passed = np.uint64(at - base)

@@ -1,1 +1,1 @@
-"""Texts, lines and stretches that occur more than once: hashes, sketches, candidates, links, keepers."""
+"""Texts, lines and spans that occur more than once: hashes, sketches, candidates, links, keepers."""

@@ -1,8 +1,8 @@
-"""Buckets of documents that share a band: who is compared with whom.
+"""Buckets of documents that share a band: they decide which documents are compared.
 
-A candidate group is a set of documents whose texts are compared. Buckets with the same members are one group,
-whatever band they come from: its number is a hash of the members, so a pair that shares all bands is compared once, not
-14 times; and a small bucket whose members all share a larger one is left out (`needless`). A bucket over the cap
+A candidate group is a set of documents whose texts are compared. Buckets with the same members are one group, whichever
+band they come from: the number of a group is a hash of its members, so a pair that shares all bands is compared once,
+not 14 times. A small bucket whose members all share a larger one is dropped (`needless`). A bucket over the cap
 (boilerplate) is cut into chunks by the top bits of the documents' hashes; its first few documents, the representatives,
 go to every chunk. So the work is linear in the number of documents.
 """
@@ -17,12 +17,12 @@ from gristmill.kernels.hash.splitmix import GOLDEN, mix
 Array = np.ndarray[Any, Any]
 
 SIZES = 32
-"""Length of the histogram of bucket sizes: entry k counts those of 2^(k-1)+1 to 2^k documents."""
+"""Length of the histogram of bucket sizes: entry k counts buckets of 2^(k-1)+1 to 2^k documents."""
 
 
 @njit(nogil=True, cache=True)
 def mixed(values: Array) -> Array:
-    """Every value scrambled."""
+    """Returns every value with its bits mixed."""
     out = np.empty(len(values), np.uint64)
     for at in range(len(values)):
         out[at] = mix(values[at])
@@ -31,9 +31,9 @@ def mixed(values: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
-    """For each record that goes on: the members of its bucket, sorted, if they are no more than `most`.
+    """For each record that is kept: the sorted members of its bucket, if there are at most `most`.
 
-    Offsets and values; `keys` and `documents` are those of the records, in the order of `groups_of`.
+    Returns offsets and values; `keys` and `documents` are those of the records, in the order of `groups_of`.
     """
     offsets = np.zeros(len(keys) + 1, np.int64)
     start = 0
@@ -57,9 +57,10 @@ def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
 
 @njit(nogil=True, cache=True)
 def needless(groups: Array, offsets: Array, values: Array) -> Array:
-    """Which records have a bucket whose members are all in a larger bucket of the same document.
+    """Returns the records whose bucket is contained in a larger bucket of the same document.
 
-    `groups`: where the records of each document begin, and the end. Every member sees both, so all leave it out.
+    `groups` is where the records of each document begin, and the end. Every member sees both buckets, so all of them
+    drop it.
     """
     found = np.zeros(len(offsets) - 1, np.bool_)
     for group in range(len(groups) - 1):
@@ -73,7 +74,7 @@ def needless(groups: Array, offsets: Array, values: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def _within(values: Array, start: int, stop: int, begin: int, end: int) -> bool:
-    """Whether sorted values[start:stop] are all among sorted values[begin:end]."""
+    """Whether sorted values[start:stop] are all in sorted values[begin:end]."""
     while start < stop:
         while begin < end and values[begin] < values[start]:
             begin += 1
@@ -93,7 +94,7 @@ def _stop_of(keys: Array, start: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _chunk_bits(members: int, most: int) -> int:
-    """A bucket over the cap has 2^bits chunks, so many that they hold no more than `most` on average."""
+    """A bucket over the cap has 2^bits chunks, so that a chunk has at most `most` documents on average."""
     bits = 0
     while most << bits < members:
         bits += 1
@@ -104,11 +105,12 @@ def _chunk_bits(members: int, most: int) -> int:
 def groups_of(
     keys: Array, documents: Array, most: int, representatives: int, elsewhere: int, leaders: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """For sorted keys of bands: the records that go on, each with its group, and a histogram of bucket sizes.
+    """For sorted keys of bands: the records that are kept, each with its group, and a histogram of bucket sizes.
 
-    Index of the record, its group, the key of its bucket if that is over the cap (else 0), whether the record goes
-    there as a representative. Where the records are a piece of one bucket, the rest of it has `elsewhere` documents, of
-    which `leaders` are the smallest, as many as there are representatives; it is counted where its smallest is.
+    Returns the index of the record, its group, the key of its bucket if that is over the cap (else 0), and whether the
+    record goes there as a representative. If the records are a piece of one bucket, the rest of it has `elsewhere`
+    documents, and `leaders` are the smallest of those, as many as there are representatives; the bucket is counted
+    where its smallest document is.
     """
     total, start = 0, 0
     sizes = np.zeros(SIZES, np.int64)
@@ -145,7 +147,7 @@ def groups_of(
                 ties += smallest[place] == last
             for place in range(start, stop):
                 document = documents[place]
-                # Shifted twice: by 64 at once is undefined.
+                # Two shifts, since a shift by 64 is undefined.
                 chunk = np.int64((document >> np.uint64(1)) >> np.uint64(63 - bits))
                 is_lead = document < last or (document == last and ties > 0)
                 ties -= document == last

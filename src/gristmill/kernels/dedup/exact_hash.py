@@ -2,16 +2,16 @@
 
     NONE        the bytes
     WHITESPACE  runs of white space as one space, none at the ends
-    WORDS       letters, marks and numbers in lower case; what lies between them as one space, none at the ends
+    WORDS       letters, marks and numbers in lower case; everything between them as one space, none at the ends
 
-The bytes, filled up with zeros to whole words of 64 bits, go round four lanes, and into two hashes that share nothing
-but their input: one takes words in by XOR and rotates, the other by addition and shifts. Every step is one to one in
-the lane and in the word, so a single changed word always changes its lane. It multiplies twice: after one product the
-highest bit of a word is still one bit of the lane, and a bit of the next word would cancel it. 32 bytes a round keep
-the multiplier busy. Not for an adversary, who could construct a collision.
+The bytes, padded with zeros to whole words of 64 bits, go round four lanes into two hashes that share only their input:
+one adds words by XOR and rotates, the other by addition and shifts. Every step is one-to-one in the lane and in the
+word, so a single changed word always changes its lane. Each step multiplies twice: after one product the highest bit of
+a word is still one bit of the lane, and a bit of the next word would cancel it. 32 bytes per round keep the multiplier
+busy. The hash is not for adversaries, who could construct a collision.
 
-Among n different texts the chance of any collision is n²/2^129: 1e-16 for 10^11 documents (tests/kernels measure the
-bits that it rests on: avalanche, and truncated hashes against the birthday bound).
+Among n different texts the probability of any collision is n²/2^129: 1e-16 for 10^11 documents (tests/kernels measure
+the bits that this depends on: avalanche, and truncated hashes against the birthday bound).
 """
 
 from typing import Any
@@ -20,9 +20,11 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, half_at, trailing_zeros
-from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
-from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables
+from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.ascii import SP
+from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables, UnicodeViews, lower_change, unicode_views
+from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import class_at
 
 Array = np.ndarray[Any, Any]
@@ -31,8 +33,8 @@ NONE, WHITESPACE, WORDS = range(3)
 
 _A = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio
 _B = np.uint64(0xD1342543DE82EF95)  # a multiplier with a good spectrum (Steele and Vigna 2021)
-_C = np.uint64(0xAF251AF3B0F025B5)  # another of theirs
-_D = np.uint64(0xDA942042E4DD58B5)  # and another
+_C = np.uint64(0xAF251AF3B0F025B5)  # another multiplier from the same paper
+_D = np.uint64(0xDA942042E4DD58B5)  # and a third one
 _START = (
     np.uint64(0x452821E638D01377),  # digits of pi
     np.uint64(0xBE5466CF34E90C6C),
@@ -81,8 +83,8 @@ def _fold(state: np.uint64, lane: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Both halves of the hash of some bytes; `data` is an address."""
+def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+    """Returns both halves of the hash of some bytes; `data` is a view."""
     a, b, c, d, p, q, r, s = _START
     at = begin
     while at + 32 <= end:
@@ -97,7 +99,7 @@ def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
             word = eight_bytes_at(data, at)
         else:
             for place in range(end - at):
-                word |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
+                word |= np.uint64(data[at + place]) << np.uint64(8 * place)
         a, b, c, d = b, c, d, _first(a, word)
         p, q, r, s = q, r, s, _second(p, word)
         at += 8
@@ -109,26 +111,28 @@ def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def _equal(eight: np.uint64, bytes_: np.uint64) -> np.uint64:
-    """The high bit of each byte of the one that equals that of the other."""
+    """Sets the high bit of each byte that is equal in both numbers."""
     eight ^= bytes_
     return ~((eight & _LOW) + _LOW | eight) & _HIGH
 
 
 @njit(nogil=True, cache=True)
 def _squeezed(eight: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Eight bytes with newlines as spaces, which of them are spaces, and which need care.
+    """Returns eight bytes with newlines as spaces, a mask of the spaces, and a mask of the bytes that need care.
 
-    Care need control characters and what may begin white space outside ASCII: C2 and E0 to E3, nothing else does.
+    Control characters need care, and bytes that may begin white space outside ASCII: only C2 and E0 to E3.
     """
     eight ^= (_equal(eight, _NEWLINES) >> _SEVEN) * _NEWLINE_TO_BLANK
-    odd = (eight - _BLANKS) & ~eight & _HIGH  # below 32; a borrow may flag a byte above such a one as well
+    odd = (eight - _BLANKS) & ~eight & _HIGH  # below 32; a borrow may also flag the byte above such a byte
     odd |= _equal(eight, _TWO_BYTES) | _equal(eight & _SIX_BITS, _THREE_BYTES)
     return eight, _equal(eight, _BLANKS), odd
 
 
 @njit(nogil=True, cache=True)
 def _folded(eight: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Eight bytes in lower case with spaces for all that is no word, which are spaces, and which are not ASCII."""
+    """Returns eight bytes in lower case with spaces for all non-words, a mask of the spaces, and a mask of non-ASCII
+    bytes.
+    """
     low = eight & _LOW
     lower = low | _BLANKS
     letters = (lower + _TO_A) & ~(lower + _PAST_Z) & _HIGH
@@ -138,39 +142,14 @@ def _folded(eight: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def _put_lower(out: int, size: int, point: int, lower_pages: int, lowers: int) -> int:
-    """Write a code point in lower case; where the next goes."""
-    place = (byte_at(lower_pages, point >> 8) << 8 | point & 255) << 1
-    shift = half_at(lowers, place) | half_at(lowers, place + 1) << 16
-    point = (point + shift) & 0xFFFFFFFF
-    if point < 0x80:
-        put_byte(out, size, point)
-        return size + 1
-    if point < 0x800:
-        put_byte(out, size, 0xC0 | point >> 6)
-    else:
-        if point < 0x10000:
-            put_byte(out, size, 0xE0 | point >> 12)
-        else:
-            put_byte(out, size, 0xF0 | point >> 18)
-            size += 1
-            put_byte(out, size, 0x80 | point >> 12 & 63)
-        size += 1
-        put_byte(out, size, 0x80 | point >> 6 & 63)
-    put_byte(out, size + 1, 0x80 | point & 63)
-    return size + 2
+def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, unicode: UnicodeViews) -> int:
+    """Writes a text in a form; returns the bytes written.
 
-
-@njit(nogil=True, cache=True)
-def _rewrite(data: int, at: int, end: int, out: int, form: int, tables: tuple[int, int, int, int]) -> int:
-    """Write a text in a form; the bytes written.
-
-    Eight bytes at a time are turned and written, of which those count that come before the first that needs care; that
-    one and a run of spaces after it go one by one.
+    Eight bytes at a time are converted and written; those before the first byte that needs care count. That byte and a
+    run of spaces after it are handled one by one.
     """
-    pages, classes, lower_pages, lowers = tables
     size = 0
-    blank: Any = 1  # whether the last that was written is a space; a text begins as if it were
+    blank: Any = 1  # whether the last character written is a space; a text begins as if it were
     while at < end:
         if at + 8 <= end:
             eight = eight_bytes_at(data, at)
@@ -186,22 +165,22 @@ def _rewrite(data: int, at: int, end: int, out: int, form: int, tables: tuple[in
             if plain:
                 size += plain
                 at += plain
-                blank = np.int64(byte_at(out, size - 1) == 32)
-        bits, point, after = class_at(data, at, end, pages, classes)
+                blank = np.int64(out[size - 1] == SP)
+        bits, point, after = class_at(data, at, end, unicode)
         if bits & SPACE if form == WHITESPACE else not bits & WORD:
             if not blank:
-                put_byte(out, size, 32)
+                out[size] = SP
                 size += 1
                 blank = 1
-            while after < end and byte_at(data, after) == 32:
+            while after < end and data[after] == SP:
                 after += 1
         else:
             blank = 0
             if form == WORDS:
-                size = _put_lower(out, size, point, lower_pages, lowers)
+                size = put_utf8(out, size, point + lower_change(unicode, point))
             else:
                 for place in range(at, after):
-                    put_byte(out, size, byte_at(data, place))
+                    out[size] = data[place]
                     size += 1
         at = after
     return size - 1 if blank and size else size
@@ -210,7 +189,7 @@ def _rewrite(data: int, at: int, end: int, out: int, form: int, tables: tuple[in
 @njit(nogil=True, cache=True)
 def _hash_bytes(data: Array, offsets: Array) -> Array:
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
-    text = address_of(data)
+    text = view(data)
     for row in range(len(hashes)):
         hashes[row, 0], hashes[row, 1] = hash_span(text, offsets[row], offsets[row + 1])
     return hashes
@@ -219,12 +198,11 @@ def _hash_bytes(data: Array, offsets: Array) -> Array:
 @njit(nogil=True, cache=True)
 def _hash_forms(data: Array, offsets: Array, form: int, tables: UnicodeTables, out: Array) -> Array:
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
-    text, written = address_of(data), address_of(out)
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
-    places = (pages, classes, address_of(tables.lower_pages), address_of(tables.lowers))
+    text, written = view(data), view(out)
+    places = unicode_views(tables)
     for row in range(len(hashes)):
         begin, end = offsets[row], offsets[row + 1]
-        # A constant for the form: LLVM makes a loop of each.
+        # With a constant form, LLVM compiles a separate loop for each.
         if form == WHITESPACE:
             size = _rewrite(text, begin, end, written, WHITESPACE, places)
         else:
@@ -234,18 +212,20 @@ def _hash_forms(data: Array, offsets: Array, form: int, tables: UnicodeTables, o
 
 
 def hash_texts(data: Array, offsets: Array, form: int, tables: UnicodeTables) -> Array:
-    """Both halves of the hash of each text of an Arrow array, uint64, in the form NONE, WHITESPACE or WORDS."""
+    """Returns both halves of the hash of each text of an Arrow array, uint64, in the form NONE, WHITESPACE or WORDS."""
     data, offsets = sealed(data), sealed(np.asarray(offsets, np.int64))
     if form == NONE:
         return np.asarray(_hash_bytes(data, offsets))
     longest = int(np.diff(offsets).max(initial=0))
-    # A letter of two bytes may have a lower case of three; eight bytes may be written where one counts.
+    # A letter of two bytes may have a lower case of three; eight bytes may be written where only one counts.
     out = np.empty(longest + longest // 2 + 16, np.uint8)
     return np.asarray(_hash_forms(data, offsets, form, tables, out))
 
 
 def sealed(array: Array) -> Array:
-    """The same array, not to be written: kernels are compiled anew for each kind of array, so they get one kind."""
+    """Returns the same array as read-only: Numba compiles kernels again for each kind of array, so they get one
+    kind.
+    """
     array = array.view()
     array.setflags(write=False)
     return array

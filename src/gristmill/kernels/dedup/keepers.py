@@ -1,21 +1,21 @@
-"""Groups of records with equal hashes: how many they are, and which has the smallest rank."""
+"""Groups of records with equal hashes: their sizes, and the record with the smallest rank."""
 
 from typing import Any
 
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 
 Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
-def precedes(ranks: int, width: int, one: int, two: int) -> bool:
-    """Whether rank `one` sorts before rank `two`, byte by byte; `ranks` is the address of ranks of `width` bytes."""
+def precedes(ranks: Bytes, width: int, one: int, two: int) -> bool:
+    """Whether rank `one` sorts before rank `two`, byte by byte; `ranks` is a view of ranks of `width` bytes."""
     one, two = one * width, two * width
     for place in range(width):
-        difference = byte_at(ranks, one + place) - byte_at(ranks, two + place)
+        difference = ranks[one + place] - ranks[two + place]
         if difference:
             return bool(difference < 0)
     return False
@@ -23,13 +23,13 @@ def precedes(ranks: int, width: int, one: int, two: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def keepers(high: Array, low: Array, ranks: Array) -> tuple[Array, Array]:
-    """For each record the index of the best of its group (int64), and the size of the group (int32).
+    """Returns for each record the index of the best record of its group (int64), and the size of the group (int32).
 
-    `high` and `low` are halves of a hash, uint64; records come sorted by `high`. Different hashes with the same `high`
-    are told apart by going over their run once for each.
+    `high` and `low` are the halves of a hash, uint64; records are sorted by `high`. Different hashes with the same
+    `high` are separated by one pass over their run for each.
     """
     count, width = ranks.shape
-    address = address_of(ranks)
+    address = view(ranks)
     best = np.full(count, -1, np.int64)
     sizes = np.empty(count, np.int32)
     begin = 0

@@ -1,7 +1,7 @@
-"""Looking documents up in an index of earlier ones: bands sorted by their hash, and the shingle sets of their owners.
+"""Looks documents up in an index of earlier ones: bands sorted by their hash, and the shingle sets of their owners.
 
-A shingle is stored as the upper 40 bits of its hash, 5 bytes: two unlike shingles of two documents of 1,000 words are
-taken for one with probability 1e-6, and the set of a document takes about the room of its text.
+A shingle is stored as the upper 40 bits of its hash, 5 bytes: two different shingles of two documents of 1,000 words
+are confused with probability 1e-6, and the set of a document takes about as much space as its text.
 """
 
 from typing import Any
@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 
 Array = np.ndarray[Any, Any]
 
 SHINGLE_BYTES = 5
 PADDING_BYTES = 8 - SHINGLE_BYTES
-"""Behind the last set, so that every shingle can be read as part of eight bytes."""
+"""Bytes after the last set, so that every shingle can be read as part of eight bytes."""
 _SHIFT = np.uint64(64 - 8 * SHINGLE_BYTES)
 _MASK = np.uint64((1 << (8 * SHINGLE_BYTES)) - 1)
 
 
 @njit(nogil=True, cache=True)
 def pack_sets(offsets: Array, values: Array) -> tuple[Array, Array]:
-    """Sorted sets of 64-bit shingles as stored: where each begins (in shingles), and the bytes."""
+    """Returns sorted sets of 64-bit shingles as stored: where each begins (in shingles), and the bytes."""
     packed = np.empty(len(values) * SHINGLE_BYTES, np.uint8)
     starts = np.zeros(len(offsets), np.int64)
     count = 0
@@ -51,8 +51,8 @@ def _first_at_least(values: Array, wanted: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _shared(one: int, start: int, stop: int, other: int, begin: int, end: int, least: int) -> int:
-    """Shingles that two stored sets share, or -1 as soon as they cannot be `least`."""
+def _shared(one: Bytes, start: int, stop: int, other: Bytes, begin: int, end: int, least: int) -> int:
+    """Counts the shingles that two stored sets share; -1 as soon as they cannot reach `least`."""
     common = 0
     while start < stop and begin < end:
         if common + min(stop - start, end - begin) < least:
@@ -79,13 +79,14 @@ def find_known(
     under: int,
     most_comparisons: int,
 ) -> tuple[Array, Array]:
-    """For each document the most similar one of the index (-1: none) with a Jaccard of at least over / under, and that
-    Jaccard. Of equally similar ones the first of the index. An index comes from a file, so where it points is checked.
+    """Returns for each document the most similar document of the index with a Jaccard of at least over / under (-1 if
+    there is none), and that Jaccard. Among equally similar ones, the first of the index is taken. An index comes from a
+    file, so its offsets are checked.
     """
     number = len(starts) - 1
     fits = (len(known_packed) - PADDING_BYTES) // SHINGLE_BYTES
     best, similar = np.full(number, -1), np.zeros(number, np.float32)
-    one, other = address_of(packed), address_of(known_packed)
+    one, other = view(packed), view(known_packed)
     tried = np.empty(most_comparisons, np.int64)
     for document in range(number):
         comparisons, full = 0, False

@@ -1,17 +1,18 @@
-"""Which windows of N bytes were met before: a tree of contexts in a hash table, exact, one entry for many windows.
+"""Finds windows of N bytes that were seen before: a tree of contexts in a hash table, exact, one entry for many
+windows.
 
 Every window has one anchor: of the `w` stretches of L = N - w + 1 bytes in it, the one with the least hash. Equal
-windows have equal anchors at the same place, so a window is looked for among those of the same anchor alone. A stretch
-that is common (a footer of 450 bytes on every page of a site) is the anchor of windows that all differ further out, and
-a list of its places would be walked to the end for every page. So windows are told apart by what differs:
+windows have equal anchors at the same place, so a window is only searched among those with the same anchor. A common
+stretch (a footer of 450 bytes on every page of a site) is the anchor of windows that all differ further out, and every
+page would have to walk the whole list of its positions. So windows are separated by where they differ:
 
-    a node is a core: the bytes of an anchor and some bytes on both sides; it holds the first place where it was met
-    windows with this core that do not agree with that place do so at some nearest byte, left or right of the core;
-    they are looked for under a larger core, which includes that byte
+    a node is a core: the bytes of an anchor and some bytes on both sides; it has the first position where it was seen
+    windows with this core that differ from that position do so at some nearest byte, left or right of the core;
+    they are searched under a larger core, which includes that byte
 
-The way of a window through the tree depends on its bytes and on places that never change, so a later equal window finds
-the first one. A window in a place that has a new core costs nothing of its own: the one entry of the core stands for
-all windows around that place. A walk ends after w steps at most, as each adds a byte; in prose it takes log(copies).
+The path of a window through the tree depends on its bytes and on positions that never change, so a later equal window
+finds the first one. A window at a position with a new core needs no entry: the one entry of the core covers all windows
+around that position. A walk ends after at most w steps, as each adds a byte; in prose it takes log(copies).
 """
 
 from typing import Any
@@ -19,16 +20,16 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros
 
 Array = np.ndarray[Any, Any]
 
 TAG, ROW, AT, SHAPE = range(4)
-"""Columns of the table (uint32): half of the hash; row + 1, or 0 where a slot is empty; where the anchor begins in its
+"""Columns of the table (uint32): half of the hash; row + 1, or 0 for an empty slot; where the anchor begins in its
 text; the bytes of the core left and right of the anchor, 16 bits each."""
 
 MOST_CONTEXT = (1 << 16) - 1
-"""Bytes of a core on one side of the anchor, at most: SHAPE has 16 bits for them."""
+"""The most bytes of a core on one side of the anchor: SHAPE has 16 bits for them."""
 
 _LOW, _HIGH, _LEFT, _RIGHT, _HASH_LEFT, _HASH_RIGHT = range(6)
 _FOUND = np.int64(-1)
@@ -39,18 +40,18 @@ _HALF = np.uint64(32)
 
 
 def new_table(entries: int) -> Array:
-    """An empty table that takes `entries` before it grows."""
+    """Returns an empty table that takes `entries` before it grows."""
     return np.zeros((max(64, entries * 3 // 2), 4), np.uint32)
 
 
 def new_stack(width: int) -> Array:
-    """Room for the branches of one walk: they hold different windows, of which a run has `width`."""
+    """Returns memory for the branches of one walk: each has different windows, and a run has `width` of them."""
     return np.empty((2 * width + 4, 6), np.int64)
 
 
 @njit(nogil=True, cache=True)
-def same_ahead(data: int, one: int, two: int, most: int) -> int:
-    """How many bytes from `one` and from `two` on are equal."""
+def same_ahead(data: Bytes, one: int, two: int, most: int) -> int:
+    """Counts the equal bytes from `one` and from `two` on."""
     count = 0
     while count + 32 <= most:
         differing = np.uint64(0)
@@ -64,25 +65,25 @@ def same_ahead(data: int, one: int, two: int, most: int) -> int:
         if differing != np.uint64(0):
             return count + int(trailing_zeros(differing) >> 3)
         count += 8
-    while count < most and byte_at(data, one + count) == byte_at(data, two + count):
+    while count < most and data[one + count] == data[two + count]:
         count += 1
     return count
 
 
 @njit(nogil=True, cache=True)
-def _same_behind(data: int, one: int, two: int, most: int) -> int:
-    """How many bytes before `one` and before `two` are equal."""
+def _same_behind(data: Bytes, one: int, two: int, most: int) -> int:
+    """Counts the equal bytes before `one` and before `two`."""
     count = 0
     while count + 8 <= most and (eight_bytes_at(data, one - count - 8) == eight_bytes_at(data, two - count - 8)):
         count += 8
-    while count < most and byte_at(data, one - count - 1) == byte_at(data, two - count - 1):
+    while count < most and data[one - count - 1] == data[two - count - 1]:
         count += 1
     return count
 
 
 @njit(nogil=True, cache=True)
 def _tag(anchor: np.uint64, left: int, right: int) -> np.uint64:
-    """32 bits for a core, of the hash of its anchor and those of the bytes on both sides."""
+    """Returns 32 bits for a core, from the hashes of its anchor and of the bytes on both sides."""
     mixed = (anchor + np.uint64(left) * _ODD) * _MIX_ONE
     mixed = (mixed ^ (mixed >> _HALF)) + np.uint64(right)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX_TWO
@@ -91,7 +92,7 @@ def _tag(anchor: np.uint64, left: int, right: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def _fold(value: int, byte: int) -> np.int64:
-    """The hash of the bytes on one side of an anchor, with the next one further out."""
+    """Returns the hash of the bytes on one side of an anchor, with the next byte further out."""
     return np.int64((np.uint64(value) + np.uint64(byte + 1)) * _ODD)
 
 
@@ -107,7 +108,7 @@ def _next_slot(slot: np.int64, slots: int) -> np.int64:
 
 @njit(nogil=True, cache=True)
 def grown(table: Array) -> Array:
-    """The same entries in twice the room."""
+    """Returns the same entries in a table of twice the size."""
     larger = np.zeros((2 * len(table), 4), np.uint32)
     for old in range(len(table)):
         if table[old, ROW]:
@@ -121,7 +122,7 @@ def grown(table: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def _add_span(spans: Array, count: int, row: int, start: int, stop: int) -> int:
-    """Starts rise within a row; spans that touch become one."""
+    """Adds a span; starts increase within a row, and spans that touch are joined."""
     if count and spans[count - 1, 0] == row and start <= spans[count - 1, 2]:
         spans[count - 1, 2] = max(spans[count - 1, 2], stop)
         return count
@@ -131,7 +132,7 @@ def _add_span(spans: Array, count: int, row: int, start: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def look_up(
-    data: int,
+    data: Bytes,
     offsets: Array,
     row: int,
     anchor: int,
@@ -146,11 +147,12 @@ def look_up(
     spans: Array,
     count: int,
 ) -> tuple[int, int, int]:
-    """Look for the windows that begin at low..high, all with this anchor, and enter those that are new.
+    """Searches the windows that begin at low..high, all with this anchor, and adds the new ones to the table.
 
-    Adds the bytes of windows that an earlier row has to `spans` (row, start, stop; positions in `data`). `within`: also
-    those which the same row has further up, not overlapping. Returns the number of spans, how many entries the table
-    has got, and up to where the text is known: where the match ends, which may be far behind the windows.
+    The bytes of windows that an earlier row has are added to `spans` (row, start, stop; positions in `data`). `within`:
+    also windows that the same row has further up, without overlap. Returns the number of spans, the number of new
+    entries of the table, and the position up to which the text is known: the end of the match, which may be far after
+    the windows.
     """
     slots = len(table)
     begin = offsets[row]
@@ -196,7 +198,7 @@ def look_up(
         if beyond <= last:
             value = hash_right
             for at in range(anchor + length + right, anchor + length + ahead + 1):
-                value = _fold(value, byte_at(data, at))
+                value = _fold(value, data[at])
             stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = beyond, last, left, ahead + 1
             stack[depth, _HASH_LEFT], stack[depth, _HASH_RIGHT] = hash_left, value
             depth += 1
@@ -210,7 +212,7 @@ def look_up(
         if first < anchor - behind:
             value = hash_left
             for back in range(left + 1, behind + 2):
-                value = _fold(value, byte_at(data, anchor - back))
+                value = _fold(value, data[anchor - back])
             stack[depth, 0], stack[depth, 1] = first, min(last, anchor - behind - 1)
             stack[depth, 2], stack[depth, 3] = behind + 1, right
             stack[depth, _HASH_LEFT], stack[depth, _HASH_RIGHT] = value, hash_right

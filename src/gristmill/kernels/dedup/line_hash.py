@@ -1,12 +1,12 @@
-"""Hashes of the lines or paragraphs of texts, equal for those that differ in white space alone.
+"""Hashes of the lines or paragraphs of texts; they are equal for units that differ only in white space.
 
-A line is what lies between newlines, a paragraph a run of lines that are not blank; both are units here. The hash is of
-the unit's words (stretches between characters that show nothing, see `blank_width`) with one space between, so
-indentation, CR, tabs, no-break spaces and where a paragraph is wrapped do not count. A unit without an ASCII letter and
-without a character beyond ASCII (`}`, `---`, `| 1 | 2 |`) says nothing and is none.
+A line is the text between newlines, a paragraph is a run of lines that are not blank; both are called units here. The
+hash is that of the unit's words (stretches between invisible characters, see `blank_width`) with one space between, so
+indentation, CR, tabs, no-break spaces and the wrapping of a paragraph do not matter. A unit without an ASCII letter and
+without a non-ASCII character (`}`, `---`, `| 1 | 2 |`) has no content and is ignored.
 
-64 bits, and 32 more to tell apart what shares them: of 10^11 lines, each against 10^9 that are repeated, one would be
-taken for another with probability 1e-9.
+A hash has 64 bits, and 32 more to separate units that share them: among 10^11 lines, each compared with 10^9 repeated
+ones, one would be mistaken for another with probability 1e-9.
 """
 
 from typing import Any
@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, eight_bytes_at, four_bytes_at, trailing_zeros
-from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
+from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, tail, trailing_zeros
+from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.ascii import LF, LOWER_A, LOWER_Z, SP, UPPER_A, UPPER_Z
 from gristmill.kernels.text.cut_spans import blank_width, is_blank
+from gristmill.kernels.text.unicode_classes import UnicodeViews, lower_change
 from gristmill.kernels.text.words import decode
 
 _MUL_ONE = np.uint64(0x9E3779B97F4A7C15)
@@ -40,8 +42,8 @@ _ONE, _EIGHT, _TOP = np.uint64(1), np.uint64(8), np.uint64(63)
 
 
 @njit(nogil=True, cache=True)
-def _hash(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Two hashes of some bytes; the last eight are read with a load that overlaps."""
+def _hash(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+    """Returns two hashes of some bytes; the last eight are read with an overlapping load."""
     size = end - begin
     one = np.uint64(size) * _MUL_TWO
     two = np.uint64(size) * _MUL_ONE
@@ -60,7 +62,7 @@ def _hash(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     else:
         rest = 0
         for at in range(begin, end):
-            rest = rest << 8 | byte_at(data, at)
+            rest = rest << 8 | data[at]
         eight = np.uint64(rest)
     one = (one ^ eight) * _MUL_ONE
     two = (two + eight) * _MUL_TWO
@@ -73,16 +75,16 @@ def _hash(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def _is(eight: np.uint64, byte: int) -> np.uint64:
-    """The high bit of each of eight bytes that is `byte`."""
+    """Sets the high bit of each of eight bytes that equals `byte`."""
     other = eight ^ (np.uint64(byte) * _ONES)
     return ~(((other & _LOW) + _LOW) | other) & _HIGH
 
 
 @njit(nogil=True, cache=True)
-def _has_wide_blank(data: int, at: int, stop: int, eight: np.uint64, here: np.uint64) -> bool:
-    """Whether one of the eight bytes at `at` begins a blank character beyond ASCII, by the bytes that one begins with.
+def _has_wide_blank(data: Bytes, at: int, stop: int, eight: np.uint64, here: np.uint64) -> bool:
+    """Whether one of the eight bytes at `at` begins a blank character outside ASCII, by the lead bytes of those.
 
-    Most text beyond ASCII has few of them, but Japanese (E3) and curly quotes (E2) do: each is looked at.
+    Most non-ASCII text has few of these lead bytes, but Japanese (E3) and curly quotes (E2) have many: each is checked.
     """
     leads = (_is(eight, 0xC2) | _is(eight & _UP_TO_THREE, 0xE0) | _is(eight, 0xEF)) & here
     while leads:
@@ -93,9 +95,9 @@ def _has_wide_blank(data: int, at: int, stop: int, eight: np.uint64, here: np.ui
 
 
 @njit(nogil=True, cache=True)
-def _scan_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, bool]:
-    """The line at `at`, eight bytes at a time: its end (its newline, or `stop`); its characters, or -1 if it is not
-    words with one space between; and, if it is, whether it says something.
+def _scan_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, bool]:
+    """Reads the line at `at`, eight bytes at a time. Returns its end (its newline, or `stop`); its characters, or -1 if
+    it is not words with one space between; and, if it is, whether it has content.
 
     Bytes from `stop` to `limit` may be read, and do not count.
     """
@@ -103,7 +105,7 @@ def _scan_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, boo
     chars: Any = 0
     while at < stop:
         if at + 8 > limit:
-            while at < stop and byte_at(data, at) != 10:
+            while at < stop and data[at] != LF:
                 at += 1
             return at, -1, False
         eight = eight_bytes_at(data, at)
@@ -115,7 +117,7 @@ def _scan_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, boo
         blanks = _is(eight, 32)
         folded = low | _SPACES
         letters |= ((folded + _TO_A) & ~(folded + _PAST_Z) | eight) & here & _HIGH
-        # CR is white space at the end of a line like another, if its newline follows, here or in the next eight bytes
+        # CR is white space at the end of a line if its newline follows, here or in the next eight bytes.
         returns = _is(eight, 13)
         odd |= ~(low + _PAST_CONTROLS | eight) & here & _HIGH & ~(returns & (lines >> _EIGHT | _LAST))
         odd |= returned & ~lines & _FIRST
@@ -134,25 +136,27 @@ def _scan_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, boo
 
 
 @njit(nogil=True, cache=True)
-def _words(data: int, at: int, end: int, scratch: int) -> tuple[int, int, bool]:
-    """Writes the words with one space between; the bytes written, the characters, and whether they say something."""
+def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bool]:
+    """Writes the words with one space between; returns the bytes written, the characters, and whether they have
+    content.
+    """
     size, chars = 0, 0
     pending = False
     says: Any = False
     while at < end:
-        byte = byte_at(data, at)
-        if byte <= 32 or byte >= 0xC2:
+        byte = data[at]
+        if byte <= SP or byte >= 0xC2:
             width = blank_width(data, at, end)
             if width:
                 pending = size > 0
                 at += width
                 continue
         if pending:
-            put_byte(scratch, size, 32)
+            scratch[size] = SP
             size += 1
             chars += 1
             pending = False
-        if byte < 0x80 and at + 8 <= end:  # as much of eight bytes as is visible ASCII
+        if byte < 0x80 and at + 8 <= end:  # Copy the visible ASCII at the front of eight bytes.
             eight = eight_bytes_at(data, at)
             others = ((eight | ~((eight & _LOW) + _PAST_SPACE)) & _HIGH) | _is(eight, 32)
             folded = (eight & _LOW) | _SPACES
@@ -164,43 +168,44 @@ def _words(data: int, at: int, end: int, scratch: int) -> tuple[int, int, bool]:
             chars += run
             at += run
             continue
-        says = says or byte >= 0x80 or 97 <= byte | 32 <= 122
+        says = says or byte >= 0x80 or LOWER_A <= byte | 32 <= LOWER_Z
         chars += 1 if byte & 0xC0 != 0x80 else 0
-        put_byte(scratch, size, byte)
+        scratch[size] = byte
         size += 1
         at += 1
     return size, chars, says
 
 
 @njit(nogil=True, cache=True)
-def _lower(source: int, size: int, target: int, lower_pages: int, lowers: int) -> int:
-    """Writes text in lower case, each character beyond ASCII as four bytes, and returns how many bytes that is."""
+def _lower(source: Bytes, size: int, target: Bytes, unicode: UnicodeViews) -> int:
+    """Writes text in lower case, each non-ASCII character as four bytes; returns the number of bytes."""
     at, written = 0, 0
     while at < size:
-        byte = byte_at(source, at)
+        byte = source[at]
         if byte < 0x80:
-            put_byte(target, written, byte + 32 if 65 <= byte <= 90 else byte)
+            target[written] = byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
             at += 1
             written += 1
             continue
         point, at = decode(source, at, size)
-        change = four_bytes_at(lowers, 4 * (byte_at(lower_pages, point >> 8) << 8 | point & 255))
-        point = (point + change) & 0xFFFFFF  # adding a negative number of 32 bits, read without its sign
-        put_byte(target, written, 0x80 | point >> 16)
-        put_byte(target, written + 1, 0x80 | point >> 11 & 31)
-        put_byte(target, written + 2, 0x80 | point >> 6 & 31)
-        put_byte(target, written + 3, 0x80 | point & 63)
+        change = lower_change(unicode, point)
+        point += change
+        target[written] = 0x80 | point >> 16
+        target[written + 1] = 0x80 | point >> 11 & 31
+        target[written + 2] = 0x80 | point >> 6 & 31
+        target[written + 3] = 0x80 | point & 63
         written += 4
     return written
 
 
 @njit(nogil=True, cache=True)
-def _next_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, int, bool]:
-    """First byte of the line at `at` that may show something, its end, and what `_scan_line` says of it from there on.
+def _next_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, int, bool]:
+    """Returns the first byte of the line at `at` that may be visible, its end, and the result of `_scan_line` from
+    there on.
 
-    First is end if the line is blank.
+    First equals end if the line is blank.
     """
-    while at < stop and byte_at(data, at) <= 32 and byte_at(data, at) != 10:
+    while at < stop and data[at] <= SP and data[at] != LF:
         at += 1
     end, chars, says = _scan_line(data, at, stop, limit)
     if chars < 0 and is_blank(data, at, end):
@@ -209,10 +214,11 @@ def _next_line(data: int, at: int, stop: int, limit: int) -> tuple[int, int, int
 
 
 @njit(nogil=True, cache=True)
-def next_unit(data: int, at: int, stop: int, limit: int, paragraphs: bool) -> tuple[int, int, int, int, int, bool]:
-    """The unit at or behind `at`: begin, first byte that may show, end, end with its line end; characters, says.
+def next_unit(data: Bytes, at: int, stop: int, limit: int, paragraphs: bool) -> tuple[int, int, int, int, int, bool]:
+    """Returns the unit at or after `at`: begin, first byte that may be visible, end, end with its line end; characters,
+    and whether it has content.
 
-    First is end if there is none. Blank lines before the unit are skipped.
+    First equals end if there is no unit. Blank lines before the unit are skipped.
     """
     while at < stop:
         first, end, chars, says = _next_line(data, at, stop, limit)
@@ -233,13 +239,21 @@ def next_unit(data: int, at: int, stop: int, limit: int, paragraphs: bool) -> tu
 
 @njit(nogil=True, cache=True)
 def hash_unit(
-    data: int, begin: int, end: int, chars: int, says: bool, scratch: int, folded: int, lower_pages: int, lowers: int
+    data: Bytes,
+    begin: int,
+    end: int,
+    chars: int,
+    says: bool,
+    scratch: Bytes,
+    fold: bool,
+    folded: Bytes,
+    unicode: UnicodeViews,
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Both hashes of a unit and its characters; 0 characters if it says nothing. `folded` 0: case counts."""
+    """Returns both hashes of a unit and its characters, 0 if it has no content. `fold`: ignores the case of letters."""
     size = end - begin
-    form: Any = data + np.uint64(begin)
+    form = tail(data, begin)
     if chars >= 0:
-        while byte_at(data, begin + size - 1) <= 32:
+        while data[begin + size - 1] <= SP:
             size -= 1
             chars -= 1
     else:
@@ -247,8 +261,8 @@ def hash_unit(
         form = scratch
     if not says:
         return np.uint64(0), np.uint64(0), 0
-    if folded:
-        size = _lower(form, size, folded, lower_pages, lowers)
+    if fold:
+        size = _lower(form, size, folded, unicode)
         form = folded
     one, two = _hash(form, 0, size)
     return one, two, chars

@@ -6,8 +6,9 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
-from gristmill.kernels.memory import address_of
-from gristmill.kernels.text.unicode_classes import UnicodeTables
+from gristmill.kernels.memory import view
+from gristmill.kernels.text.ascii import LF
+from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_views
 
 Array = np.ndarray[Any, Any]
 
@@ -16,13 +17,13 @@ Array = np.ndarray[Any, Any]
 def _newlines(text: Array) -> int:
     count = 0
     for byte in text:
-        count += 1 if byte == 10 else 0
+        count += 1 if byte == LF else 0
     return count
 
 
 @njit(nogil=True, cache=True)
 def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int, table: Array) -> int:
-    """Makes one of equal units from `first` to `last` and returns the new last."""
+    """Merges equal units from `first` to `last` and returns the new last."""
     slots: Any = 4
     while slots < 2 * (last - first):
         slots *= 2
@@ -43,8 +44,8 @@ def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int
 
 
 def _scratch(offsets: Array, fold: bool) -> tuple[Array, Array]:
-    """Room for the words of a unit and for its lower case, in which a character beyond ASCII takes four bytes: also a
-    single byte that is not UTF-8. Eight bytes are written where one may count, hence a few more.
+    """Returns scratch memory for the words of a unit and for its lower case, where a non-ASCII character, or a byte
+    that is not UTF-8, takes four bytes. Eight bytes are written where only one may count, so there are a few more.
     """
     longest = int(np.diff(offsets).max(initial=0))
     return np.empty(longest + 16, np.uint8), np.empty(4 * longest + 16 if fold else 1, np.uint8)
@@ -62,13 +63,13 @@ def _count_units(
     folded: Array,
 ) -> tuple[Array, Array, Array, Array]:
     rows = len(offsets) - 1
-    data, limit = address_of(text), len(text)
+    data, limit = view(text), len(text)
     most = rows + _newlines(text[offsets[0] : offsets[rows]])
     keys, marks = np.empty(most, np.uint64), np.empty(most, np.uint32)
     owners, counts = np.empty(most, np.int32), np.empty(most, np.int32)
-    scratch = address_of(words)
-    lower: Any = address_of(folded) if fold else np.uint64(0)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    scratch = view(words)
+    lower = view(folded)
+    unicode = unicode_views(tables)
     table = np.empty(4 * most + 8, np.int64)
     last = 0
     for row in range(rows):
@@ -77,7 +78,7 @@ def _count_units(
             _, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, lower, lower_pages, lowers)
+            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, unicode)
             if chars and chars >= min_chars:
                 keys[last], marks[last] = one, np.uint32(two >> HALF)
                 last += 1
@@ -90,7 +91,9 @@ def _count_units(
 def count_units(
     text: Array, offsets: Array, paragraphs: bool, fold: bool, min_chars: int, tables: UnicodeTables
 ) -> tuple[Array, Array, Array, Array]:
-    """The different units of every row: hash (uint64), second hash (uint32), row (int32), times in the row (int32)."""
+    """Returns the distinct units of every row: hash (uint64), second hash (uint32), row (int32), count in the row
+    (int32).
+    """
     words, folded = _scratch(offsets, fold)
     found: tuple[Array, Array, Array, Array] = _count_units(
         text, offsets, paragraphs, fold, min_chars, tables, words, folded
@@ -112,16 +115,16 @@ def _find_units(
     folded: Array,
 ) -> tuple[Array, Array, Array]:
     rows = len(offsets) - 1
-    data, limit = address_of(text), len(text)
+    data, limit = view(text), len(text)
     most = 0
     for row in range(rows):
         if firsts[row] < firsts[row + 1]:
             most += 1 + _newlines(text[offsets[row] : offsets[row + 1]])
     spans, hashes, first = np.empty((most, 3), np.int64), np.empty(most, np.uint64), np.zeros(most, np.bool_)
     seen = np.zeros(len(wanted), np.bool_)
-    scratch = address_of(words)
-    lower: Any = address_of(folded) if fold else np.uint64(0)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
+    scratch = view(words)
+    lower = view(folded)
+    unicode = unicode_views(tables)
     count = 0
     for row in range(rows):
         if firsts[row] == firsts[row + 1]:
@@ -133,7 +136,7 @@ def _find_units(
             start, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, lower, lower_pages, lowers)
+            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, unicode)
             if not chars or chars < min_chars:
                 continue
             place, above = low, high
@@ -161,8 +164,8 @@ def find_units(
     min_chars: int,
     tables: UnicodeTables,
 ) -> tuple[Array, Array, Array]:
-    """Where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes; and
-    which are the first of their hash in the row.
+    """Returns where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes;
+    and which are the first with their hash in the row.
 
     `wanted[firsts[row] : firsts[row + 1]]`, sorted, are the hashes of row's units.
     """

@@ -1,8 +1,8 @@
-"""Verified links: pairs whose exact similarity reaches the threshold, and the forests that they make.
+"""Verified links: pairs whose exact similarity reaches the threshold, and the forests that they form.
 
-Within a group, documents stand best first. Each is compared with those before it, but not with one that it is linked
-to already, by any chain: a cluster of n costs about n comparisons, and yet the clusters are those of all pairs, as
-long as the budget of comparisons per document is not used up.
+Within a group, documents are sorted best first. Each is compared with those before it, but not with one that it is
+already linked to, by any chain: a cluster of n costs about n comparisons. Still, the clusters are those of all pairs,
+as long as the budget of comparisons per document is not exhausted.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ def root_of(parents: Array, at: int) -> int:
 
 @njit(nogil=True, cache=True)
 def join(parents: Array, one: int, other: int) -> None:
-    """Make two trees one, whose root is the smaller of theirs."""
+    """Joins two trees; the root is the smaller of the two roots."""
     first, second = root_of(parents, one), root_of(parents, other)
     parents[max(first, second)] = min(first, second)
 
@@ -34,9 +34,10 @@ def join(parents: Array, one: int, other: int) -> None:
 def link_sets(
     groups: Array, offsets: Array, values: Array, over: int, under: int, most_comparisons: int
 ) -> tuple[Array, Array, Array, int, int]:
-    """Link the sets of each group (`groups`: where each begins, and the end) with a Jaccard of at least over / under.
+    """Links the sets of each group with a Jaccard of at least over / under; `groups` is where each begins, and the end.
 
-    The two ends of each link and its Jaccard; how many pairs were compared, and how many sets used up their budget.
+    Returns the two ends of each link and its Jaccard, the number of compared pairs, and the number of sets that
+    exhausted their budget.
     """
     number = len(offsets) - 1
     parents = np.arange(number)
@@ -68,10 +69,10 @@ def link_sets(
 
 @njit(nogil=True, cache=True)
 def forest(ones: Array, others: Array, lengths: Array, number: int) -> tuple[Array, Array, Array]:
-    """The trees that edges make of `number` nodes; where edges close a circle, the earlier ones stay.
+    """Returns the trees that edges form of `number` nodes; if edges close a cycle, the earlier ones are kept.
 
-    For each node: the smallest node of its tree, the way there (the sum of lengths), and the edge that its way begins
-    with (-1 for the smallest itself).
+    For each node: the smallest node of its tree, the distance to it (the sum of lengths), and the first edge of the
+    path to it (-1 for the smallest node).
     """
     parents = np.arange(number)
     kept = np.empty(min(len(ones), number), np.int64)

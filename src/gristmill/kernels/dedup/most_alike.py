@@ -1,14 +1,14 @@
-"""For each set of shingles the listed set that it is most like: exact, in work that is linear in the shingles.
+"""For each set of shingles the listed set that is most similar: exact, in work that is linear in the shingles.
 
-Listed sets are numbered so that every filter is a range of numbers: first those that are looked for *inside* of a set
-(a text that a request brings), then those that are compared *whole* (Jaccard), smallest first. The posting list of a
-shingle holds the numbers of the sets that have it. Overlaps are counted by walking the posting lists.
+Listed sets are numbered so that every filter is a range of numbers: first the sets that are searched *inside* another
+set (a text of a request), then the sets that are compared *whole* (Jaccard), smallest first. The posting list of a
+shingle has the numbers of the sets that contain it. Overlaps are counted by walking the posting lists.
 
-A shingle of boilerplate is in thousands of sets, and a walk along its list for every document with the same boilerplate
-would be quadratic. So a walk looks at `most` sets of a list at most, those of the nearest smaller sizes, which a
-document that is little more than boilerplate is most like. Such a shingle is *common*: it only proposes candidates, and
-whether a candidate has it is looked up when the candidate is compared. Of the candidates, those that the walks met most
-often are compared, `compared` of them at most. The comparison itself is always exact.
+A shingle of boilerplate is in thousands of sets, and walking its list for every document with the same boilerplate
+would be quadratic. So a walk visits at most `most` sets of a list, those with the nearest smaller sizes, which are the
+most similar to a document that is little more than boilerplate. Such a shingle is *common*: it only proposes
+candidates, and whether a candidate has it is checked when the candidate is compared. Of the candidates, those that the
+walks met most often are compared, at most `compared` of them. The comparison itself is always exact.
 """
 
 from typing import Any, NamedTuple
@@ -21,25 +21,25 @@ Array = np.ndarray[Any, Any]
 
 
 class Postings(NamedTuple):
-    """Listed sets, inverted."""
+    """The listed sets, inverted."""
 
     sizes: Array
-    """int64: shingles of each set, by its number."""
+    """int64: the number of shingles of each set, by its number."""
     ranks: Array
-    """int64, by its number: of sets that are equally alike the one with the least rank is the answer."""
+    """int64, by number: among equally similar sets, the one with the least rank is the answer."""
     inside: int
-    """How many sets, the first ones, are looked for inside of others."""
+    """The number of sets, the first ones, that are searched inside other sets."""
     values: Array
-    """uint64: all shingles, sorted; one that two sets have is there twice."""
+    """uint64: all shingles, sorted; a shingle of two sets is there twice."""
     owners: Array
-    """int32: the number of the set that each belongs to; sorted where the shingles are equal."""
+    """int32: the number of the set of each shingle; sorted among equal shingles."""
     table: Array
     """bool, a power of two: whether any shingle ends in these bits."""
 
 
 @njit(nogil=True, cache=True)
 def _first(sorted_values: Array, low: int, high: int, wanted: Any) -> int:
-    """The first place from `low` on with at least `wanted`."""
+    """Returns the first place from `low` on with at least `wanted`."""
     while low < high:
         middle = (low + high) // 2
         if sorted_values[middle] < wanted:
@@ -53,8 +53,8 @@ def _first(sorted_values: Array, low: int, high: int, wanted: Any) -> int:
 def most_alike(
     ends: Array, values: Array, listed: Postings, over: int, under: int, most: int, compared: int
 ) -> tuple[Array, Array, Array]:
-    """For each set the number of the listed one that it is most like (-1: none reaches over / under), the shingles that
-    they share, and whether a listed set that reaches it may have been left out.
+    """Returns for each set the number of the most similar listed set (-1: none reaches over / under), the number of
+    shared shingles, and whether a listed set that reaches the threshold may have been missed.
     """
     rows, number = len(ends) - 1, len(listed.sizes)
     best, best_shared = np.full(rows, -1), np.zeros(rows, np.int64)
@@ -69,7 +69,7 @@ def most_alike(
     least_inside = listed.sizes[: listed.inside].min() if listed.inside else 0
     for row in range(rows):
         size = ends[row + 1] - ends[row]
-        # Sets of these sizes can reach over / under.
+        # Only sets of these sizes can reach over / under.
         low = _first(listed.sizes, listed.inside, number, -(-size * over // under))
         high = _first(listed.sizes, listed.inside, number, size * under // over + 1) if over else number
         found, commons, common_inside, common_whole = 0, 0, 0, 0
@@ -100,7 +100,7 @@ def most_alike(
                         candidates[found] = owner
                         found += 1
                     met[owner] += 1
-        # Without common shingles what was counted is exact. With them, those that were met most often come first.
+        # Without common shingles the counts are exact. With them, the sets that were met most often come first.
         some = candidates[:found]
         if commons and found > compared:
             some = some[np.argsort(-met[some], kind="mergesort")]
@@ -109,7 +109,7 @@ def most_alike(
             both = shared[owner]
             its_size = listed.sizes[owner]
             is_inside = owner < listed.inside
-            # over / under of its_size, or of size + its_size - both: solved for the shingles that must be shared
+            # over / under of its_size, or of size + its_size - both: solved for the number of shared shingles.
             if is_inside:
                 needed = -(-its_size * over // under)
             else:
@@ -130,7 +130,7 @@ def most_alike(
             ahead = both * best_whole - best_shared[row] * whole
             if best[row] < 0 or ahead > 0 or (ahead == 0 and listed.ranks[owner] < listed.ranks[best[row]]):
                 best[row], best_shared[row], best_whole = owner, both, whole
-        # Sets that share nothing but common shingles were seen in part.
+        # Sets that share only common shingles were visited in part.
         cut[row] |= common_whole > 0 and common_whole * under >= size * over
         cut[row] |= common_inside > 0 and common_inside * under >= least_inside * over
         cut[row] &= best[row] < 0

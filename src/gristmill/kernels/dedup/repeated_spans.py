@@ -1,12 +1,13 @@
-"""Stretches of texts that stand, byte for byte, in an earlier text too.
+"""Finds spans of texts that are, byte for byte, in an earlier text too.
 
-Byte i of a text is repeated if it lies in a window of N bytes that equals some window of an earlier text. The answer
-is exact, as hashes only say where to look. It takes one pass and a table entry for every N / 4 bytes of text, where a
-suffix array has 8 bytes for each.
+Byte i of a text is repeated if it is in a window of N bytes that equals some window of an earlier text. The answer is
+exact, as hashes only say where to look. It takes one pass and a table entry for every N / 4 bytes of text, where a
+suffix array takes 8 bytes for each.
 
-The pass is a rolling hash of stretches of L = N - w + 1 bytes, of which every window has w. The one with the least hash
-is the window's anchor (winnowing: Schleimer, Wilkerson, Aiken 2003, *Local Algorithms for Document Fingerprinting*),
-and `known_windows` finds windows by their anchors. Behind a match the search goes on where the match ends.
+The pass computes a rolling hash of stretches of L = N - w + 1 bytes; every window has w of them. The stretch with the
+least hash is the window's anchor (winnowing: Schleimer, Wilkerson, Aiken 2003, *Local Algorithms for Document
+Fingerprinting*), and `known_windows` finds windows by their anchors. After a match, the search continues where the
+match ends.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.known_windows import MOST_CONTEXT, grown, look_up, new_stack, new_table, same_ahead
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
-from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, Uint64s, borrow, view
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +26,8 @@ _MIX = np.uint64(0x9FB21C651E98DF25)
 _HALF = np.uint64(32)
 _AT_ONCE = 4096
 _COUNT, _ENTRIES, _NUMBER, _AT, _FILLED, _ORIGIN, _KNOWN, _LOW, _BEFORE, _LEAST_AT = range(10)
-"""Where `_find` goes on: spans found, entries of the table, the text (in the order), and its variables there."""
+"""Fields of the state from which `_find` continues: spans found, entries of the table, the text (in the order), and its
+variables there."""
 
 
 _VALUES = np.asarray(mix.py_func(np.arange(1, 257, dtype=np.uint64) * GOLDEN))  # type: ignore[arg-type]
@@ -34,16 +36,25 @@ _VALUES = np.asarray(mix.py_func(np.arange(1, 257, dtype=np.uint64) * GOLDEN))  
 
 @njit(nogil=True, cache=True)
 def _hash_on(
-    text: int, rolled: np.uint64, first: int, stop: int, length: int, into: int, out_of: int, values: Array, width: int
+    text: Bytes,
+    rolled: np.uint64,
+    first: int,
+    stop: int,
+    length: int,
+    into: Uint64s,
+    out_of: Uint64s,
+    values: Array,
+    width: int,
 ) -> np.uint64:
-    """Hashes of the stretches of `length` bytes that begin at first..stop - 1, after those of `width` before them.
+    """Hashes the stretches of `length` bytes that begin at first..stop - 1, and writes them after the `width` hashes
+    before them.
 
-    A loop of its own: with the choice of anchors in it, it ran at a third of the speed.
+    This is a separate loop: with the choice of anchors in it, it ran at a third of the speed.
     """
     base = np.uint64(_BASE)
     for at in range(first, stop):
-        came, went = byte_at(text, at + length - 1) << 3, byte_at(text, at - 1) << 3
-        rolled = rolled * base + (eight_bytes_at(into, came) - eight_bytes_at(out_of, went))
+        came, went = text[at + length - 1], text[at - 1]
+        rolled = rolled * base + (into[came] - out_of[went])
         values[np.uint64(at - first + width)] = (rolled ^ (rolled >> _HALF)) * _MIX
     return rolled
 
@@ -65,12 +76,12 @@ def _find(
     state: Array,
     marks: Array,
 ) -> bool:
-    """Puts spans (row, start, stop) into their room. False: the room for spans or in the table is used up; given more,
-    it goes on. `state` (int64) and `marks` (uint64) say where; zeros at first.
+    """Writes spans (row, start, stop). Returns False if the space for spans or the table is full; with more space, it
+    continues. `state` (int64) and `marks` (uint64) say where; zeros at first.
     """
-    text, into, out_of = address_of(data), address_of(byte_values), address_of(leaving)
+    text, into, out_of = view(data), view(byte_values), view(leaving)
     length = size - width + 1
-    hashes = address_of(values)
+    hashes = view(values)
     count, entries, started = state[_COUNT], state[_ENTRIES], state[_NUMBER]
     for number in range(started, len(order)):
         row = order[number]
@@ -85,16 +96,16 @@ def _find(
         else:
             rolled = np.uint64(0)
             for place in range(begin, begin + length):
-                rolled = rolled * np.uint64(_BASE) + eight_bytes_at(into, byte_at(text, place) << 3)
+                rolled = rolled * np.uint64(_BASE) + into[text[place]]
             least, least_at = (rolled ^ (rolled >> _HALF)) * _MIX, begin
             values[width - 1] = least
             filled = at = begin + 1
-            origin = at - width  # of `values`
+            origin = at - width  # the position of values[0]
             known = low = begin
             before, hash_before = begin, np.uint64(0)
         while True:
             stop = min(filled, least_at + width)
-            while at < stop and eight_bytes_at(hashes, (at - origin) << 3) > least:
+            while at < stop and hashes[at - origin] > least:
                 at += 1
             if at == filled and filled <= last:
                 for place in range(width):
@@ -103,10 +114,10 @@ def _find(
                 filled = min(last + 1, filled + len(values) - width)
                 rolled = _hash_on(text, rolled, at, filled, length, into, out_of, borrow(values), width)
                 continue
-            # The windows that began at low..at - width have the anchor least_at; the next one has another, or is none.
-            # Where two equal anchors follow each other the text has most often a period (a line of dashes: 1). Windows
-            # in there are equal to those one period before; if none of those is in an earlier text, none of them is.
-            # Without this each byte of such a stretch is an anchor that is looked up, at 5 MB/s.
+            # The windows that began at low..at - width have the anchor least_at; the next one has another, or is not a
+            # window. If two consecutive anchors are equal, the text is usually periodic (a line of dashes: 1). Windows
+            # in it equal those one period before; if none of those is in an earlier text, neither are these. Without
+            # this, each byte of such a stretch is an anchor that is looked up, at 5 MB/s.
             first = max(low, known - size + 1)
             if first <= at - width and least == hash_before and not within:
                 period = least_at - before
@@ -131,11 +142,11 @@ def _find(
             low = max(begin, at - width + 1)
             before, hash_before = least_at, least
             if at < least_at + width:
-                least, least_at = eight_bytes_at(hashes, (at - origin) << 3), at
+                least, least_at = hashes[at - origin], at
             else:
-                least = eight_bytes_at(hashes, (low - origin) << 3)
+                least = hashes[low - origin]
                 for place in range(low, at + 1):
-                    value = eight_bytes_at(hashes, (place - origin) << 3)
+                    value = hashes[place - origin]
                     if value <= least:
                         least, least_at = value, place
             at += 1
@@ -145,7 +156,7 @@ def _find(
 
 @njit(nogil=True, cache=True)
 def _unmarked(spans: Array, count: int, row: int, stop: int) -> bool:
-    """Whether no window of the row that ends at `stop` or later is repeated, of those that were looked at."""
+    """Whether no visited window of the row that ends at `stop` or later is repeated."""
     return not count or spans[count - 1, 0] != row or spans[count - 1, 2] < stop
 
 
@@ -155,10 +166,10 @@ def _is_full(spans: Array, count: int, width: int) -> bool:
 
 
 def window_width(size: int) -> int:
-    """How many stretches a window of `size` bytes chooses its anchor from.
+    """Returns the number of stretches from which a window of `size` bytes chooses its anchor.
 
-    More make fewer entries (0.4 bytes of table for a byte of text at a quarter of 500, 0.2 at a half) and a faster scan
-    (128 and 158 MB/s), and more walks where short stretches are repeated.
+    More of them mean fewer entries (0.4 bytes of table per byte of text at a quarter of 500, 0.2 at a half) and a
+    faster scan (128 and 158 MB/s), and more walks where short stretches are repeated.
     """
     return max(1, min(size // 2, MOST_CONTEXT))
 
@@ -166,10 +177,10 @@ def window_width(size: int) -> int:
 def repeated_spans(
     data: Array, offsets: Array, order: Array, size: int, within: bool = False, width: int | None = None
 ) -> tuple[Array, int]:
-    """The repeated bytes of the texts `data[offsets[i] : offsets[i + 1]]`, and how many bytes the table took.
+    """Returns the repeated bytes of the texts `data[offsets[i] : offsets[i + 1]]`, and the bytes of the table.
 
     `order` says which texts are compared, the best first. The spans are rows of (text, start, stop), start and stop in
-    `data`, in the order of the texts and rising in each, apart from each other and none shorter than `size` bytes.
+    `data`, in the order of the texts and increasing in each; they do not touch, and none is shorter than `size` bytes.
     """
     width = window_width(size) if width is None else width
     data, offsets, order = _fixed(data, np.uint8), _fixed(offsets, np.int64), _fixed(order, np.int64)
@@ -190,7 +201,7 @@ def repeated_spans(
 
 
 def _fixed(array: Array, kind: type) -> Array:
-    """A read-only view, as kernels are compiled for: Numba compiles again for arrays that may be written to."""
+    """Returns a read-only view, for which kernels are compiled: Numba compiles again for writable arrays."""
     view: Array = np.ascontiguousarray(array, kind).view()
     view.setflags(write=False)
     return view

@@ -1,21 +1,21 @@
 """Word shingles: every n consecutive words of a text as one 64-bit hash.
 
 A *word* is a run of letters, numbers and `_` in the lower-cased text: for ASCII `re.findall(r"\\w+", text.lower())`.
-Three things differ from that outside ASCII, so that words mean something in more scripts:
+Outside ASCII three rules differ, so that words are meaningful in more scripts:
 
-- Marks and format characters (Devanagari vowel signs, accents that stand alone, joiners, soft hyphens) belong to the
-  word before them; Python's `re` cuts there. Where no word is before them (a byte order mark, the variation selector
-  of an emoji) they are no word.
-- A letter of a script without spaces (UNIT and PIECE: Han, kana, Thai and their kin) is a word, with its marks.
-- Lower case is one character for one: `İ` stays, and a final `Σ` becomes `σ`.
+- Marks and format characters (Devanagari vowel signs, separate accents, joiners, soft hyphens) belong to the word
+  before them; Python's `re` splits there. Without a word before them (a byte order mark, the variation selector of an
+  emoji) they are not words.
+- A letter of a script without spaces (UNIT and PIECE: Han, kana, Thai and related scripts) is a word, with its marks.
+- Lower case maps one character to one: `İ` stays, and a final `Σ` becomes `σ`.
 
-A word's hash is of its lower-cased UTF-8, eight bytes a step. The sum over words of hash times a power of a constant
-rolls with one multiplication, and a finaliser spreads each sum: the *shingle*. A text with fewer than n words has one
-shingle, of all its words and their number, and a text with none has the hash of its bytes without the white space
-around them. So no set is empty, and shingles of different kinds are equal only by chance (2^-64).
+A word's hash is that of its lower-cased UTF-8, eight bytes per step. The sum over words of hash times a power of a
+constant rolls with one multiplication, and a finaliser mixes each sum: the *shingle*. A text with fewer than n words
+has one shingle, of all its words and their number, and a text without words has the hash of its bytes without the white
+space around them. So no set is empty, and shingles of different kinds are equal only by chance (2^-64).
 
-The scan looks at 64 bytes of ASCII at once: one compare finds all ends of words, so a word costs a load, a mask and
-the hash. Other text goes character by character through small tables.
+The scan reads 64 bytes of ASCII at once: one comparison finds all ends of words, so a word costs a load, a mask and the
+hash. Other text is read character by character through small tables.
 """
 
 from functools import lru_cache
@@ -26,37 +26,38 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
-from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.text.look_alikes import IGNORED, parts, reading_tables, unpacked
 from gristmill.kernels.text.unicode_classes import (
+    ALONE,
     LETTER,
     LOWER,
     MARK,
     NUMBER,
-    PIECE,
-    UNIT,
     UPPER,
     UnicodeTables,
+    UnicodeViews,
+    class_of,
+    lower_change,
     unicode_tables,
+    unicode_views,
 )
 from gristmill.kernels.text.words import hash_bytes, trimmed
 
 Array = np.ndarray[Any, Any]
-Addresses = tuple[int, int, int, int, int]  # of the arrays of WordTables
 
 _NONE, _MARK, _PART, _ALONE, _IGNORED = range(5)
-"""What a character is to a word: outside; inside if something is before it; inside; a word by itself; nothing."""
+"""The role of a character: outside of words; part of a word that has begun; part of a word; a word alone; ignored."""
 
 _SHORT = 0x800
-"""Code points of one or two bytes in UTF-8."""
+"""Code points below this have one or two bytes in UTF-8."""
 
 _WORD_SEED = np.uint64(0x452821E638D01377)  # digits of pi, as those below
 _WORD_MUL = np.uint64(0x9E3779B97F4A7C15)
 _WORD_END = np.uint64(0xD6E8FEB86659FD93)
 ROLL = np.uint64(0xBE5466CF34E90C6D)
-"""Of the sums that `sums_of` leaves: sum(i + 1) = sum(i) * ROLL + hash of word i."""
+"""The factor of the sums of `sums_of`: sum(i + 1) = sum(i) * ROLL + hash of word i."""
 _LENGTH = np.uint64(0xC0AC29B7C97C50DD)
 _WORDLESS = np.uint64(0x3F84D5B5B5470917)
 _CASE = np.uint64(0x2020202020202020)
@@ -66,25 +67,32 @@ _ZERO = np.uint64(0)
 
 
 class WordTables(NamedTuple):
-    """What the scan knows of characters; `word_tables()` makes it."""
+    """The classes and lower case of characters; `word_tables()` builds it."""
 
     pages: npt.NDArray[np.uint8]
     classes: npt.NDArray[np.uint16]
     lower_pages: npt.NDArray[np.uint8]
     lowers: npt.NDArray[np.int32]
     short: npt.NDArray[np.uint32]
-    """For code points below 0x800: the UTF-8 of the lower case, its bytes << 24, the kind << 28."""
+    """For code points below 0x800: the UTF-8 of the lower case, its length << 24, the kind << 28."""
+
+
+class WordViews(NamedTuple):
+    """Views of the arrays of `WordTables`."""
+
+    unicode: UnicodeViews
+    short: Ints
 
 
 @lru_cache(maxsize=1)
 def word_tables() -> WordTables:
-    """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
+    """Returns read-only tables of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
     return _word_tables(unicode_tables())
 
 
 @lru_cache(maxsize=1)
 def copy_tables() -> WordTables:
-    """The same for the search for copies: characters as `look_alikes.py` reads them."""
+    """Returns the tables for the search of copies, with characters as `look_alikes.py` reads them."""
     return _word_tables(reading_tables())
 
 
@@ -93,13 +101,19 @@ def _word_tables(tables: UnicodeTables) -> WordTables:
     for point in range(_SHORT):
         bits = int(tables.classes[int(tables.pages[point >> 8]) << 8 | point & 255])
         lower = point + int(tables.lowers[int(tables.lower_pages[point >> 8]) << 8 | point & 255])
-        # `_` is 0x7F: then the lower case of an ASCII word is its bytes with one bit set in each.
+        # `_` is written as 0x7F, so that the lower case of an ASCII word is its bytes with one bit set in each.
         written = b"\x7f" if point == ord("_") else unpacked(lower).encode()
         kind = _PART if bits & (LETTER | NUMBER) or point == ord("_") else _MARK if bits & MARK else _NONE
         kind = _IGNORED if bits & IGNORED else kind
         short[point] = int.from_bytes(written, "little") | len(written) << 24 | kind << 28
     short.setflags(write=False)
     return WordTables(*tables, short)
+
+
+@njit(nogil=True, cache=True)
+def word_views(tables: WordTables) -> WordViews:
+    """Views of tables that the caller's caller keeps alive."""
+    return WordViews(unicode_views(tables), view(tables.short))
 
 
 @njit(nogil=True, cache=True)
@@ -115,20 +129,20 @@ def _ended(state: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _load(data: int, at: int, size: int) -> np.uint64:
-    """Eight bytes from `at` on; zeros behind the end of the data."""
+def _load(data: Bytes, at: int, size: int) -> np.uint64:
+    """Returns eight bytes from `at` on, with zeros after the end of the data."""
     if at + 8 <= size:
         loaded: np.uint64 = eight_bytes_at(data, at)
         return loaded
     value = _ZERO
     for place in range(at, size):
-        value |= np.uint64(byte_at(data, place)) << np.uint64(8 * (place - at))
+        value |= np.uint64(data[place]) << np.uint64(8 * (place - at))
     return value
 
 
 @njit(nogil=True, cache=True)
-def _ascii_word(data: int, begin: int, end: int, size: int) -> np.uint64:
-    """The hash of an ASCII word in any case."""
+def _ascii_word(data: Bytes, begin: int, end: int, size: int) -> np.uint64:
+    """Returns the hash of an ASCII word, ignoring case."""
     state = _WORD_SEED
     while end - begin > 8:
         state = _fed(state, eight_bytes_at(data, begin) | _CASE)
@@ -139,7 +153,7 @@ def _ascii_word(data: int, begin: int, end: int, size: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def _utf8(point: int) -> tuple[int, int]:
-    """A code point's bytes in UTF-8 as one number, and how many; or those of `look_alikes.packed` letters."""
+    """Returns the UTF-8 of a code point as one number, and its length; or those of `look_alikes.packed` letters."""
     if point >> 24:
         return point & 0xFFFFFF, point >> 24
     if point < 0x80:
@@ -157,7 +171,7 @@ def _utf8(point: int) -> tuple[int, int]:
 def _joined(
     state: np.uint64, held: np.uint64, bytes_held: int, written: np.uint64, length: int
 ) -> tuple[np.uint64, np.uint64, int]:
-    """A word's state, the bytes that are not yet fed and their number, after `length` more bytes."""
+    """Returns a word's state, the bytes that are not yet hashed, and their number, after `length` more bytes."""
     held |= written << np.uint64(8 * bytes_held)
     bytes_held += length
     if bytes_held >= 8:
@@ -169,15 +183,15 @@ def _joined(
 
 @njit(nogil=True, cache=True)
 def _scan_wide(
-    data: int, begin: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, sum_: np.uint64
+    data: Bytes, begin: int, at: int, stop: int, size: int, tables: WordViews, out: Uint64s, count: int, sum_: np.uint64
 ) -> tuple[int, int, np.uint64]:
-    """Words from a character outside ASCII, or a control character, at `at` to the next word that starts with ASCII.
+    """Reads words from a non-ASCII or control character at `at` to the next word that begins with ASCII.
 
-    A word that is open since `begin` (-1: none) is continued. Returns where the scan goes on, the count and the sum.
+    A word that is open since `begin` (-1: none) is continued. Returns where the scan continues, the count and the sum.
     """
-    pages, classes, lower_pages, lowers, short = tables
+    unicode, short = tables
     state = _WORD_SEED
-    held = _ZERO  # bytes of the word that are not yet fed
+    held = _ZERO  # bytes of the word that are not yet hashed
     bytes_held = 0
     inside = begin >= 0
     alone = False
@@ -189,12 +203,12 @@ def _scan_wide(
         if bytes_held:
             held = (_load(data, begin, size) | _CASE) & (_ALL >> np.uint64(64 - 8 * bytes_held))
     while at < stop:
-        byte = byte_at(data, at)
-        second = third = 0  # further code points of a reading
+        byte = data[at]
+        second = third = 0  # further code points that the character is read as
         if byte < 0xE0:
             if byte < 0x80:
                 if not inside or alone:
-                    entry = four_bytes_at(short, 4 * byte)
+                    entry = short[byte]
                     if entry >> 28 == _PART:
                         break
                 point = byte
@@ -202,9 +216,9 @@ def _scan_wide(
             else:
                 point = 0
                 if at + 2 <= stop:
-                    point = (byte & 0x1F) << 6 | byte_at(data, at + 1) & 0x3F
+                    point = (byte & 0x1F) << 6 | data[at + 1] & 0x3F
                 at += 2
-            entry = four_bytes_at(short, 4 * point)
+            entry = short[point]
             kind = entry >> 28
             length = entry >> 24 & 15
             written = np.uint64(entry & 0xFFFFFF)
@@ -213,23 +227,22 @@ def _scan_wide(
             if at + length > stop:
                 at = stop
                 break
-            point = (byte_at(data, at + 1) & 0x3F) << 6 | byte_at(data, at + 2) & 0x3F
-            raw = byte | byte_at(data, at + 1) << 8 | byte_at(data, at + 2) << 16
+            point = (data[at + 1] & 0x3F) << 6 | data[at + 2] & 0x3F
+            raw = byte | data[at + 1] << 8 | data[at + 2] << 16
             if length == 3:
                 point |= (byte & 0x0F) << 12
             else:
-                point = point << 6 | byte_at(data, at + 3) & 0x3F | (byte & 0x07) << 18
-                raw |= byte_at(data, at + 3) << 24
+                point = point << 6 | data[at + 3] & 0x3F | (byte & 0x07) << 18
+                raw |= data[at + 3] << 24
                 point = min(point, 0x10FFFF)
             at += length
-            bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+            bits = class_of(unicode, point)
             if bits & (LETTER | NUMBER):
-                kind = _ALONE if bits & (UNIT | PIECE) else _PART
+                kind = _ALONE if bits & ALONE else _PART
             else:
                 kind = _MARK if bits & MARK else _IGNORED if bits & IGNORED else _NONE
             if bits & UPPER or (kind == _PART and not bits & LOWER):
-                place = byte_at(lower_pages, point >> 8) << 8 | point & 255
-                change = np.int64(np.int32(four_bytes_at(lowers, 4 * place)))
+                change = lower_change(unicode, point)
                 if change:
                     first, second, third = parts(point + change)
                     raw, length = _utf8(first)
@@ -242,7 +255,7 @@ def _scan_wide(
                 state = _fed(state, held)
             sum_ = sum_ * ROLL + _ended(state)
             count += 1
-            put_eight_bytes(out, 8 * count, sum_)
+            out[count] = sum_
             inside = False
         if not inside:
             if kind <= _MARK:
@@ -260,23 +273,25 @@ def _scan_wide(
             state = _fed(state, held)
         sum_ = sum_ * ROLL + _ended(state)
         count += 1
-        put_eight_bytes(out, 8 * count, sum_)
+        out[count] = sum_
     return at, count, sum_
 
 
 @njit(nogil=True, cache=True)
-def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out: int, count: int, edge: Array) -> int:
-    """Counts the words, on from `count`; number i of `out` becomes the rolled sum of the hashes of the first i. As
-    `sums_of`, with addresses for arrays.
+def scan_words(
+    data: Bytes, at: int, stop: int, size: int, tables: WordViews, out: Uint64s, count: int, edge: Array
+) -> int:
+    """Counts the words, starting from `count`; out[i] becomes the rolled sum of the hashes of the first i words. It is
+    `sums_of` with views for arrays.
     """
-    sum_ = eight_bytes_at(out, 8 * count)
-    begin = -1  # of a word that is open where a block begins
+    sum_ = out[count]
+    begin = -1  # the begin of a word that is open at the start of a block
     while at < stop:
         block, place = data, at
         if at + BLOCK > size:
             for k in range(BLOCK):
-                edge[k] = byte_at(data, at + k) if at + k < size else 0
-            block, place = address_of(edge), 0
+                edge[k] = data[at + k] if at + k < size else 0
+            block, place = view(edge), 0
         words = word_bits(block, place)
         wide = wide_bits(block, place)
         limit = min(BLOCK, stop - at)
@@ -288,7 +303,7 @@ def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out:
         if begin >= 0 and edges:
             sum_ = sum_ * ROLL + _ascii_word(data, begin, at + trailing_zeros(edges), size)
             count += 1
-            put_eight_bytes(out, 8 * count, sum_)
+            out[count] = sum_
             edges &= edges - _ONE
             begin = -1
         while edges:
@@ -300,7 +315,7 @@ def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out:
             edges &= edges - _ONE
             sum_ = sum_ * ROLL + _ascii_word(data, begin, end, size)
             count += 1
-            put_eight_bytes(out, 8 * count, sum_)
+            out[count] = sum_
             begin = -1
         at += limit
         if limit < BLOCK and at < stop:
@@ -309,31 +324,28 @@ def scan_words(data: int, at: int, stop: int, size: int, tables: Addresses, out:
     if begin >= 0:
         sum_ = sum_ * ROLL + _ascii_word(data, begin, stop, size)
         count += 1
-        put_eight_bytes(out, 8 * count, sum_)
+        out[count] = sum_
     return count
 
 
 @njit(nogil=True, cache=True)
-def _wordless(data: int, begin: int, end: int, pages: int, classes: int) -> np.uint64:
-    """The hash of a text's bytes without the white space around them."""
-    begin, end = trimmed(data, begin, end, pages, classes)
+def _wordless(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> np.uint64:
+    """Returns the hash of a text's bytes without the white space around them."""
+    begin, end = trimmed(data, begin, end, unicode)
     return mix(hash_bytes(data, begin, end) ^ _WORDLESS)
 
 
 @njit(nogil=True, cache=True)
 def sums_of(data: Array, begin: int, end: int, tables: WordTables, buffer: Array, count: int, edge: Array) -> int:
-    """Counts the words of data[begin:end], on from `count`; buffer[i] becomes the rolled sum of the hashes of the first
-    i of them. What comes before buffer[count + 1] is there already; buffer[0] is 0.
+    """Counts the words of data[begin:end], starting from `count`; buffer[i] becomes the rolled sum of the hashes of the
+    first i words. The entries up to buffer[count] must be there already; buffer[0] is 0.
     """
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
-    lower_pages, lowers = address_of(tables.lower_pages), address_of(tables.lowers)
-    addresses = (pages, classes, lower_pages, lowers, address_of(tables.short))
-    return scan_words(address_of(data), begin, end, len(data), addresses, address_of(buffer), count, edge)
+    return scan_words(view(data), begin, end, len(data), word_views(tables), view(buffer), count, edge)
 
 
 @njit(nogil=True, cache=True)
 def roll_power(width: int) -> np.uint64:
-    """By what a rolled sum grows while so many words go by."""
+    """Returns the factor of a rolled sum after `width` more words."""
     power = _ONE
     for _ in range(width):
         power *= ROLL
@@ -341,32 +353,45 @@ def roll_power(width: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def shingle_at(sums: int, at: int, width: int, power: np.uint64) -> np.uint64:
-    """The shingle of `width` words from word `at` on; `sums` is the address of the rolled sums."""
-    rolled = eight_bytes_at(sums, 8 * (at + width)) - eight_bytes_at(sums, 8 * at) * power
-    return mix(rolled + np.uint64(width) * _LENGTH)
+def word_at(sums: Uint64s, at: int) -> np.uint64:
+    """The hash of word `at`, from rolled sums."""
+    return sums[at + 1] - sums[at] * ROLL
+
+
+@njit(nogil=True, cache=True)
+def window_sum(sums: Uint64s, at: int, width: int, power: np.uint64) -> np.uint64:
+    """The rolled sum of the `width` words from word `at` on; `power` is `roll_power(width)`."""
+    return sums[at + width] - sums[at] * power
+
+
+@njit(nogil=True, cache=True)
+def shingle_at(sums: Uint64s, at: int, width: int, power: np.uint64) -> np.uint64:
+    """The shingle of `width` words from word `at` on; `sums` is a view of the rolled sums."""
+    return mix(window_sum(sums, at, width, power) + np.uint64(width) * _LENGTH)
 
 
 @njit(nogil=True, cache=True)
 def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTables, buffer: Array, edge: Array) -> int:
-    """Puts the shingles of the text data[begin:end] into `buffer`, in order, and counts them: at least one.
+    """Writes the shingles of the text data[begin:end] to `buffer`, in order, and returns their number, at least one.
 
     `buffer`: uint64, `room_for(end - begin)` entries. `edge`: uint8, 64 bytes of scratch.
     """
     buffer[0] = 0
     words = sums_of(data, begin, end, tables, buffer, 0, edge)
     if words == 0:
-        buffer[0] = _wordless(address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes))
+        buffer[0] = _wordless(view(data), begin, end, unicode_views(tables))
         return 1
-    out = address_of(buffer)
+    out = view(buffer)
     width = min(words, ngram)
     power = roll_power(width)
     for at in range(words - width + 1):
-        put_eight_bytes(out, 8 * at, shingle_at(out, at, width, power))
+        out[at] = shingle_at(out, at, width, power)
     return words - width + 1
 
 
 @njit(nogil=True, cache=True)
 def room_for(text_bytes: int) -> int:
-    """Entries of a buffer for the shingles of a text. Two words of one byte are two bytes apart or one is longer."""
+    """Returns the entries of a buffer for the shingles of a text. A word takes at least two bytes, with the byte after
+    it.
+    """
     return text_bytes // 2 + 2

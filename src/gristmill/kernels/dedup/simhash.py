@@ -1,7 +1,7 @@
-"""SimHash (Charikar 2002): a document as 64 bits, alike in most of them where the documents are alike.
+"""SimHash (Charikar 2002): a document as 64 bits; similar documents have most bits in common.
 
 Bit k of a fingerprint is the majority of bit k over the document's distinct shingles, each with one vote. Fingerprints
-of near duplicates differ in a few bits: Manku, Jain and Das Sarma (2007) took 3 of 64 for 8 billion pages.
+of near duplicates differ in a few bits: Manku, Jain and Das Sarma (2007) used 3 of 64 for 8 billion pages.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ BITS = 64
 
 @njit(nogil=True, cache=True)
 def fingerprints(offsets: Array, values: Array) -> Array:
-    """The fingerprint of each set of shingles; a tie is a 0."""
+    """Returns the fingerprint of each set of shingles; a tie is 0."""
     found = np.zeros(len(offsets) - 1, np.uint64)
     votes = np.empty(BITS, np.int32)
     for number in range(len(found)):
@@ -36,7 +36,7 @@ def fingerprints(offsets: Array, values: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def distance(one: np.uint64, other: np.uint64) -> int:
-    """In how many bits two fingerprints differ."""
+    """Counts the bits in which two fingerprints differ."""
     bits = one ^ other
     bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -47,10 +47,11 @@ def distance(one: np.uint64, other: np.uint64) -> int:
 
 @njit(nogil=True, cache=True)
 def link_prints(groups: Array, prints: Array, most_bits: int, most_comparisons: int) -> tuple[Array, Array, Array, int]:
-    """Link the fingerprints of each group that differ in at most `most_bits`; within a group the best stand first.
+    """Links the fingerprints of each group that differ in at most `most_bits`; within a group the best are first.
 
-    The two ends of each link, in how many bits they differ, and how many documents had more before them than they may
-    be compared with: those are compared with the first half of their budget and with the nearest before them.
+    Returns the two ends of each link, the number of bits in which they differ, and the number of documents that had
+    more documents before them than the budget allows: those are compared with the first half of their budget and with
+    the nearest before them.
     """
     number = len(prints)
     parents = np.arange(number)

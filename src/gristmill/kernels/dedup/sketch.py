@@ -1,17 +1,18 @@
-"""Sketches of shingle sets: k numbers of which two documents share, on average, as many as their sets are alike.
+"""Sketches of shingle sets: k numbers; two documents share, on average, as large a part of them as their sets are
+similar.
 
-Two methods, both with P[number i is equal] = J exactly, J being the Jaccard similarity of the sets.
+Two methods, both with P[number i is equal] = J exactly, where J is the Jaccard similarity of the sets.
 
 - `minhash` (Broder 1997): number i is the least a_i * shingle + b_i. Every shingle is hashed k times.
 - `fast`: *Fast Similarity Sketching* (Dahlgaard, Knudsen, Thorup 2017). In round r every shingle draws a bin and a
-  value; a bin keeps the least value of the first round that reached it. From round k on, round k + i sends all to
-  bin i, so that after 2k rounds none is empty. To stop as soon as none is changes nothing, since a later round never
-  wins: each bin is the least of one random order over all shingles, as in MinHash, and the share of equal bins
-  scatters less, if anything. A long text needs one round, a short one about k ln k draws in all, instead of k for
-  each shingle.
+  value; a bin keeps the least value of the first round that reached it. From round k on, round k + i sends all shingles
+  to bin i, so that after 2k rounds no bin is empty. The rounds can stop as soon as no bin is empty, since a later round
+  never wins: each bin is the least of one random order over all shingles, as in MinHash, and the share of equal bins
+  varies less, if anything. A long text needs one round, a short one about k ln k draws in all, instead of k for each
+  shingle.
 
-A *band* is a hash of some numbers of a sketch: two documents share one of b bands of r rows with probability
-1 - (1 - J^r)^b, which is 0.92 for J = 0.8 and 14 bands of 8 rows.
+A *band* is a hash of some numbers of a sketch: two documents share one of b bands of r rows with probability 1 - (1 -
+J^r)^b, which is 0.92 for J = 0.8 and 14 bands of 8 rows.
 """
 
 from fractions import Fraction
@@ -35,14 +36,14 @@ _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _HALF = np.uint64(32)
 _ONE = np.uint64(1)
 _FEW = 64  # values that are sorted by insertion: the tallies of a radix sort cost as much as 64 values
-_LARGEST_DENOMINATOR = 10**9  # times two sets of four billion values is still below 2^63
+_LARGEST_DENOMINATOR = 10**9  # this number times two sets of four billion values is still below 2^63
 _PATIENCE = 3
-"""Rounds after which bins that are still empty speak for many equal shingles, which then are thrown out."""
+"""If bins are still empty after this many rounds, many shingles are probably equal, and duplicates are removed."""
 
 
 @njit(nogil=True, cache=True)
 def _radix_sort(values: Array, count: int, scratch: Array) -> None:
-    """Sorts values[:count], byte by byte from the lowest; as fast for equal values as for any."""
+    """Sorts values[:count], byte by byte from the lowest; equal values are as fast as others."""
     tally = np.zeros((8, 256), np.int64)
     for at in range(count):
         value = values[at]
@@ -111,7 +112,9 @@ def _shingle_sets(data: Array, offsets: Array, ngram: int, tables: WordTables, l
 
 
 def shingle_sets(data: Array, offsets: Array, ngram: int, tables: WordTables) -> tuple[Array, Array]:
-    """The sorted distinct shingles of each text: where each set begins (int64, one more than texts), and all values."""
+    """Returns the sorted distinct shingles of each text: where each set begins (int64, one more than texts), and all
+    values.
+    """
     data, offsets, longest = _checked(data, offsets, ngram)
     ends, values = _shingle_sets(data, offsets, ngram, tables, longest)
     return ends, values
@@ -119,18 +122,20 @@ def shingle_sets(data: Array, offsets: Array, ngram: int, tables: WordTables) ->
 
 @njit(nogil=True, cache=True)
 def jaccard(one: Array, two: Array) -> tuple[int, int]:
-    """How many values are in both sets and in either; both sorted, without duplicates."""
+    """Counts the values that are in both sets, and in either; both are sorted, without duplicates."""
     left = right = both = 0
     while left < len(one) and right < len(two):
         a, b = one[left], two[right]
-        both += a == b  # no branch on what cannot be predicted
+        both += a == b  # no branch: it would be unpredictable
         left += a <= b
         right += b <= a
     return both, len(one) + len(two) - both
 
 
 def ratio_of(threshold: float) -> tuple[int, int]:
-    """A threshold as the fraction that its decimal digits say, so that 0.8 is 4/5 and not the double beside it."""
+    """Returns a threshold as the fraction that its decimal digits say, so that 0.8 is 4/5 and not the nearest
+    double.
+    """
     ratio = Fraction(repr(float(threshold)))
     if not 0 <= ratio <= 1 or ratio.denominator > _LARGEST_DENOMINATOR:
         raise ValueError(f"{threshold} is not a similarity: a number from 0 to 1 with at most nine decimals")
@@ -139,11 +144,11 @@ def ratio_of(threshold: float) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def reaches(one: Array, two: Array, numerator: int, denominator: int) -> bool:
-    """Whether the Jaccard similarity is numerator / denominator (`ratio_of`) or more; reads no further than it must.
+    """Whether the Jaccard similarity is at least numerator / denominator (`ratio_of`); reads no further than necessary.
 
-    both / (all - both) >= p / q where `all` counts both sets, so both >= all * p / (p + q). Each set may then lose so
-    many values and no more: sets of too different sizes are told apart without a look at their values. The loop ends
-    before a set does, since a set that is read to its end has lost all but `both`.
+    both / (all - both) >= p / q where `all` counts both sets, so both >= all * p / (p + q). So each set may miss only a
+    certain number of values: sets of very different sizes are rejected without a look at their values. The loop ends
+    before a set does, since a set that is read to its end has missed all but `both`.
     """
     parts = numerator + denominator
     needed = ((len(one) + len(two)) * numerator + parts - 1) // parts
@@ -159,7 +164,7 @@ def reaches(one: Array, two: Array, numerator: int, denominator: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def round_keys(seed: np.uint64, count: int) -> Array:
-    """Numbers that make the hashes of rounds, or of a MinHash, differ."""
+    """Returns numbers that make the hashes of rounds, or of a MinHash, differ."""
     keys = np.empty(count, np.uint64)
     for number in range(count):
         keys[number] = mix(mix(seed) + np.uint64(number + 1) * GOLDEN)
@@ -168,10 +173,10 @@ def round_keys(seed: np.uint64, count: int) -> Array:
 
 @njit(nogil=True, cache=True)
 def _round(shingles: Array, count: int, key: np.uint64, bins: Array) -> None:
-    """Bins become the least value that is drawn in them. The value is the draw itself: its high bits say the bin.
+    """Sets each bin to the least value drawn for it. The value is the draw itself: its high bits are the bin.
 
-    A branch around the store would be mispredicted at every new least value, several times a bin: 9 ns a shingle for a
-    page of 650 shingles, instead of 3.
+    A branch around the store would be mispredicted at every new least value, several times per bin: 9 ns per shingle
+    for a page of 650 shingles, instead of 3.
     """
     bins[:] = _EMPTY
     size = np.uint64(len(bins))
@@ -183,7 +188,7 @@ def _round(shingles: Array, count: int, key: np.uint64, bins: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _fill(bins: Array, drawn: Array) -> int:
-    """Fills the bins that are empty from those of a later round, and counts the ones that still are."""
+    """Fills the empty bins from those of a later round, and counts those that are still empty."""
     left = 0
     for place in range(len(bins)):
         bins[place] = drawn[place] if bins[place] == _EMPTY else bins[place]
@@ -193,7 +198,7 @@ def _fill(bins: Array, drawn: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def _fast(shingles: Array, count: int, keys: Array, bins: Array, drawn: Array, scratch: Array) -> None:
-    """Leaves the shingles in another order where they are few and often repeated."""
+    """Computes the `fast` sketch. If shingles are few and often repeated, their order changes."""
     size = len(bins)
     _round(shingles, count, keys[0], bins)
     left = _fill(bins, bins)
@@ -240,7 +245,7 @@ def _sketch(shingles: Array, count: int, keys: Array, method: int, bins: Array, 
 
 @njit(nogil=True, cache=True)
 def _put_bands(bins: Array, rows: int, salt: np.uint64, bands: Array) -> None:
-    """Each step is one to one in the number that it takes in, so sketches that differ collide only by chance."""
+    """Hashes the bands. Each step is one-to-one in its input, so sketches that differ collide only by chance."""
     for band in range(len(bands)):
         state = mix(salt + np.uint64(band + 1) * GOLDEN) ^ _BAND_SEED
         for row in range(band * rows, band * rows + rows):
@@ -286,9 +291,10 @@ def band_hashes_of(
     salt: Array,
     tables: WordTables,
 ) -> Array:
-    """A hash for each band of the sketch of each text: of the band's number, its rows, and the text's salt (uint64).
+    """Returns a hash for each band of the sketch of each text: of the band's number, its rows, and the text's salt
+    (uint64).
 
-    Texts with different salts share no band, so the salt keeps scopes apart. Memory holds the shingles of one text.
+    Texts with different salts share no band, so the salt separates scopes. Memory holds the shingles of one text.
     """
     data, offsets, longest = _checked(data, offsets, ngram)
     number, keys = _method(method, seed, bands * rows)
@@ -298,7 +304,7 @@ def band_hashes_of(
 
 
 def _checked(data: Array, offsets: Array, ngram: int) -> tuple[Array, Array, int]:
-    """Arrays of the one type that kernels are compiled for, and the bytes of the longest text."""
+    """Returns arrays of the one type that kernels are compiled for, and the bytes of the longest text."""
     if ngram < 1:
         raise ValueError(f"a shingle of {ngram} words: at least 1 is needed")
     offsets = np.ascontiguousarray(offsets, np.int64)

@@ -1,1 +1,1 @@
-"""Hash functions, and tables and orders that rest on them."""
+"""Hash functions, and the tables and sorts that use them."""

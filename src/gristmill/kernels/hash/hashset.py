@@ -1,14 +1,14 @@
 """Sets of tens of millions of strings as flat arrays, built from the bytes of a list file.
 
-A string is hashed to 128 bits. One half says in which slot of an open-addressed table it lies, the other half, the
-mark, is what the slot holds, so an entry costs 8 bytes, a label of 2, and the empty slots between: 15 bytes at a
-load of 2/3. A lookup compares its mark with the few slots of one run (5 on average for a string that is not there),
-not with every entry: it answers wrongly with probability 3e-19 whatever the size of the set. For 10 billion pages with
-five domain suffixes each that is 1e-8 wrong answers in all; a set of plain 64-bit hashes with 50M entries would give
-0.14, and the strings themselves would take three times the memory.
+A string is hashed to 128 bits. One half determines its slot in a table with open addressing; the other half, the mark,
+is stored in the slot. So an entry costs 8 bytes, 2 bytes for a label, and the empty slots between: 15 bytes at a load
+of 2/3. A lookup compares its mark with the few slots of one run (5 on average for a missing string), not with every
+entry: it is wrong with probability 3e-19, whatever the size of the set. For 10 billion pages with five domain suffixes
+each that is 1e-8 wrong answers in all; a set of plain 64-bit hashes with 50M entries would give 0.14, and the strings
+themselves would take three times the memory.
 
-The hash goes byte by byte, because what is looked up is put together on the way: a host in lower case, a path without
-its last slash, the suffixes of a host from right to left, each the beginning of the next.
+The hash works byte by byte, because the keys are built during the scan: a host in lower case, a path without its last
+slash, the suffixes of a host from right to left, each a prefix of the next.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,8 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import CR, HASH, LF, LOWER_A, NINE, SP, UPPER_A, UPPER_Z, ZERO
 
 Array = np.ndarray[Any, Any]
 
@@ -30,14 +31,14 @@ _HALF = np.uint64(32)
 _EMPTY = np.uint64(0)
 
 LARGEST = 1 << 31
-"""Entries of one set: slots are found with 32 bits of the hash."""
+"""The most entries of one set: slots are found with 32 bits of the hash."""
 
 
 class HashSet(NamedTuple):
-    """A set of strings, each with the number of the list that it came from first."""
+    """A set of strings, each with the number of the first list that has it."""
 
     marks: Array
-    """uint64: what stands in each slot, 0 where it is empty."""
+    """uint64: the mark in each slot, 0 if it is empty."""
     labels: Array
     """uint16: the number of the list."""
 
@@ -48,14 +49,14 @@ class HashSet(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def feed(one: np.uint64, two: np.uint64, byte: int) -> tuple[np.uint64, np.uint64]:
-    """Two hashes with one more byte. Both steps are one to one, so no byte is ever forgotten."""
+    """Returns two hashes with one more byte. Both steps are one-to-one, so every byte matters."""
     value = np.uint64(byte + 1)
     return (one ^ value) * _ODD_ONE, (two + value) * _ODD_TWO
 
 
 @njit(nogil=True, cache=True)
 def finish(one: np.uint64, two: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Place and mark of a string. The mark is never 0."""
+    """Returns place and mark of a string. The mark is never 0."""
     two = (two ^ (two >> np.uint64(31))) * _MIX_TWO
     two = (two ^ (two >> np.uint64(28))) * _MIX_ONE
     return mix(one), max(two ^ (two >> _HALF), np.uint64(1))
@@ -63,72 +64,73 @@ def finish(one: np.uint64, two: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def lower(byte: int) -> int:
-    """ASCII letters in lower case; other bytes, those of UTF-8 too, as they are."""
-    return byte + 32 if 65 <= byte <= 90 else byte
+    """Returns ASCII letters in lower case, and other bytes, including those of UTF-8, unchanged."""
+    return byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
 
 
 @njit(nogil=True, cache=True)
-def hash_span(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Place and mark of some bytes as they are; `data` is an address."""
+def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+    """Returns place and mark of some bytes; `data` is a view."""
     one, two = SEED
     for at in range(begin, end):
-        one, two = feed(one, two, byte_at(data, at))
+        one, two = feed(one, two, data[at])
     return finish(one, two)
 
 
 @njit(nogil=True, cache=True)
-def hash_folded(data: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Place and mark of some bytes with ASCII letters in lower case."""
+def hash_folded(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+    """Returns place and mark of some bytes with ASCII letters in lower case."""
     one, two = SEED
     for at in range(begin, end):
-        one, two = feed(one, two, lower(byte_at(data, at)))
+        one, two = feed(one, two, lower(data[at]))
     return finish(one, two)
 
 
 @njit(nogil=True, cache=True)
-def next_entry(data: int, at: int, stop: int) -> tuple[int, int, int]:
-    """Begin and end of the entry in the line at `at`, and where the next line begins. Begin is end where there is none.
+def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
+    """Returns begin and end of the entry in the line at `at`, and where the next line begins. Begin equals end if there
+    is none.
 
-    Lines end with LF, CR or both. Spaces around an entry and a byte order mark do not count, and neither does a
-    comment: `#` at the start of a line or after a space (inside, it is the fragment of a URL).
+    Lines end with LF, CR or both. Spaces around an entry and a byte order mark are ignored, and so is a comment: `#` at
+    the start of a line or after a space (inside an entry, it is the fragment of a URL).
     """
     begin = at
-    if stop - begin >= 3 and byte_at(data, begin) == 0xEF and byte_at(data, begin + 1) == 0xBB:
-        begin += 3 if byte_at(data, begin + 2) == 0xBF else 0
-    while begin < stop and byte_at(data, begin) <= 32 and byte_at(data, begin) != 10 and byte_at(data, begin) != 13:
+    if stop - begin >= 3 and data[begin] == 0xEF and data[begin + 1] == 0xBB:
+        begin += 3 if data[begin + 2] == 0xBF else 0
+    while begin < stop and data[begin] <= SP and data[begin] != LF and data[begin] != CR:
         begin += 1
     after, end, before = begin, -1, 32
     while after < stop:
-        byte = byte_at(data, after)
-        if byte <= 35:
-            if byte == 10 or byte == 13:
+        byte = data[after]
+        if byte <= HASH:
+            if byte == LF or byte == CR:
                 break
-            if byte == 35 and end < 0 and before <= 32:
+            if byte == HASH and end < 0 and before <= 32:
                 end = after
         before = byte
         after += 1
     if end < 0:
         end = after
-    while end > begin and byte_at(data, end - 1) <= 32:
+    while end > begin and data[end - 1] <= SP:
         end -= 1
     return begin, end, after + 1
 
 
 @njit(nogil=True, cache=True)
 def count_lines(data: Array) -> int:
-    """No fewer than there are entries."""
+    """Returns an upper bound on the number of entries."""
     count = 1
     for byte in data:
-        if byte == 10 or byte == 13:
+        if byte == LF or byte == CR:
             count += 1
     return count
 
 
 @njit(nogil=True, cache=True)
 def hash_words(data: Array) -> tuple[Array, int]:
-    """Place and mark of every entry of a list, in lower case, and how many entries are none: 0, since any will do."""
+    """Returns place and mark of every entry of a list, in lower case, and the number of invalid entries: always 0."""
     hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count = address_of(data), len(data), 0, 0
+    text, stop, at, count = view(data), len(data), 0, 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin < end:
@@ -139,29 +141,31 @@ def hash_words(data: Array) -> tuple[Array, int]:
 
 @njit(nogil=True, cache=True)
 def hex_digit(byte: int) -> int:
-    """The value of a hexadecimal digit, or -1."""
-    if 48 <= byte <= 57:
+    """Returns the value of a hexadecimal digit, or -1."""
+    if ZERO <= byte <= NINE:
         return byte - 48
     byte |= 32
-    return byte - 87 if 97 <= byte <= 102 else -1
+    return byte - 87 if LOWER_A <= byte <= 102 else -1
 
 
 @njit(nogil=True, cache=True)
 def hash_digests(data: Array) -> tuple[Array, int]:
-    """Place and mark of the bytes that each entry spells in hexadecimal, 16 or 32 of them; and how many spell none."""
+    """Returns place and mark of the 16 or 32 bytes that each entry spells in hexadecimal, and the number of invalid
+    entries.
+    """
     return _hash_digests(data, 32)
 
 
 @njit(nogil=True, cache=True)
 def hash_all_digests(data: Array) -> tuple[Array, int]:
-    """The same, with those of 20 bytes (SHA-1)."""
+    """Does the same, and accepts 20 bytes (SHA-1)."""
     return _hash_digests(data, 40)
 
 
 @njit(nogil=True, cache=True)
 def _hash_digests(data: Array, another: int) -> tuple[Array, int]:
     hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
+    text, stop, at, count, faults = view(data), len(data), 0, 0, 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -169,7 +173,7 @@ def _hash_digests(data: Array, another: int) -> tuple[Array, int]:
         good = end - begin == 32 or end - begin == 64 or end - begin == another
         one, two = SEED
         for place in range(begin, end if good else begin, 2):
-            high, low = hex_digit(byte_at(text, place)), hex_digit(byte_at(text, place + 1))
+            high, low = hex_digit(text[place]), hex_digit(text[place + 1])
             good = good and high >= 0 and low >= 0
             one, two = feed(one, two, high << 4 | low)
         if good:
@@ -205,7 +209,7 @@ def _insert(marks: Array, labels: Array, hashes: Array, label: int) -> int:
 
 @njit(nogil=True, cache=True)
 def label_of(marks: Array, labels: Array, place: np.uint64, mark: np.uint64) -> np.int64:
-    """The number of the list that a string came from, or -1."""
+    """Returns the number of the list of a string, or -1."""
     slots = len(marks)
     slot = _slot(place, slots)
     while marks[slot] != _EMPTY and marks[slot] != mark:
@@ -224,9 +228,10 @@ def _labels_of(marks: Array, labels: Array, hashes: Array) -> Array:
 
 
 def build(lists: list[tuple[Array, int]]) -> tuple[HashSet, list[int]]:
-    """One set of the hashes of many lists, each with its number, and how many entries each brought that were new.
+    """Builds one set of the hashes of many lists, each with its number; also returns how many new entries each list
+    added.
 
-    A string that stands in several lists belongs to the first.
+    A string in several lists belongs to the first.
     """
     entries = sum(len(hashes) for hashes, _ in lists)
     if entries > LARGEST:
@@ -238,18 +243,19 @@ def build(lists: list[tuple[Array, int]]) -> tuple[HashSet, list[int]]:
 
 
 def labels_of(strings: HashSet, hashes: Array) -> Array:
-    """For each string, by its place and mark: the number of its list, or -1; int32.
+    """Returns for each string, by its place and mark, the number of its list, or -1; int32.
 
-    A loop of its own, after all strings are hashed: so short that the processor waits for several slots at once.
+    This is a separate loop after all strings are hashed: it is so short that the processor waits for several slots at
+    once.
     """
     return np.asarray(_labels_of(strings.marks, strings.labels, hashes))
 
 
 @njit(nogil=True, cache=True)
 def hash_strings(data: Array, offsets: Array) -> Array:
-    """Place and mark of each string of an Arrow array, as it is."""
+    """Returns place and mark of each string of an Arrow array."""
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
-    text = address_of(data)
+    text = view(data)
     for row in range(len(hashes)):
         hashes[row, 0], hashes[row, 1] = hash_span(text, offsets[row], offsets[row + 1])
     return hashes

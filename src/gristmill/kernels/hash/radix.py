@@ -1,7 +1,8 @@
-"""Sorting 64-bit keys by digits: stable, linear, and the same on every machine.
+"""Sorts 64-bit keys by digits: stable, linear, and the same on every machine.
 
-Least significant digit first, 11 bits a pass; a pass over a digit that is the same in all keys is left out, so small
-numbers and constants cost almost nothing. About 12 ns a key and pass of random keys where arrays outgrow the cache.
+Least significant digit first, 11 bits per pass. A pass over a digit that is equal in all keys is skipped, so small
+numbers and constants cost almost nothing. It takes about 12 ns per key and pass for random keys in arrays that exceed
+the cache.
 """
 
 from typing import Any
@@ -19,7 +20,7 @@ _MASK = np.uint64((1 << _BITS) - 1)
 
 @njit(nogil=True, cache=True)
 def _sort_digits(keys: Array, order: Array, spare_keys: Array, spare_order: Array) -> bool:
-    """Sort keys and the order that they stand in; whether the result lies in the spare arrays."""
+    """Sorts keys and their order; returns whether the result is in the spare arrays."""
     size = len(keys)
     counts = np.zeros((_DIGITS, 1 << _BITS), np.int64)
     for at in range(size):
@@ -49,7 +50,9 @@ def _sort_digits(keys: Array, order: Array, spare_keys: Array, spare_order: Arra
 
 
 def sort_order(*columns: Array) -> Array:
-    """The order (int64) that sorts by the first column, then the next; columns are of 64 bits, read as unsigned."""
+    """Returns the order (int64) that sorts by the first column, then the next; columns have 64 bits, read as
+    unsigned.
+    """
     size = len(columns[0])
     order = np.arange(size, dtype=np.int64)
     spare_order, spare_keys = np.empty_like(order), np.empty(size, np.uint64)

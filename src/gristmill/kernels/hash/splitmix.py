@@ -12,9 +12,9 @@ _TWO = np.uint64(0x94D049BB133111EB)
 
 @njit(nogil=True, cache=True)
 def mix(value: np.uint64) -> np.uint64:
-    """A number (uint64) of which every bit depends on every bit of the value; one to one, so nothing is lost.
+    """Returns a number (uint64) whose every bit depends on every bit of the value; one-to-one, so nothing is lost.
 
-    `mix.py_func` does the same to an array, without a compiler.
+    `mix.py_func` does the same for an array, without a compiler.
     """
     value = (value ^ (value >> np.uint64(30))) * _ONE
     value = (value ^ (value >> np.uint64(27))) * _TWO

@@ -1,9 +1,9 @@
-"""Counts of distinct byte strings, by the hundred million: a growing open-addressed table.
+"""Counts hundreds of millions of distinct byte strings: a growing hash table with open addressing.
 
-A slot is 32 bytes, half a cache line. A string of up to 15 bytes lies in the slot itself, with its length, so that
-nearly every word is compared without another look at memory. A longer one leaves 127 bits of hash there, and its bytes
-in an arena, which are compared too: nothing is counted under another's name. Memory grows with the distinct strings,
-not with the text: 43 to 86 bytes each, and the bytes of the long ones.
+A slot has 32 bytes, half a cache line. A string of up to 15 bytes is in the slot itself, with its length, so nearly
+every word is compared without another memory access. A longer string has 127 bits of hash in its slot and its bytes in
+an arena; the bytes are compared as well, so every count is exact. Memory grows with the distinct strings, not with the
+text: 43 to 86 bytes each, plus the bytes of the long ones.
 """
 
 from typing import Any, NamedTuple
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 from gristmill.kernels.text.byte_strings import order_of, take_strings
 
 Array = np.ndarray[Any, Any]
 
 BLOCK = 1024
-"""Spans that a scanner hands over at once: few enough to stay in the first cache, enough to forget the call."""
+"""Spans that a scanner passes at once: few enough to stay in the first-level cache, enough to make the call cheap."""
 
 _LOW, _HIGH, _COUNT, _AT = range(4)
 _INLINE = 15
@@ -32,17 +32,17 @@ _HIGH_MASKS = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(_INLINE + 1)
 
 
 class WordCounts(NamedTuple):
-    """Distinct strings and how often each was seen."""
+    """Distinct strings and their counts."""
 
     slots: Array
-    """uint64, four a slot: two of the string or its hash, the count, and where in the arena it lies."""
+    """uint64, four per slot: two of the string or its hash, the count, and the position in the arena."""
     arena: Array
     """uint8: for each long string eight bytes of length, then the string."""
     used: Array
-    """int64: slots and bytes of the arena that are in use."""
+    """int64: the slots and the bytes of the arena that are in use."""
 
 
-class Words(NamedTuple):
+class CountedWords(NamedTuple):
     """Distinct strings in ascending order of their bytes, with their counts."""
 
     data: Array
@@ -54,7 +54,7 @@ class Words(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def no_words(room: int = 1 << 15) -> WordCounts:
-    """An empty table with room for some words, which grows."""
+    """Returns an empty table with room for some words; it grows."""
     slots = 16
     while slots * 3 < room * 4:
         slots *= 2
@@ -68,8 +68,8 @@ def _slot(low: np.uint64, high: np.uint64, mask: int) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _hash_long(text: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Two hashes of 16 bytes or more; the last eight are read once more, so that none is left over."""
+def _hash_long(text: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
+    """Returns two hashes of 16 bytes or more; the last load overlaps, so that no bytes are left over."""
     low, high = np.uint64(end - begin), np.uint64(0x243F6A8885A308D3)
     at = begin
     while at < end:
@@ -83,8 +83,8 @@ def _hash_long(text: int, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _key(text: int, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint64]:
-    """What stands in the slot of a string; never two zeros."""
+def _key(text: Bytes, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint64]:
+    """Returns the first two words of the slot of a string; never two zeros."""
     length = end - begin
     if length > _INLINE:
         return _hash_long(text, begin, end)
@@ -93,7 +93,7 @@ def _key(text: int, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint
         low = eight_bytes_at(text, begin) & _LOW_MASKS[length]
         return low, high | (eight_bytes_at(text, begin + 8) & _HIGH_MASKS[length])
     for place in range(length):
-        value = np.uint64(byte_at(text, begin + place)) << np.uint64(8 * (place & 7))
+        value = np.uint64(text[begin + place]) << np.uint64(8 * (place & 7))
         if place < 8:
             low |= value
         else:
@@ -102,8 +102,8 @@ def _key(text: int, begin: int, end: int, size: int) -> tuple[np.uint64, np.uint
 
 
 @njit(nogil=True, cache=True)
-def _same(arena: int, at: int, text: int, begin: int, length: int) -> bool:
-    """Whether a long string is the one at a place of the arena."""
+def _same(arena: Bytes, at: int, text: Bytes, begin: int, length: int) -> bool:
+    """Whether a long string is the one at a position of the arena."""
     if int(np.int64(eight_bytes_at(arena, at))) != length:
         return False
     for place in range(0, length, 8):
@@ -115,7 +115,7 @@ def _same(arena: int, at: int, text: int, begin: int, length: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _with_room(table: WordCounts, words: int, long_bytes: int) -> WordCounts:
-    """The same table with room for more, at most three quarters full."""
+    """Returns the same table with room for more, at most three quarters full."""
     slots, arena, used = table
     if used[1] + long_bytes > len(arena):
         wider = np.empty(max(2 * len(arena), used[1] + long_bytes), np.uint8)
@@ -142,7 +142,7 @@ def _add(
 ) -> None:
     """Counts a block of spans, for which there is room."""
     mask = len(slots) - 1
-    text, store = address_of(data), address_of(arena)
+    text, store = view(data), view(arena)
     for row in range(len(begins)):
         low, high = keys[row, 0], keys[row, 1]
         slot = _slot(low, high, mask)
@@ -168,11 +168,11 @@ def _add(
 
 @njit(nogil=True, cache=True)
 def add_block(table: WordCounts, data: Array, begins: Array, ends: Array, counts: Array, keys: Array) -> WordCounts:
-    """Counts up to BLOCK spans of `data`, each as often as it says; `keys` is scratch, uint64[BLOCK, 2].
+    """Counts up to BLOCK spans of `data`, each with its count; `keys` is scratch, uint64[BLOCK, 2].
 
-    The keys of the whole block come first: so short a loop has many of its loads under way at once.
+    The keys of the whole block are computed first: such a short loop has many loads in flight at once.
     """
-    text, size, long_bytes = address_of(data), len(data), 0
+    text, size, long_bytes = view(data), len(data), 0
     for row in range(len(begins)):
         begin, end = int(np.int64(begins[row])), int(np.int64(ends[row]))
         keys[row, 0], keys[row, 1] = _key(text, begin, end, size)
@@ -185,7 +185,7 @@ def add_block(table: WordCounts, data: Array, begins: Array, ends: Array, counts
 
 @njit(nogil=True, cache=True)
 def add_words(table: WordCounts, data: Array, offsets: Array, counts: Array) -> WordCounts:
-    """Counts words that lie one after the other, each as often as it says. Merges tables, too: see `export`."""
+    """Counts concatenated words, each with its count. It also merges tables: see `export`."""
     keys = np.empty((BLOCK, 2), np.uint64)
     for first in range(0, len(counts), BLOCK):
         last = min(first + BLOCK, len(counts))
@@ -195,8 +195,8 @@ def add_words(table: WordCounts, data: Array, offsets: Array, counts: Array) -> 
 
 
 @njit(nogil=True, cache=True)
-def _length(slots: Array, slot: int, arena: int) -> int:
-    """Bytes of the word in a slot."""
+def _length(slots: Array, slot: int, arena: Bytes) -> int:
+    """Returns the bytes of the word in a slot."""
     high = slots[slot, _HIGH]
     if high >= _LONG:
         return int(np.int64(eight_bytes_at(arena, np.int64(slots[slot, _AT]))))
@@ -205,8 +205,8 @@ def _length(slots: Array, slot: int, arena: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _gather(slots: Array, arena: Array, min_count: int) -> tuple[Array, Array, Array]:
-    """All words of a minimum count, in the order of their slots."""
-    store = address_of(arena)
+    """Returns all words with a minimum count, in the order of their slots."""
+    store = view(arena)
     kept = np.flatnonzero((slots[:, _HIGH] != _ZERO) & (slots[:, _COUNT] >= np.uint64(max(min_count, 0))))
     offsets, counts = np.zeros(len(kept) + 1, np.int64), np.empty(len(kept), np.int64)
     for word in range(len(kept)):
@@ -227,9 +227,11 @@ def _gather(slots: Array, arena: Array, min_count: int) -> tuple[Array, Array, A
     return data, offsets, counts
 
 
-def export(table: WordCounts, min_count: int = 1) -> Words:
-    """The words that were seen `min_count` times or more, by their bytes: the same for any order of adding."""
+def export(table: WordCounts, min_count: int = 1) -> CountedWords:
+    """Returns the words with a count of at least `min_count`, sorted by their bytes: the order of adding does not
+    matter.
+    """
     data, offsets, counts = _gather(table.slots, table.arena, min_count)
     order = order_of(data, offsets)
     data, offsets = take_strings(data, offsets, order)
-    return Words(data, offsets, counts[order])
+    return CountedWords(data, offsets, counts[order])

@@ -1,1 +1,1 @@
-"""Pages before they are parsed: how large and deep their tree would be, and their `<meta>` tags."""
+"""Reads pages without a parser: the size and depth of their tree, their blocks of text, and their `<meta>` tags."""

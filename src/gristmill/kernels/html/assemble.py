@@ -1,4 +1,4 @@
-"""Which blocks of a page stay, and the text that they make."""
+"""Chooses the blocks of a page that are kept, and writes their text."""
 
 from typing import Any
 
@@ -31,17 +31,19 @@ from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import LEVEL
 from gristmill.kernels.html.hashes import MAX_TRIES, text_hash
 from gristmill.kernels.html.names import HASH_MIX
-from gristmill.kernels.memory import address_of, borrow, byte_at, eight_bytes_at
-from gristmill.kernels.memory_writes import copy_bytes, put_byte
+from gristmill.kernels.memory import borrow, eight_bytes_at, view
+from gristmill.kernels.memory_writes import copy_bytes
+from gristmill.kernels.text.ascii import BACKTICK, BAR, DOT, GREATER, HYPHEN, LF, SP
 
 LEAST_EXPECTED = 100
-"""Of 1,000: a page of which no choice promises a better F1 has no main content."""
+"""In thousandths: if no choice has a better expected F1, the page has no main content."""
 WINDOW = 24
 COPY_BYTES = 60
 HOLDER_BYTES = 400
-"""Sizes of a beginning by which blocks are compared, of blocks that are, and of those that may hold others."""
+"""Sizes of the prefix by which blocks are compared, of blocks that are compared, and of blocks that may contain
+others."""
 MAX_BUTTON_WORDS = 5
-"""Longer ones are headings of what they open, as in lists of questions."""
+"""Longer buttons are headings of what they open, as in lists of questions."""
 MAX_INDENT = 8
 BLOCK_ROOM = 64
 """Bytes that a block may take beside its text."""
@@ -49,10 +51,11 @@ BLOCK_ROOM = 64
 
 @njit(nogil=True, cache=True)
 def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray) -> int:
-    """Marks the blocks that together promise the best F1 of words; returns that F1, of 1,000.
+    """Marks the blocks that together have the best expected F1 of words; returns that F1 in thousandths.
 
-    Scores are chances that a block is content. With all blocks down to some chance kept, the words that are right are
-    expected to be the sum of chance times words, and so are the words that should be kept, over all blocks.
+    Scores are probabilities that a block is content. If all blocks down to some probability are kept, the expected
+    number of correct words is the sum of probability times words, and so is the number of words that should be kept,
+    over all blocks.
     """
     scores, blocks, keep = borrow(scores), borrow(blocks), borrow(keep)
     words = np.zeros(256, np.int64)
@@ -78,7 +81,7 @@ def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray)
 
 @njit(nogil=True, cache=True)
 def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
-    """Keeps what stands between two kept blocks of the same kind of box and is of that kind itself."""
+    """Keeps blocks between two kept blocks if all three have the same kind of box."""
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     for row in range(1, count - 1):
         if not keep[row] and keep[row - 1] and keep[row + 1]:
@@ -89,8 +92,8 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
 
 @njit(nogil=True, cache=True)
 def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
-    """Leaves out what buttons say, what asks about cookies, and what nobody sees; the last two unless the page has
-    hardly anything else: pages hide all of themselves until a script has run.
+    """Drops the text of buttons, of cookie notices, and of invisible elements; the last two only if the page has other
+    content: some pages hide everything until a script has run.
     """
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     for row in range(count):
@@ -112,12 +115,12 @@ def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np
 def drop_copies(
     blocks: np.ndarray, count: int, keep: np.ndarray, texts: np.ndarray, keys: np.ndarray, owners: np.ndarray, mask: int
 ) -> None:
-    """Leaves out what says again what other kept blocks say: a long block that is there twice, the second time, and one
-    that holds the beginnings of three others, as a copy of the article for another layout does.
+    """Drops repeated text: the second copy of a long block, and a block that contains the beginnings of three others,
+    such as a copy of the article for another layout.
 
-    `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than twice as many as there are blocks.
+    `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than twice the number of blocks.
     """
-    text = address_of(texts)
+    text = view(texts)
     blocks, keep, keys, owners = borrow(blocks), borrow(keep), borrow(keys), borrow(owners)
     for slot in range(mask + 1):
         owners[slot, 0] = -1
@@ -138,7 +141,7 @@ def drop_copies(
         first = blocks[owners[slot, 0], B_START]
         same = 0
         if blocks[owners[slot, 0], B_STOP] - first == stop - begin:
-            while same < stop - begin and byte_at(text, begin + same) == byte_at(text, first + same):
+            while same < stop - begin and text[begin + same] == text[first + same]:
                 same += 1
         keep[row] = same < stop - begin
     if longest < HOLDER_BYTES:
@@ -149,8 +152,8 @@ def drop_copies(
             continue
         held = 0
         for at in range(begin + 1, stop - WINDOW):
-            before = byte_at(text, at - 1)
-            if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may be glued to the one before it
+            before = text[at - 1]
+            if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may directly follow the one before it
                 here = _window(text, at)
                 slot = _window_slot(keys, owners, here, mask)
                 held += owners[slot, 0] >= 0 and owners[slot, 0] != row and keys[slot] == here
@@ -159,7 +162,7 @@ def drop_copies(
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _window(text: Any, at: int) -> Any:
-    """A hash of the WINDOW bytes at `at`."""
+    """Returns a hash of the WINDOW bytes at `at`."""
     code = eight_bytes_at(text, at) * HASH_MIX
     code = (code ^ code >> np.uint64(29) ^ eight_bytes_at(text, at + 8)) * HASH_MIX
     code = (code ^ code >> np.uint64(29) ^ eight_bytes_at(text, at + 16)) * HASH_MIX
@@ -168,7 +171,7 @@ def _window(text: Any, at: int) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> Any:
-    """Where a window is, or would be."""
+    """Returns the slot of a window, or the empty slot where it belongs."""
     slot = key & mask
     for _ in range(MAX_TRIES):
         if owners[slot, 0] < 0 or keys[slot] == key:
@@ -182,7 +185,7 @@ def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> A
 @njit(nogil=True, cache=True, forceinline=True)
 def _put(text: Any, at: int, byte: int, times: int) -> int:
     for _ in range(times):
-        put_byte(text, at, byte)
+        text[at] = byte
         at += 1
     return at
 
@@ -195,7 +198,7 @@ def _put_number(text: Any, at: int, number: int) -> int:
         power *= 10
         size += 1
     for place in range(size - 1, -1, -1):
-        put_byte(text, at + place, 0x30 + number % 10)
+        text[at + place] = 0x30 + number % 10
         number //= 10
     return at + size
 
@@ -208,52 +211,52 @@ def _put_marker(out: Any, end: int, marker: int) -> int:
         return _put(out, end, 0x20, 2)
     if number:
         end = _put_number(out, end, number - 1)
-        put_byte(out, end, 0x2E)
+        out[end] = DOT
     else:
-        put_byte(out, end, 0x2D)
-    put_byte(out, end + 1, 0x20)
+        out[end] = HYPHEN
+    out[end + 1] = SP
     return end + 2
 
 
 @njit(nogil=True, cache=True)
 def _new_line(out: Any, end: int, quoted: bool) -> int:
-    """In Markdown every line of a quotation begins with a sign."""
-    put_byte(out, end, 0x0A)
+    """Writes a line end; in Markdown every line of a quotation begins with a sign."""
+    out[end] = LF
     if quoted:
-        put_byte(out, end + 1, 0x3E)
-        put_byte(out, end + 2, 0x20)
+        out[end + 1] = GREATER
+        out[end + 2] = SP
     return end + (3 if quoted else 1)
 
 
 @njit(nogil=True, cache=True)
 def _fence_of(text: Any, begin: int, stop: int) -> int:
-    """Signs of a fence around code: one more than it has in a row, three at least."""
+    """Returns the length of the fence around code: one more than its longest run of fence signs, at least three."""
     longest = run = 0
     for at in range(begin, stop):
-        run = run + 1 if byte_at(text, at) == 0x60 else 0
+        run = run + 1 if text[at] == BACKTICK else 0
         longest = max(longest, run)
     return max(3, longest + 1)
 
 
 @njit(nogil=True, cache=True)
 def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: bool, heading: bool) -> int:
-    """The text of a block; a heading of Markdown is one line."""
+    """Writes the text of a block; a heading of Markdown is one line."""
     if not quoted and not heading:
         copy_bytes(out, end, text, begin, stop - begin)
         return end + stop - begin
     for at in range(begin, stop):
-        byte = byte_at(text, at)
-        if byte == 0x0A and not heading:
+        byte = text[at]
+        if byte == LF and not heading:
             end = _new_line(out, end, quoted)
         else:
-            put_byte(out, end, 0x20 if byte == 0x0A else byte)
+            out[end] = 0x20 if byte == LF else byte
             end += 1
     return end
 
 
 @njit(nogil=True, cache=True)
 def _table_of(elements: np.ndarray, element: int) -> int:
-    """The table of a row: around it, or around its <tbody>."""
+    """Returns the table of a row: the element around it, or around its <tbody>."""
     for _ in range(2):
         if elements[element, E_KIND] != BOX_TABLE:
             element = elements[element, E_PARENT]
@@ -270,15 +273,15 @@ def write_text(
     out: np.ndarray,
     markdown: bool,
 ) -> int:
-    """The kept blocks into `out`; returns where they end. An empty line parts them, but not items, rows and terms.
+    """Writes the kept blocks to `out`; returns the end. An empty line separates them, except for items, rows and terms.
 
-    `out` needs three times the texts, and BLOCK_ROOM bytes a block. In Markdown a line end becomes three bytes in a
-    quotation, what parts cells, one byte in two, has four more in the line below a table's first row, and a sign that
-    could end a fence of code has one more in both. A block has besides at most 5 bytes before it, 24 of a marker (eight
-    indents, a number of six digits, a dot, a space), 8 of fences or a heading's signs, 4 around a row and 8 of the line
-    below it, and 6 for quoted line ends.
+    `out` needs three times the size of the texts, and BLOCK_ROOM bytes per block. In Markdown a line end takes three
+    bytes in a quotation. The separator of cells, one byte in two, takes four more in the line below the first row of a
+    table, and a sign that could end a fence of code takes one more in both fences. A block also has at most 5 bytes
+    before it, 24 of a marker (eight indents, a number of six digits, a dot, a space), 8 of fences or heading signs, 4
+    around a row and 8 of the line below it, and 6 for quoted line ends.
     """
-    text, target = address_of(texts), address_of(out)
+    text, target = view(texts), view(out)
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     end = fence = 0
     last = -1
@@ -303,10 +306,10 @@ def write_text(
                     end = _put(target, end, 0x3E, 1)
                 end = _put(target, end, 0x0A, 1)
         if quoted:
-            put_byte(target, end, 0x3E)
-            put_byte(target, end + 1, 0x20)
+            target[end] = GREATER
+            target[end + 1] = SP
             end += 2
-        if marker and not level and not verbatim:  # one would shift the first line of code alone
+        if marker and not level and not verbatim:  # a space would only shift the first line of code
             end = _put_marker(target, end, marker)
         if markdown:
             if level:
@@ -315,8 +318,8 @@ def write_text(
                 fence = _fence_of(text, begin, stop)
                 end = _new_line(target, _put(target, end, 0x60, fence), quoted)
             elif is_row:
-                put_byte(target, end, 0x7C)
-                put_byte(target, end + 1, 0x20)
+                target[end] = BAR
+                target[end + 1] = SP
                 end += 2
         end = _put_lines(text, begin, stop, target, end, quoted, markdown and level > 0)
         if markdown and verbatim and not level:
@@ -326,7 +329,7 @@ def write_text(
             if new_table:
                 end = _put(target, _new_line(target, end, quoted), 0x7C, 1)
                 for at in range(begin - 1, stop):
-                    if at < begin or (at > begin and byte_at(text, at) == 0x7C and byte_at(text, at - 1) == 0x20):
+                    if at < begin or (at > begin and text[at] == BAR and text[at - 1] == SP):
                         end = _put(target, _put(target, end, 0x2D, 3), 0x7C, 1)
         last = row
     return end

@@ -1,4 +1,4 @@
-"""The attributes of a start tag: what its class, id and role tell, and the few values that extraction asks for."""
+"""The attributes of a start tag: the hints of its class, id and role, and the few values that extraction needs."""
 
 from typing import Any
 
@@ -17,11 +17,12 @@ from gristmill.kernels.html.names import (
     HASH_MIX,
     HASH_PRIME,
 )
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
+from gristmill.kernels.text.ascii import APOSTROPHE, COLON, EQUALS, GREATER, HYPHEN, LOWER_A, NINE, QUOTE, SP, ZERO
 
 
 def _name(text: str) -> int:
-    """The name of an attribute as the scan packs it: its letters in lower case, the first lowest."""
+    """Returns the name of an attribute as the scan packs it: its letters in lower case, the first one lowest."""
     return int.from_bytes(text.encode(), "little")
 
 
@@ -42,17 +43,17 @@ _START, _VALUE = map(_name, ("start", "value"))
     A_MATH,
     ATTRIBUTES,
 ) = range(11)
-"""What is noted of a tag: HINTS and a hash of its CLASS; where the values of href and alt (or alttext) begin and end, 0
-if there is none; the first letters of TYPE and DISPLAY; 1 + the number of START or VALUE, 0
-if there is none (of a script: whether its formula is a block); MATH: its class is one of those that stand
-for a picture of a formula."""
+"""Fields of a tag: HINTS and a hash of its CLASS; begin and end of the values of href and alt (or alttext), 0 if there
+is none; the first letters of TYPE and DISPLAY; 1 + the number of START or VALUE, 0 if there is none (for a script:
+whether its formula is a block); MATH: its class marks a picture of a formula."""
 
 _REMEMBERED = 512
 NOTED = ATTRIBUTES + 2 * _REMEMBERED
-"""Numbers that are kept of tags: of the last one, and behind them what values of a page have told, by their hash."""
+"""Numbers that are kept of tags: those of the last tag, and after them the hints of values of the page, by their
+hash."""
 _SHORTEST_AFFIX = 4
 _LONGEST_VALUE = 400
-"""Bytes of a class or id that are looked at."""
+"""Bytes of a class or id that are read."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -67,7 +68,7 @@ def _look_up(table: np.ndarray, code: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _affixes(data: np.ndarray, begin: int, stop: int) -> Any:
-    """What the beginnings and endings of a long word tell: leftnav, sidebarbox, storycontent."""
+    """Returns the hints of the prefixes and suffixes of a long word: leftnav, sidebarbox, storycontent."""
     found: Any = 0
     code = HASH_BASIS
     for at in range(begin, stop - 1):
@@ -84,7 +85,9 @@ def _affixes(data: np.ndarray, begin: int, stop: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
-    """What the words of a value tell, one bit a group of HINTS. Words end at any other sign, and before a capital."""
+    """Returns the hints of the words of a value, one bit per group of HINTS. Words end at any other sign, and before a
+    capital.
+    """
     found = 0
     at = begin
     stop = min(stop, begin + _LONGEST_VALUE)
@@ -94,7 +97,7 @@ def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
         while at < stop:
             byte = data[at]
             letter = byte | 0x20
-            if letter < 0x61 or letter > 0x7A or (at > start and byte < 0x61 and data[at - 1] >= 0x61):
+            if letter < 0x61 or letter > 0x7A or (at > start and byte < LOWER_A and data[at - 1] >= LOWER_A):
                 break
             code = (code ^ np.uint64(letter)) * HASH_PRIME
             at += 1
@@ -113,9 +116,9 @@ def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
     """Whether a style says display:none or visibility:hidden."""
     stop = min(stop, begin + _LONGEST_VALUE)
     for at in range(begin + 7, stop - 4):
-        if data[at] == 0x3A and data[at - 1] | 0x20 == 0x79:  # y:
+        if data[at] == COLON and data[at - 1] | 0x20 == 0x79:  # y:
             place = at + 1
-            while place < stop and data[place] == 0x20:
+            while place < stop and data[place] == SP:
                 place += 1
             if place + 3 >= stop:
                 return False
@@ -129,12 +132,14 @@ def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
-    """1 + the number that a value begins with; 0 if it is none, -1 if it is negative or has more than six digits."""
+    """Returns 1 + the number at the start of a value; 0 if there is none, -1 if it is negative or has more than six
+    digits.
+    """
     number = 0
-    if begin < stop and data[begin] == 0x2D:
+    if begin < stop and data[begin] == HYPHEN:
         return -1
     for at in range(begin, stop):
-        if data[at] < 0x30 or data[at] > 0x39:
+        if data[at] < ZERO or data[at] > NINE:
             return number + 1 if at > begin else 0
         if at - begin >= 6:
             return -1
@@ -144,9 +149,9 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> Any:
-    """`hints_of`, remembered: pages use few classes many times. Returns the hash of the value; adds its hints."""
+    """Caches `hints_of`, since pages use few classes many times. Returns the hash of the value and adds its hints."""
     stop = min(stop, begin + _LONGEST_VALUE)
-    code = np.int64(mixed(address_of(data), begin, stop, np.uint64(stop - begin + 1) * HASH_MIX))
+    code = np.int64(mixed(view(data), begin, stop, np.uint64(stop - begin + 1) * HASH_MIX))
     place = ATTRIBUTES + (code & (_REMEMBERED - 1))
     if noted[place] != code:
         noted[place] = code
@@ -176,7 +181,7 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         for at in range(begin, min(stop, begin + 8)):
             code |= np.int64(data[at] | 0x20) << np.int64(8 * (at - begin))
         noted[A_TYPE if name == _TYPE else A_DISPLAY] = code
-        # A script of type math/tex; mode=display holds a formula on a line of its own.
+        # A script of type math/tex; mode=display is a formula on a separate line.
         noted[A_START] += name == _TYPE and stop - begin > 12
     elif name in (_START, _VALUE):
         noted[A_START] = _number_of(data, begin, stop)
@@ -192,29 +197,31 @@ def math_class(data: np.ndarray, begin: int, stop: int) -> int:
     if size >= 10 and data[begin] == 0x6B and data[begin + 4] == 0x78 and data[begin + 6] == 0x68:
         return MATH_KATEX
     if size >= 7 and data[begin] == 0x4D and data[begin + 4] == 0x4A and data[begin + 6] == 0x78:
-        # MathJax_Display holds another of these, and no script: MathJax writes that behind it.
+        # MathJax_Display contains another of these, and no script: MathJax writes that after it.
         return MATH_JAX
     if (
         size >= 8
         and data[begin] == 0x6D
         and data[begin + 1] == 0x77
         and data[begin + 2] == 0x65
-        and data[begin + 3] == 0x2D
+        and data[begin + 3] == HYPHEN
     ):
         return MATH_IMAGE
-    if size >= 5 and data[begin] == 0x6C and data[begin + 1] == 0x61:  # latex
+    if size >= 5 and data[begin] == 0x6C and data[begin + 1] == LOWER_A:  # latex
         begin += 2
     is_tex = stop - begin >= 3 and data[begin] == 0x74 and data[begin + 1] == 0x65 and data[begin + 2] == 0x78
-    return MATH_IMAGE if is_tex and (stop - begin == 3 or data[begin + 3] <= 0x20) else 0
+    return MATH_IMAGE if is_tex and (stop - begin == 3 or data[begin + 3] <= SP) else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, noted: np.ndarray, wanted: bool) -> int:
-    """Where the tag ends (its ">" or `stop`). `wanted`: its attributes are noted; otherwise they are only skipped."""
+    """Returns the end of the tag (its ">" or `stop`). `wanted`: its attributes are noted; otherwise they are only
+    skipped.
+    """
     while True:
         while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
             at += 1
-        if at >= stop or data[at] == 0x3E:
+        if at >= stop or data[at] == GREATER:
             return at
         start = at
         name = np.int64(data[at] | 0x20)
@@ -227,11 +234,11 @@ def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, not
         while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
             at += 1
         begin = end = at
-        if at < stop and data[at] == 0x3D:
+        if at < stop and data[at] == EQUALS:
             at += 1
             while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
                 at += 1
-            if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+            if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
                 begin = at + 1
                 end = seek(data, words, begin, stop, data[at])
                 at = end + 1

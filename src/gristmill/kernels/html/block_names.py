@@ -1,4 +1,4 @@
-"""What cutting a page into blocks knows by heart: which elements are boxes, what class names tell, and its tables."""
+"""Tables for cutting a page into blocks: the elements that are boxes, and the hints of class names."""
 
 import numpy as np
 
@@ -77,15 +77,15 @@ ANCESTRY = [
     "table",
     "td",
 ]
-"""Elements whose being around a block is told to the model, one bit each."""
+"""Ancestors of a block that are features of the model, one bit each."""
 ANCESTRY_BIT = np.zeros(len(BOX_NAMES), np.int64)
 for _bit, _name in enumerate(ANCESTRY):
     ANCESTRY_BIT[BOX_NAMES.index(_name)] = 1 << _bit
 for _heading in _H.split():
     ANCESTRY_BIT[BOX_NAMES.index(_heading)] = 1 << len(ANCESTRY)
 
-# Words of class names and ids, and what they are about. Chosen among those that hundreds of sites use; the model
-# learns what each group is worth.
+# Words of class names and ids, by subject. They were chosen among those that hundreds of sites use; the model learns
+# the weight of each group.
 HINTS = {
     "content": "content contents body text txt story copy maincontent articlebody entrycontent postcontent bodytext "
     "articletext storybody postbody inhalt contenido contenu copytext articlecontent fulltext richtext prose",
@@ -128,14 +128,14 @@ HINTS = {
 HINT_HIDDEN = 1 << list(HINTS).index("hidden")
 UNCOUNTED = 1 << 20
 HINT_INVISIBLE = 1 << 30
-"""By its style or the attribute hidden; what names tell of that is one of the groups."""
+"""Invisible by its style or the attribute hidden; hints of names are one of the groups."""
 HINT_COOKIE = 1 << list(HINTS).index("cookie")
 HINT_COMMENT = 1 << list(HINTS).index("comment")
 _HINT_SLOTS = 4096
 
 
 def _hint_tables() -> tuple[np.ndarray, np.ndarray]:
-    """A table by the hash of a word, and one by the hash of the word read backwards: hash, then bits."""
+    """Returns a table by the hash of a word, and one by the hash of the reversed word: hash, then bits."""
     forward, backward = (np.zeros((_HINT_SLOTS, 2), np.uint64) for _ in range(2))
     for group, words in enumerate(HINTS.values()):
         for word in words.split():

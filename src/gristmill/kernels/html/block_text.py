@@ -1,4 +1,4 @@
-"""Text between tags into a buffer: references decoded, white space folded, and its characters counted."""
+"""Copies text between tags to a buffer: decodes references, folds white space, and counts characters."""
 
 from typing import Any
 
@@ -6,13 +6,14 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.entities import reference
-from gristmill.kernels.memory import byte_at
-from gristmill.kernels.memory_writes import put_byte, put_four_bytes
+from gristmill.kernels.memory import Bytes
+from gristmill.kernels.memory_writes import put_four_bytes
+from gristmill.kernels.text.ascii import AMPERSAND, CR, LF, SP
 from gristmill.kernels.text.words import PIECE_LETTERS
 
 SPACE, DIGIT, UPPER, COMMA, SIGN, END, CLOSER, SPECIAL = (1 << bit for bit in range(8))
 KINDS = np.zeros(256, np.uint8)
-"""What a byte of ASCII is. END: it may end a sentence; CLOSER: it may follow such an end; SPECIAL: look closer."""
+"""The class of an ASCII byte. END: it may end a sentence; CLOSER: it may follow such an end; SPECIAL: needs care."""
 KINDS[[0x09, 0x0A, 0x0C, 0x0D, 0x20]] = SPACE
 KINDS[0x30:0x3A] = DIGIT
 KINDS[0x41:0x5B] = UPPER
@@ -42,16 +43,16 @@ KINDS[[*range(0x09), 0x0B, *range(0x0E, 0x20), 0x7F, 0x26, *range(0x80, 0x100)]]
     T_RUN,
     TALLIES,
 ) = range(18)
-"""What is counted in a block: see the columns of the same names. LENGTH: characters of the word so far; GAP: white
-space waits to be written; BEGIN: where the block's text begins; PIECES: letters of scripts like Thai, PIECE_LETTERS a
-word; RUN: those since the last white space or sentence mark."""
+"""Counters of a block: see the columns of the same names. LENGTH: characters of the word so far; GAP: white space that
+is not yet written; BEGIN: where the block's text begins; PIECES: letters of scripts like Thai, PIECE_LETTERS per word;
+RUN: those since the last white space or sentence mark."""
 
 UNIT, PIECE, SILENT = 1, 2, 3
-"""How a character of a script without spaces counts: as half a word, as a part of one, not at all."""
+"""How a character of a script without spaces counts: as half a word, as a part of one, or not at all."""
 _FIRST, _LAST = 0x0E00, 0x17FF
 _SCRIPTS = np.zeros(_LAST + 1 - _FIRST, np.uint8)
-"""Of Thai, Lao, Tibetan, Burmese and Khmer: letters are pieces, and what stands above, below or beside them is silent.
-In Tibetan the mark between two syllables counts, as a word has two on average, and all else is silent."""
+"""For Thai, Lao, Tibetan, Burmese and Khmer: letters are pieces, and signs above, below or beside them do not count. In
+Tibetan only the mark between two syllables counts, as a word has two syllables on average."""
 for _begin, _end in ((0x0E00, 0x0E4E), (0x0E80, 0x0ECE), (0x0F00, 0x0FBC), (0x1000, 0x104F), (0x1780, 0x17DD)):
     _SCRIPTS[_begin - _FIRST : _end + 1 - _FIRST] = SILENT
 for _begin, _end in (
@@ -66,7 +67,7 @@ _SENTENCE_LETTERS = 8 * PIECE_LETTERS
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _wide_kind(code: int) -> int:
-    """What a character beyond ASCII is; 0: a letter, or nothing of ours."""
+    """Returns the class of a non-ASCII character; 0: a letter, or anything else."""
     if code < 0x2000:
         if code == 0xA0 or code == 0x1680:
             return SPACE
@@ -108,10 +109,10 @@ def _wide_kind(code: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _script(code: int) -> int:
-    """How a character counts where words have no spaces between them; 0: they have."""
+    """Returns how a character counts in a script without spaces; 0: the script has spaces."""
     if code <= _LAST:
         return int(_SCRIPTS[code - _FIRST]) if code >= _FIRST else 0
-    if code == 0x200B:  # the zero-width space: behind it a word begins
+    if code == 0x200B:  # the zero-width space: a word begins after it
         return SILENT
     is_unit = 0x3040 <= code <= 0x30FF or 0x3400 <= code <= 0x9FFF or 0xF900 <= code <= 0xFAFF
     return UNIT if is_unit or 0x20000 <= code < 0x40000 else 0  # Chinese and Japanese
@@ -119,7 +120,7 @@ def _script(code: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def end_word(tally: np.ndarray) -> None:
-    """White space or the end of a block behind a word."""
+    """Ends a word, at white space or at the end of a block."""
     if tally[T_LENGTH]:
         tally[T_SHORT] += tally[T_LENGTH] <= 3
         tally[T_ENDS] += tally[T_LAST] & END != 0
@@ -151,47 +152,49 @@ def _count(tally: np.ndarray, kind: int, script: int) -> None:
         tally[T_UPPER] += kind == UPPER
         tally[T_COMMAS] += kind == COMMA
         tally[T_SIGNS] += kind == SIGN
-    # A quotation mark behind the end of a sentence does not undo it.
+    # A quotation mark after the end of a sentence does not undo it.
     if kind != CLOSER or not tally[T_LAST] & END:
         tally[T_LAST] = kind
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _decoded(data: int, at: int, stop: int) -> tuple[int, int]:
-    """The code point at `at` of UTF-8, and its bytes; what is no UTF-8 counts as one byte."""
-    lead = byte_at(data, at)
+def _decoded(data: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """Returns the code point at `at` and its bytes; a byte that is not UTF-8 counts as one character."""
+    lead = data[at]
     if lead < 0xE0:
         if at + 1 < stop:
-            return (lead & 31) << 6 | byte_at(data, at + 1) & 63, 2
+            return (lead & 31) << 6 | data[at + 1] & 63, 2
     elif lead < 0xF0:
         if at + 2 < stop:
-            return (lead & 15) << 12 | (byte_at(data, at + 1) & 63) << 6 | byte_at(data, at + 2) & 63, 3
+            return (lead & 15) << 12 | (data[at + 1] & 63) << 6 | data[at + 2] & 63, 3
     elif at + 3 < stop:
-        high = (lead & 7) << 18 | (byte_at(data, at + 1) & 63) << 12
-        return high | (byte_at(data, at + 2) & 63) << 6 | byte_at(data, at + 3) & 63, 4
+        high = (lead & 7) << 18 | (data[at + 1] & 63) << 12
+        return high | (data[at + 2] & 63) << 6 | data[at + 3] & 63, 4
     return 0xFFFD, 1
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def put_gap(text: int, end: int, tally: np.ndarray) -> int:
-    """The white space that waits, if it stands behind a word."""
+def put_gap(text: Bytes, end: int, tally: np.ndarray) -> int:
+    """Writes the pending white space if it follows a word."""
     if tally[T_GAP]:
         tally[T_GAP] = 0
-        if end > tally[T_BEGIN] and byte_at(text, end - 1) > 0x20:
-            put_byte(text, end, 0x20)
+        if end > tally[T_BEGIN] and text[end - 1] > SP:
+            text[end] = SP
             return end + 1
     return end
 
 
 @njit(nogil=True, cache=True)
-def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarray, verbatim: bool) -> tuple[int, int]:
-    """A reference, a control character, or a character beyond ASCII."""
-    if byte_at(data, at) == 0x26:
+def _special(
+    data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: np.ndarray, verbatim: bool
+) -> tuple[int, int]:
+    """Handles a reference, a control character, or a non-ASCII character."""
+    if data[at] == AMPERSAND:
         value, size, after = reference(data, at, stop)
         if size == 0:
             end = put_gap(text, end, tally)
             _count(tally, 0, 0)
-            put_byte(text, end, 0x26)
+            text[end] = AMPERSAND
             return at + 1, end + 1
         first: Any = np.int64(value & np.uint64(0xFF))
         code: Any = first
@@ -204,12 +207,12 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
             code = (first & 31) << 6 | np.int64(value >> np.uint64(8) & np.uint64(63))
     else:
         value, after = np.uint64(0), at
-        code = byte_at(data, at)
+        code = data[at]
         size = 1
         if code >= 0x80:
             code, size = _decoded(data, at, stop)
         for place in range(size):
-            value |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
+            value |= np.uint64(data[at + place]) << np.uint64(8 * place)
         after = at + size
     if code < 0x80:
         kind: Any = np.int64(KINDS[code])
@@ -223,7 +226,7 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
         if not verbatim:
             tally[T_GAP] = 1
             return after, end
-        put_byte(text, end, 0x20 if code >= 0x80 else 0x0A if code > 0x09 and code < 0x20 else code)
+        text[end] = 0x20 if code >= 0x80 else 0x0A if code > 0x09 and code < 0x20 else code
         return after, end + 1
     end = put_gap(text, end, tally)
     script = _script(code)
@@ -238,13 +241,13 @@ def _special(data: int, at: int, stop: int, text: int, end: int, tally: np.ndarr
 
 
 @njit(nogil=True, cache=True)
-def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, verbatim: bool) -> int:
-    """Adds the text `data[at:stop]`, which has no tags in it, behind `end`; returns where it ends then.
+def take_text(data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: Any, verbatim: bool) -> int:
+    """Appends the text `data[at:stop]`, which has no tags in it, after `end`; returns the new end.
 
     The buffer needs room for 6 bytes for every 5 of these, and 8 more.
     """
     while at < stop:
-        byte = byte_at(data, at)
+        byte = data[at]
         kind: Any = np.int64(KINDS[byte])
         if kind == SPECIAL:
             at, end = _special(data, at, stop, text, end, tally, verbatim)
@@ -254,20 +257,20 @@ def take_text(data: int, at: int, stop: int, text: int, end: int, tally: Any, ve
             end_word(tally)
             if not verbatim:
                 tally[T_GAP] = 1
-            elif byte != 0x0D:
-                put_byte(text, end, 0x0A if byte == 0x0C else byte)
+            elif byte != CR:
+                text[end] = 0x0A if byte == 0x0C else byte
                 end += 1
-            elif at >= stop or byte_at(data, at) != 0x0A:
-                put_byte(text, end, 0x0A)
+            elif at >= stop or data[at] != LF:
+                text[end] = LF
                 end += 1
             continue
         end = put_gap(text, end, tally)
         _count(tally, kind, 0)
-        put_byte(text, end, byte)
+        text[end] = byte
         end += 1
         run = at
-        while at < stop and not KINDS[byte_at(data, at)]:
-            put_byte(text, end, byte_at(data, at))
+        while at < stop and not KINDS[data[at]]:
+            text[end] = data[at]
             end += 1
             at += 1
         if at > run:

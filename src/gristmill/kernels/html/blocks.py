@@ -1,9 +1,9 @@
-"""A page cut into blocks of text in one pass over its bytes, without a tree.
+"""Cuts a page into blocks of text in one pass over its bytes, without a tree.
 
 A block is text between the edges of boxes: a paragraph, a heading, a list item, a cell, the loose text of a <div>. The
-scan keeps a stack of open boxes, and notes for each block what is counted in it and in which box it stands; for each
-box that has text, its name, what its class tells, and its blocks. End tags that the standard implies (`<p>`, `<li>`,
-`<td>`) are. Inline elements are not kept apart: a link or bold text ends with its end tag or with its box.
+scan keeps a stack of open boxes. For each block it notes the counts and the box; for each box with text, its name, the
+hints of its class, and its blocks. End tags that the standard implies (`<p>`, `<li>`, `<td>`) are added. Inline
+elements are not separate: a link or bold text ends with its end tag or with its box.
 
 Work is linear in the size of a page. Boxes deeper than MAX_DEPTH count as part of the box around them.
 """
@@ -98,14 +98,8 @@ from gristmill.kernels.html.names import (
     HASH_PRIME,
 )
 from gristmill.kernels.html.skipped import end_of_nested, end_of_script
-from gristmill.kernels.memory import (
-    address_of,
-    borrow,
-    byte_at,
-)
-from gristmill.kernels.memory_writes import (
-    put_byte,
-)
+from gristmill.kernels.memory import borrow, view
+from gristmill.kernels.text.ascii import EXCLAMATION, LF, LOWER_A, QUESTION, SLASH
 
 
 @njit(nogil=True, cache=True)
@@ -124,23 +118,23 @@ def cut_page(
     elements: np.ndarray,
     texts: np.ndarray,
 ) -> None:
-    source, text = address_of(data), address_of(texts)
+    source, text = view(data), view(texts)
     data, words, state, tally, stack = borrow(data), borrow(words), borrow(state), borrow(tally), borrow(stack)
     counts, missing, noted = borrow(counts), borrow(missing), borrow(noted)
     blocks, elements = borrow(blocks), borrow(elements)
-    # `missing`: 1 for elements that have no end tag behind here, 2 for those with too few.
+    # `missing`: 1 for elements that have no end tag after this point, 2 for those with too few.
     page = at
-    math_end = mjx_end = at  # of the outermost formula without TeX: nobody looks for it again inside
+    math_end = mjx_end = at  # of the outermost formula without TeX: it is not searched again inside
     while at < stop:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == 0x2F
+        closing = sign == SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         is_tag = (letter | 0x20) >= 0x61 and (letter | 0x20) <= 0x7A
-        is_markup = is_tag or sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+        is_markup = is_tag or sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
         if at < stop and not is_markup:
             at += 1
         if at > begin:
@@ -167,20 +161,20 @@ def cut_page(
                 noted[field] = 0
         at = read_attributes(data, words, at, stop, noted, wanted)
         if at >= stop:
-            break  # a tag without an end is no tag
+            break  # a tag without an end is not a tag
         at += 1
         state[S_TAGS] += 1
         if kind == 0:
             continue
         flags = BOX_FLAGS[kind]
-        if flags & SPACED:  # what is drawn in a box of its own parts the words around it
+        if flags & SPACED:  # an element that is drawn as a separate box separates the words around it
             end_word(tally)
             tally[T_GAP] = 1
         if flags & BOX:
             if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
-                # A line of code that is a box of its own.
-                if state[S_END] > tally[T_BEGIN] and byte_at(text, state[S_END] - 1) != 0x0A:
-                    put_byte(text, state[S_END], 0x0A)
+                # A line of code that is a separate box.
+                if state[S_END] > tally[T_BEGIN] and text[state[S_END] - 1] != LF:
+                    text[state[S_END]] = LF
                     state[S_END] += 1
                     end_word(tally)
                 continue
@@ -191,9 +185,9 @@ def cut_page(
                 imply(state, stack, counts, elements, kind)
                 push(state, tally, stack, counts, elements, noted, kind)
         elif flags & SKIPPED:
-            if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == 0x2F):
+            if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == SLASH):
                 continue
-            if kind == BOX_RP:  # its end tag may be missing, and what it holds is a parenthesis
+            if kind == BOX_RP:  # its end tag may be missing, and its content is a parenthesis
                 at = seek(data, words, at, stop, 0x3C)
                 continue
             end, sure = skip_raw(data, words, at, stop, np.int64(code))
@@ -219,12 +213,12 @@ def cut_page(
         elif kind == BOX_BR:
             if state[S_END] > tally[T_BEGIN]:
                 end_word(tally)
-                if byte_at(text, state[S_END] - 1) == 0x0A and not state[S_VERBATIM]:
+                if text[state[S_END] - 1] == LF and not state[S_VERBATIM]:
                     breaks = state[S_BREAKS] + 1
                     flush(state, tally, stack, blocks, text)
                     state[S_BREAKS] = breaks
                 else:
-                    put_byte(text, state[S_END], 0x0A)
+                    text[state[S_END]] = LF
                     state[S_END] += 1
                     state[S_BREAKS] += 1
             tally[T_GAP] = 0
@@ -235,7 +229,7 @@ def cut_page(
             if wanted and noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
                 state[S_END] = put_math(source, noted[A_ALT], noted[A_ALT_END], text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
-            if closing or missing[kind] or data[at - 2] == 0x2F or (kind == BOX_MATH and at < math_end):
+            if closing or missing[kind] or data[at - 2] == SLASH or (kind == BOX_MATH and at < math_end):
                 continue
             end = mjx_end if kind == BOX_MJX else at
             if at >= end:
@@ -251,7 +245,7 @@ def cut_page(
                     if (
                         inner + 5 < end
                         and data[inner + 1] == 0x6D
-                        and data[inner + 2] == 0x61
+                        and data[inner + 2] == LOWER_A
                         and data[inner + 3] == 0x74
                     ):
                         break
@@ -265,7 +259,7 @@ def cut_page(
                 display = noted[A_DISPLAY] & 0xFFFFFFFFFF == DISPLAY_BLOCK
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
                 at = end
-                missing[BOX_IMG] = 1  # a picture of a formula stands beside its markup
+                missing[BOX_IMG] = 1  # a picture of a formula is next to its markup
             else:
                 state[S_MATH], math_end = 1, end
         elif kind in (BOX_M_MATH, BOX_MML_MATH):
@@ -273,7 +267,7 @@ def cut_page(
         elif kind == BOX_SPAN:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]
-                # KaTeX may write its boxes alone, without the MathML that has the formula.
+                # KaTeX may write only its boxes, without the MathML that has the formula.
                 picture = noted[A_MATH] == MATH_JAX or (noted[A_MATH] == MATH_KATEX and missing[BOX_IMG])
                 picture |= noted[A_MATH] == 0 and noted[A_HINTS] & HINT_INVISIBLE != 0
                 if picture and not missing[BOX_SPAN]:

@@ -1,10 +1,10 @@
-"""Bounds on a page before a library parses it: how large and how deep its tree can be, and what extraction would cost.
+"""Bounds on a page before a library parses it: how large and how deep its tree can be, and the cost of extraction.
 
-A scan of the UTF-8 bytes that follows the HTML standard's tokenizer: comments, attributes, raw text (script, style,
-textarea, title), foreign content (svg, math). It builds no tree. It keeps one stack of open elements, where an end tag
-closes an element only if nothing but elements with optional end tags (`<p>`, `<li>`, `<td>`) is open inside it. Parsers
-close more than that, so misnested pages are measured as deeper than they are: of 3,353 real pages the deepest measures
-430, and 68 in a parser. Row groups, rows and cells of one table count as one level.
+This is a scan of the UTF-8 bytes that follows the tokenizer of the HTML standard: comments, attributes, raw text
+(script, style, textarea, title), foreign content (svg, math). It builds no tree. It keeps one stack of open elements,
+where an end tag closes an element only if all elements open inside it have optional end tags (`<p>`, `<li>`, `<td>`).
+Parsers close more than that, so misnested pages are measured as deeper than they are: of 3,353 real pages the deepest
+measures 430, and 68 in a parser. Row groups, rows and cells of one table count as one level.
 """
 
 from typing import Any
@@ -81,13 +81,25 @@ from gristmill.kernels.html.names import (
     WEIGHED,
 )
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    EQUALS,
+    EXCLAMATION,
+    GREATER,
+    HYPHEN,
+    LEFT_BRACKET,
+    QUESTION,
+    QUOTE,
+    RIGHT_BRACKET,
+    SLASH,
+)
 
 _trailing_zeros: Any = numbers.trailing_zeros
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def seek(data: np.ndarray, words: np.ndarray, at: int, stop: int, byte: int) -> int:
-    """Where `byte` stands next, or `stop`; eight bytes at a time, in the (little-endian) order of all our machines."""
+    """Returns the next position of `byte`, or `stop`; reads eight bytes at a time, little-endian."""
     word = at >> 3
     pattern = np.uint64(byte) * BYTE_ONES
     passed = ALL_BITS << np.uint64((at & 7) << 3)
@@ -108,16 +120,17 @@ def seek(data: np.ndarray, words: np.ndarray, at: int, stop: int, byte: int) -> 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any) -> tuple[int, bool]:
-    """Where the end tag of the raw text element with the hash `code` starts, or `stop`; and whether that is sure.
+    """Returns where the end tag of the raw text element with the hash `code` starts, or `stop`; and whether that is
+    certain.
 
-    A script with `<!--` and then `<script` may go on behind its first end tag.
+    A script with `<!--` and then `<script` may continue after its first end tag.
     """
     comment = doubt = False
     while True:
         at = seek(data, words, at, stop, 0x3C)
         if at + 2 >= stop:
             return stop, not doubt
-        if data[at + 1] == 0x2F:
+        if data[at + 1] == SLASH:
             end = at + 2
             found = HASH_BASIS
             while end < stop and end - at < 16 and not BYTE_CLASS[data[end]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
@@ -125,16 +138,22 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
                 end += 1
             if end < stop and np.int64(found) == code:
                 return at, not doubt
-        comment |= data[at + 1] == 0x21
+        comment |= data[at + 1] == EXCLAMATION
         doubt |= comment and data[at + 1] | 0x20 == 0x73
         at += 1
 
 
 @njit(nogil=True, cache=True)
 def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, foreign: bool) -> int:
-    """Where the comment, doctype, CDATA section or processing instruction that starts at `at` ends."""
-    comment = at + 3 < stop and data[at + 1] == 0x21 and data[at + 2] == 0x2D and data[at + 3] == 0x2D
-    cdata = foreign and at + 8 < stop and data[at + 2] == 0x5B and data[at + 3] == 0x43 and data[at + 8] == 0x5B
+    """Returns the end of the comment, doctype, CDATA section or processing instruction that starts at `at`."""
+    comment = at + 3 < stop and data[at + 1] == EXCLAMATION and data[at + 2] == HYPHEN and data[at + 3] == HYPHEN
+    cdata = (
+        foreign
+        and at + 8 < stop
+        and data[at + 2] == LEFT_BRACKET
+        and data[at + 3] == 0x43
+        and data[at + 8] == LEFT_BRACKET
+    )
     first = at + 4  # where the text of a comment begins
     at += 4 if comment else 1
     while True:
@@ -142,10 +161,12 @@ def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, fo
         if at >= stop:
             return stop
         if comment:
-            dashes = at - first < 2 and (at == first or data[at - 1] == 0x2D)  # <!--> and <!--->
-            dashes |= at - first >= 2 and data[at - 1] == 0x2D and data[at - 2] == 0x2D
-            dashes |= at - first >= 3 and data[at - 1] == 0x21 and data[at - 2] == 0x2D and data[at - 3] == 0x2D
-        if (not comment or dashes) and (not cdata or (data[at - 1] == 0x5D and data[at - 2] == 0x5D)):
+            dashes = at - first < 2 and (at == first or data[at - 1] == HYPHEN)  # <!--> and <!--->
+            dashes |= at - first >= 2 and data[at - 1] == HYPHEN and data[at - 2] == HYPHEN
+            dashes |= (
+                at - first >= 3 and data[at - 1] == EXCLAMATION and data[at - 2] == HYPHEN and data[at - 3] == HYPHEN
+            )
+        if (not comment or dashes) and (not cdata or (data[at - 1] == RIGHT_BRACKET and data[at - 2] == RIGHT_BRACKET)):
             return at + 1
         at += 1
 
@@ -166,7 +187,7 @@ def _add_elements(page: np.ndarray, elements: int) -> None:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _count(page: np.ndarray, kind: Any, step: int) -> None:
-    """Keeps the counts of open elements."""
+    """Updates the counts of open elements."""
     flags = FLAGS[kind]
     page[0, STATE_OPEN_FORMATS] += step * (flags & FORMAT != 0)
     page[0, STATE_OPEN_LISTS] += step * (flags & LIST != 0)
@@ -194,12 +215,12 @@ def _pop_to(page: np.ndarray, height: int) -> None:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _start_tag(page: np.ndarray, kind: Any, code: Any, self_closing: bool) -> bool:
-    """Takes a start tag. True: raw text follows."""
+    """Handles a start tag. True: raw text follows."""
     flags = FLAGS[kind]
     top = page[0, STATE_TOP] - 1
     if page[STATE_KINDS, top] == KIND_FOREIGN:
         if not flags & NOT_SVG:
-            page[0, ESCAPES] += kind == TAG_FONT  # breaks out or not, by its attributes
+            page[0, ESCAPES] += kind == TAG_FONT  # leaves foreign content or not, depending on its attributes
             if self_closing:
                 _add_elements(page, 1)
             else:
@@ -214,7 +235,7 @@ def _start_tag(page: np.ndarray, kind: Any, code: Any, self_closing: bool) -> bo
     implied = flags & (OPTIONAL_END | ENDS_ITSELF)
     if flags & ENDS_P:
         implied |= PARAGRAPH
-    elif flags & TABLE_PART:  # ends all that is in the cell before it; without a table it is ignored
+    elif flags & TABLE_PART:  # closes everything in the cell before it; without a table it is ignored
         table = top
         while FLAGS[page[STATE_KINDS, table]] & OPTIONAL_END:
             table -= 1
@@ -224,7 +245,7 @@ def _start_tag(page: np.ndarray, kind: Any, code: Any, self_closing: bool) -> bo
         top -= 1
     _pop_to(page, top + 1)
     if flags & (ENDS_P | ENDS_ITSELF | OPTIONAL_END | BLOCK_END):
-        # A parser opens formatting that was not closed anew in every later block: a small page can make a huge tree.
+        # A parser reopens unclosed formatting in every later block: a small page can make a huge tree.
         page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]
     if flags & (VOID | RAW) or (flags & FOREIGN_ROOT and self_closing):
         _add_elements(page, 1)
@@ -235,7 +256,7 @@ def _start_tag(page: np.ndarray, kind: Any, code: Any, self_closing: bool) -> bo
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _end_tag(page: np.ndarray, kind: Any, code: Any) -> None:
-    """Takes an end tag, which closes nothing if something is open inside its element that has to be closed before."""
+    """Handles an end tag, which closes nothing if an element inside must be closed first."""
     flags = FLAGS[kind]
     place = page[0, STATE_TOP] - 1
     while page[STATE_KINDS, place] == KIND_FOREIGN and page[STATE_CODES, place] != code:
@@ -247,7 +268,7 @@ def _end_tag(page: np.ndarray, kind: Any, code: Any) -> None:
         _pop_to(page, place)
         return
     page[0, ESCAPES] += page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN
-    page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]  # a parser may close formatting with it, and open it anew
+    page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]  # a parser may close formatting with it, and reopen it
     if flags & (PARAGRAPH | VOID):  # `</p>` and `</br>` are elements
         _add_elements(page, 1)
 
@@ -267,12 +288,12 @@ def _see(page: np.ndarray, data: np.ndarray, start: int, stop: int, seen: np.nda
 def _skip_attributes(
     page: np.ndarray, data: np.ndarray, words: np.ndarray, at: int, stop: int, seen: np.ndarray, number: int
 ) -> tuple[int, int]:
-    """Where the tag ends (its ">" or `stop`), and how many attributes it has."""
+    """Returns the end of the tag (its ">" or `stop`), and its number of attributes."""
     attributes = 0
     while True:
         while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
             at += 1
-        if at >= stop or data[at] == 0x3E:
+        if at >= stop or data[at] == GREATER:
             return at, attributes
         attributes += 1
         start = at
@@ -283,12 +304,12 @@ def _skip_attributes(
             _see(page, data, start, at, seen, number)
         while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
             at += 1
-        if at >= stop or data[at] != 0x3D:
+        if at >= stop or data[at] != EQUALS:
             continue
         at += 1
         while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
             at += 1
-        if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+        if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
             at = seek(data, words, at + 1, stop, data[at]) + 1
         else:
             while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
@@ -316,8 +337,8 @@ def _measure_page(
     cuts: np.ndarray,
     written: int,
 ) -> int:
-    # Views that own nothing: an array that owns memory is counted, atomically, at each call that it is passed to. Two
-    # thirds of the time went there.
+    # Borrowed arrays: passing an owned array to a function counts references atomically, which took two thirds of the
+    # time.
     page, data, words = borrow(page), borrow(data), borrow(words)
     seen, cuts = borrow(seen), borrow(cuts)
     for column in range(STATE_NUMBERS):
@@ -329,12 +350,12 @@ def _measure_page(
         begin = at
         at = seek(data, words, at, stop, 0x3C)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == 0x2F
+        closing = sign == SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         is_tag = (letter | 0x20) >= 0x61 and (letter | 0x20) <= 0x7A
-        is_markup = is_tag or sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+        is_markup = is_tag or sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
         if at < stop and not is_markup:
             at += 1
         if at > begin:
@@ -344,10 +365,10 @@ def _measure_page(
         start = at
         if not is_tag:
             at = skip_declaration(data, words, at, stop, page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN)
-            if sign == 0x21 and start + 3 < stop and data[start + 2] == 0x2D and data[start + 3] == 0x2D:
-                # Its ends stay: without them the "<" before a comment and the letter behind it would be a tag.
-                closed = data[at - 1] == 0x3E and (data[at - 2] == 0x2D or data[at - 2] == 0x21)
-                end = at - (3 if data[at - 2] == 0x2D else 4) if closed else at
+            if sign == EXCLAMATION and start + 3 < stop and data[start + 2] == HYPHEN and data[start + 3] == HYPHEN:
+                # The ends of the comment stay: without them the "<" before it and the letter after it would be a tag.
+                closed = data[at - 1] == GREATER and (data[at - 2] == HYPHEN or data[at - 2] == EXCLAMATION)
+                end = at - (3 if data[at - 2] == HYPHEN else 4) if closed else at
                 written = _cut(start + 4, end, cuts, written)
             continue
         at += 2 if closing else 1
@@ -363,7 +384,7 @@ def _measure_page(
             _see(page, data, name, at, seen, number)
         at, attributes = _skip_attributes(page, data, words, at, stop, seen, number)
         if at >= stop:
-            break  # a tag without an end is no tag
+            break  # a tag without an end is not a tag
         at += 1
         if closing:
             _end_tag(page, kind, np.int64(code))
@@ -373,7 +394,7 @@ def _measure_page(
             root_attributes += attributes  # a second <html> or <body> adds its attributes to the first
             attributes = root_attributes
         page[0, ATTRIBUTES] = max(page[0, ATTRIBUTES], attributes)
-        raw = _start_tag(page, kind, np.int64(code), data[at - 2] == 0x2F)
+        raw = _start_tag(page, kind, np.int64(code), data[at - 2] == SLASH)
         page[0, NESTED] += 8 * page[0, STATE_OPEN_WEIGHED]
         if FLAGS[kind] & BLOCK:
             page[0, BLOCKS] += 1
@@ -408,7 +429,7 @@ def _scan(
 
 
 def as_words(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bytes as scans take them, which read eight at once, and the same memory as uint64, but for the last few bytes."""
+    """Returns bytes for scans that read eight at once, and the same memory as uint64, except for the last few bytes."""
     data = np.require(data, np.uint8, ["C", "A"])
     if data.ctypes.data % 8:
         data = data.copy()
@@ -418,11 +439,11 @@ def as_words(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scan(data: np.ndarray, offsets: np.ndarray, max_depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each page, `data[offsets[i]:offsets[i + 1]]`: a row of COLUMNS; and what of it no reader sees.
+    """Returns for each page `data[offsets[i]:offsets[i + 1]]` a row of COLUMNS, and the parts that no reader sees.
 
-    `cuts[ends[i]:ends[i + 1]]` of the second and third array are the stretches of page i that are the insides of
-    comments, scripts and styles. A page deeper than `max_depth` is scanned only to where it gets too deep, and one
-    with a tag that may break out of <svg>, <math> or <select> only to that tag.
+    `cuts[ends[i]:ends[i + 1]]` of the second and third array are the spans of page i inside comments, scripts and
+    styles. A page deeper than `max_depth` is only scanned to where it becomes too deep, and one with a tag that may
+    leave <svg>, <math> or <select> only to that tag.
     """
     data, words = as_words(data)
     found: tuple[np.ndarray, np.ndarray, np.ndarray] = _scan(data, words, offsets.astype(np.int64), max_depth)

@@ -1,4 +1,4 @@
-"""Open boxes while a page is cut into blocks: what a tag opens and closes, and the block that ends there."""
+"""The open boxes while a page is cut into blocks: what a tag opens and closes, and the block that ends there."""
 
 import numpy as np
 
@@ -91,12 +91,13 @@ from gristmill.kernels.html.block_text import (
     TALLIES,
     end_word,
 )
-from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import LF, SP
 from gristmill.kernels.text.words import PIECE_LETTERS
 
 MAX_DEPTH = 512
 MAX_NUMBER = 500_000
-"""Of an item of a list; one with a larger or a negative number has none."""
+"""The largest number of a list item; an item with a larger or a negative number has none."""
 (
     S_TOP,
     S_BLOCKS,
@@ -135,18 +136,18 @@ MAX_NUMBER = 500_000
     S_QUOTED,
     STATES,
 ) = range(36)
-"""The state of the scan. TOP: open boxes; END: of the text so far; OVER: boxes too deep to note; LINK, STRONG, SLANT,
-MONO: 1 + the number of boxes that were open where a link or bold, slanted, monospaced text began, or 0; MARK: where the
-text stood when it was last asked what of it is inside links; RUBY: a reading is open; QUOTED: open <q>."""
+"""The state of the scan. TOP: number of open boxes; END: end of the text so far; OVER: boxes too deep to note; LINK,
+STRONG, SLANT, MONO: 1 + the number of boxes that were open where a link or bold, slanted, monospaced text began, or 0;
+MARK: the end of the text when its part inside links was last counted; RUBY: a reading is open; QUOTED: open <q>."""
 
 K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, STACK_ROWS = range(7)
-"""Rows of the stack: what is open, its row in the table of elements, its table row and cell, the number of a list's
-next item, and whether an item has had a block."""
+"""Rows of the stack: the kind of the open box, its row in the table of elements, its table row and cell, the number of
+a list's next item, and whether an item has had a block."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.ndarray, text: int) -> None:
-    """Ends the block; one without a character never was."""
+def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.ndarray, text: Bytes) -> None:
+    """Ends the block; a block without a character is dropped."""
     if tally[T_CHARS] == 0:
         state[S_END] = tally[T_BEGIN]
         tally[T_GAP] = state[S_LINKS] = 0
@@ -157,12 +158,12 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
     if state[S_STRONG]:
         state[S_STRONG_CHARS] += tally[T_CHARS] - state[S_STRONG_FROM]
     begin, end = tally[T_BEGIN], state[S_END]
-    while byte_at(text, end - 1) <= 0x20:
+    while text[end - 1] <= SP:
         end -= 1
     first = begin
-    while byte_at(text, first) <= 0x20:  # blank lines go, the indentation of the first other stays
+    while text[first] <= SP:  # drop blank lines; keep the indentation of the first other line
         first += 1
-        if byte_at(text, first - 1) == 0x0A:
+        if text[first - 1] == LF:
             begin = first
     top = state[S_TOP] - 1
     if state[S_BLOCKS] < blocks.shape[0]:
@@ -192,7 +193,7 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
             marker = min(state[S_LISTS], 63) << 20 | stack[K_NUMBER, item] << 1 | (stack[K_ITEM, item] == 0)
             stack[K_ITEM, item] = 1
         blocks[row, B_MARKER] = marker
-        state[S_END] = end + 3  # room for what parts the cells of a row
+        state[S_END] = end + 3  # room for the separator of the cells of a row
     else:
         state[S_FULL] = 1
         state[S_END] = begin
@@ -247,7 +248,7 @@ def push(
     parent = stack[K_ELEMENT, top - 1]
     elements[element, E_PARENT], elements[element, E_KIND] = parent, kind
     elements[element, E_HINTS] = noted[A_HINTS]
-    # What the class of <body> tells is about the page: sites write article, news and home there.
+    # The class of <body> describes the page: sites write article, news and home there.
     own = 0 if kind == BOX_BODY else noted[A_HINTS]
     elements[element, E_ALL_HINTS] = elements[parent, E_ALL_HINTS] | own
     elements[element, E_ANCESTRY] = elements[parent, E_ANCESTRY] | ANCESTRY_BIT[kind]
@@ -273,7 +274,7 @@ def push(
         stack[K_CELL, top] = UNCOUNTED + state[S_CELLS] % UNCOUNTED
         if stack[K_KIND, top - 1] == BOX_TR and stack[K_CELL, top - 1] < UNCOUNTED - 1:
             if stack[K_CELL, top - 1] and stack[K_ITEM, top - 1] == state[S_BLOCKS]:
-                # The cell before is empty: room for what parts it from this one, of three of the four bytes of its tag.
+                # The cell before is empty: room for its separator, taken from three of the four bytes of its tag.
                 state[S_END] += 3
                 tally[T_BEGIN] = state[S_END]
             stack[K_CELL, top - 1] += 1
@@ -305,7 +306,7 @@ def push(
 
 @njit(nogil=True, cache=True, forceinline=True)
 def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, kind: int) -> None:
-    """End tags that a start tag implies."""
+    """Adds the end tags that a start tag implies."""
     flags = BOX_FLAGS[kind]
     top = state[S_TOP] - 1
     if flags & ENDS_PARAGRAPH and stack[K_KIND, top] == BOX_P:
@@ -353,7 +354,7 @@ def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np
 
 @njit(nogil=True, cache=True, forceinline=True)
 def close(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, kind: int) -> None:
-    """The end tag of a box: closes the nearest of its name; a cell hides what is open around its table."""
+    """Handles the end tag of a box: closes the nearest box of its name; a cell hides the boxes around its table."""
     if counts[kind] == 0:
         return
     if state[S_OVER] > 0:
@@ -382,7 +383,7 @@ def begin_page(
     noted: np.ndarray,
     elements: np.ndarray,
 ) -> None:
-    """Sets everything as it is before a page: one box is open, the page itself."""
+    """Resets the state for a new page: one box is open, the page itself."""
     for field in range(STATES):
         state[field] = 0
     for field in range(noted.size):

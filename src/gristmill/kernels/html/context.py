@@ -1,4 +1,4 @@
-"""What a second model is told of each block: what the first thinks of it, of its neighbours and of its boxes."""
+"""The features of a second model for each block: the first model's scores of it, of its neighbours and of its boxes."""
 
 from decimal import Decimal, localcontext
 
@@ -56,11 +56,12 @@ _CONTEXT = [
     "rank",
 ]
 CONTEXT_FEATURES = [f"score_{name}" for name in _CONTEXT]
-"""What a second model is told beside: what the first thinks of the block, of its neighbours and of its boxes."""
+"""The additional features of the second model: the first model's scores of the block, of its neighbours and of its
+boxes."""
 
 
 def _chances() -> np.ndarray:
-    """The chance, of 1,000, of a score of one byte, which is 128 + 32 times a logit."""
+    """Returns the probability, in thousandths, of a score of one byte, which is 128 + 32 times a logit."""
     with localcontext() as context:
         context.prec = 30
         return np.array(
@@ -87,14 +88,14 @@ def measure_scores(
     out: np.ndarray,
     first_column: int,
 ) -> None:
-    """Fills the columns of CONTEXT_FEATURES, from `first_column` on, behind `measure`, whose tables it goes on with."""
+    """Fills the columns of CONTEXT_FEATURES, from `first_column` on, after `measure`, whose tables it uses."""
     scores, blocks, elements, sums = borrow(scores), borrow(blocks), borrow(elements), borrow(sums)
     away, keys, groups, out = borrow(away), borrow(keys), borrow(groups), borrow(out)
     column = first_column
     best = 0
     for slot in range(mask + 1):
         groups[slot, G_LINKS] = 0
-    # Expected content takes the place of prose.
+    # Expected content replaces prose.
     sums[SUM_PROSE, 0] = 0
     for row in range(count):
         byte = min(255, max(0, (scores[row] >> 5) + 128))

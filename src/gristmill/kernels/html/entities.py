@@ -1,4 +1,4 @@
-"""Character references of HTML (`&amp;`, `&#8217;`, `&nbsp` without its semicolon) as UTF-8, one at a time."""
+"""Decodes character references of HTML (`&amp;`, `&#8217;`, `&nbsp` without its semicolon) to UTF-8, one at a time."""
 
 from html.entities import html5
 from typing import Any
@@ -7,16 +7,17 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.names import HASH_BASIS, HASH_PRIME, fnv
-from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import HASH, NINE, SEMICOLON, ZERO
 
 _LONGEST = max(len(name) for name in html5)
 _SLOTS = 8192
 
 
 def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hash of each name without its semicolon, its characters as the number that their UTF-8 is, and what it may do.
+    """Returns the hash of each name without its semicolon, its UTF-8 as a number, and its size and flag.
 
-    The third: the bytes of the characters, and 16 where the name also stands without a semicolon.
+    The third array has the bytes of the characters, plus 16 if the name is also valid without a semicolon.
     """
     hashes = np.zeros(_SLOTS, np.uint64)
     values = np.zeros(_SLOTS, np.uint64)
@@ -33,7 +34,7 @@ def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 _HASHES, _VALUES, _SIZES = _table()
-# What the standard makes of &#128; to &#159;: windows-1252, but for the five that it leaves open.
+# The standard reads &#128; to &#159; as windows-1252, except for five undefined ones.
 _WINDOWS = np.array(
     [
         ord(bytes([code]).decode("cp1252")) if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else code
@@ -45,7 +46,7 @@ _WINDOWS = np.array(
 
 @njit(nogil=True, cache=True)
 def utf8_of(code: int) -> tuple[Any, int]:
-    """A code point's UTF-8 as a little-endian number, and its size in bytes."""
+    """Returns the UTF-8 of a code point as a little-endian number, and its size in bytes."""
     if code < 0x80:
         return np.uint64(code), 1
     if code < 0x800:
@@ -64,15 +65,15 @@ def utf8_of(code: int) -> tuple[Any, int]:
 
 
 @njit(nogil=True, cache=True)
-def _number(data: int, at: int, stop: int) -> tuple[Any, int, int]:
-    """A numeric reference whose `#` stands before `at`."""
-    hexadecimal = at < stop and byte_at(data, at) | 0x20 == 0x78
+def _number(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
+    """Decodes a numeric reference whose `#` is right before `at`."""
+    hexadecimal = at < stop and data[at] | 0x20 == 0x78
     at += hexadecimal
     first, code = at, 0
     while at < stop:
-        byte = byte_at(data, at)
+        byte = data[at]
         letter = byte | 0x20
-        if 0x30 <= byte <= 0x39:
+        if ZERO <= byte <= NINE:
             digit = byte - 0x30
         elif hexadecimal and 0x61 <= letter <= 0x66:
             digit = letter - 0x57
@@ -82,7 +83,7 @@ def _number(data: int, at: int, stop: int) -> tuple[Any, int, int]:
         at += 1
     if at == first:
         return np.uint64(0), 0, at
-    at += at < stop and byte_at(data, at) == 0x3B
+    at += at < stop and data[at] == SEMICOLON
     if 0x80 <= code < 0xA0:
         code = _WINDOWS[code - 0x80]
     elif code == 0 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
@@ -92,22 +93,24 @@ def _number(data: int, at: int, stop: int) -> tuple[Any, int, int]:
 
 
 @njit(nogil=True, cache=True)
-def reference(data: int, at: int, stop: int) -> tuple[Any, int, int]:
-    """What the `&` at `at` stands for: UTF-8 as a little-endian number, its bytes (0: a plain `&`), where it ends."""
+def reference(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
+    """Decodes the reference at the `&` at `at`: its UTF-8 as a little-endian number, its bytes (0: a plain `&`), and
+    its end.
+    """
     at += 1
-    if at < stop and byte_at(data, at) == 0x23:
+    if at < stop and data[at] == HASH:
         return _number(data, at + 1, stop)
     code = HASH_BASIS
     found: Any = -1
     begin, after = at, at
     while at < stop and at - begin < _LONGEST:
-        byte = byte_at(data, at)
+        byte = data[at]
         letter = byte | 0x20
-        if not (0x30 <= byte <= 0x39 or 0x61 <= letter <= 0x7A):
+        if not (ZERO <= byte <= NINE or 0x61 <= letter <= 0x7A):
             break
         code = (code ^ np.uint64(byte)) * HASH_PRIME
         at += 1
-        closed = at < stop and byte_at(data, at) == 0x3B
+        closed = at < stop and data[at] == SEMICOLON
         if closed or at - begin <= 6:  # no name without a semicolon is longer
             slot: Any = np.int64(code & np.uint64(_SLOTS - 1))
             while _SIZES[slot] and _HASHES[slot] != code:

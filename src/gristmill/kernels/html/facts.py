@@ -1,8 +1,9 @@
-"""Where a page says what it is: title, author, date, language, address, site. One pass over its bytes finds the spans.
+"""Finds where a page describes itself: title, author, date, language, address, site, in one pass over its bytes.
 
-The pass follows the HTML standard's tokenizer as far as it decides what is a tag: quoted values, comments, raw text
-(script, style, textarea, title). Inside `<svg>` a title is none. Tags count in the head of a page, which ends with
-`<body>`; behind it stand the first heading, dates of publication (`<time>`, and `<meta>` with itemprop), and JSON-LD.
+The pass follows the tokenizer of the HTML standard as far as it decides what is a tag: quoted values, comments, raw
+text (script, style, textarea, title). A title inside `<svg>` does not count. Tags count in the head of a page, which
+ends with `<body>`; after it only the first heading, dates of publication (`<time>`, and `<meta>` with itemprop), and
+JSON-LD count.
 """
 
 from typing import Any
@@ -36,12 +37,28 @@ from gristmill.kernels.html.names import (
     fnv,
 )
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    BACKSLASH,
+    EQUALS,
+    EXCLAMATION,
+    GREATER,
+    LEFT_BRACE,
+    LEFT_BRACKET,
+    QUESTION,
+    QUOTE,
+    RIGHT_BRACE,
+    RIGHT_BRACKET,
+    SEMICOLON,
+    SLASH,
+    SP,
+)
 
 MAX_VALUE_BYTES = 1 << 14
-"""Of a longer value the beginning is found."""
+"""A longer value is cut to this many bytes."""
 MAX_SCRIPT_BYTES = 1 << 18
 MAX_SCRIPT_DEPTH = 64
-"""Lists and objects inside each other. A script that is longer or deeper is passed over."""
+"""Nested lists and objects. A script that is longer or deeper is skipped."""
 
 _NAMED = (
     "og:title",
@@ -67,12 +84,12 @@ _NAMED = (
 OG_TITLE, TWITTER_TITLE, DC_TITLE, CONTENT_LANGUAGE, OG_LOCALE, AUTHOR, ARTICLE_AUTHOR, DC_CREATOR = range(8)
 PARSELY_AUTHOR, SAILTHRU_AUTHOR, PUBLISHED_TIME, DATE_PUBLISHED, OTHER_DATE, OG_URL, SITE_NAME = range(8, 15)
 APPLICATION_NAME, CANONICAL, JSON_LD, TITLE, HEADING_TEXT, LANG, XML_LANG, BODY_DATE, PLACES = range(15, 24)
-"""Where a value may stand. The first ones are named by an attribute, in one of the spellings of `_NAMED`."""
+"""Sources of a value. The first ones are named by an attribute, in one of the spellings of `_NAMED`."""
 
 _MOST = np.full(PLACES, 8, np.int64)
 _MOST[JSON_LD], _MOST[HEADING_TEXT] = 4, 64
 _MOST_OF_A_PAGE = int(_MOST.sum())
-"""Values of one place that are found: the first that can be read is wanted, or some authors, or the parts of a line."""
+"""The most values of one source: only the first valid one is needed, or some authors, or the parts of a line."""
 
 _NAME_HASHES = np.array([fnv(name) for names in _NAMED for name in names.split()], np.uint64)
 _NAME_BITS = np.array([1 << place for place, names in enumerate(_NAMED) for _ in names.split()], np.int64)
@@ -91,13 +108,13 @@ _NO_NAME = np.uint64(0)
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple[Any, int, int, int]:
-    """The next attribute of a tag: the hash of its name, its value's begin and end, and where it ends itself.
+    """Returns the next attribute of a tag: the hash of its name, begin and end of its value, and its own end.
 
-    Without a name there is none, and it ends where the tag does: at its ">" or `stop`.
+    If there is none, the hash is 0 and the end is that of the tag: its ">" or `stop`.
     """
     while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
         at += 1
-    if at >= stop or data[at] == 0x3E:
+    if at >= stop or data[at] == GREATER:
         return _NO_NAME, at, at, at
     code = (HASH_BASIS ^ BYTE_LOWER[data[at]]) * HASH_PRIME
     at += 1
@@ -106,13 +123,13 @@ def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
         at += 1
     while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
         at += 1
-    if at >= stop or data[at] != 0x3D:
+    if at >= stop or data[at] != EQUALS:
         return code, at, at, at
     at += 1
     while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
         at += 1
     begin = at
-    if at < stop and (data[at] == 0x22 or data[at] == 0x27):
+    if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
         at = seek(data, words, at + 1, stop, data[at])
         return code, begin + 1, at, min(at + 1, stop)
     while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
@@ -122,12 +139,12 @@ def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _places(data: np.ndarray, at: int, stop: int) -> int:
-    """The places that the words of an attribute name, as bits; words end with white space or a semicolon."""
+    """Returns the sources that the words of an attribute name, as bits; words end with white space or a semicolon."""
     bits = 0
     stop = min(stop, at + _MAX_NAME_BYTES)
     while at < stop:
         code = HASH_BASIS
-        while at < stop and BYTE_CLASS[data[at]] != BYTE_SPACE and data[at] != 0x3B:
+        while at < stop and BYTE_CLASS[data[at]] != BYTE_SPACE and data[at] != SEMICOLON:
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1
         for name in range(_NAME_HASHES.size):
@@ -139,26 +156,26 @@ def _places(data: np.ndarray, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_blank(data: np.ndarray, at: int, stop: int) -> bool:
-    while at < stop and data[at] <= 0x20:
+    while at < stop and data[at] <= SP:
         at += 1
     return at >= stop
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_shallow(data: np.ndarray, at: int, stop: int) -> bool:
-    """Whether JSON nests little enough. Behind its first error this may be wrong, but there nobody reads on."""
+    """Whether JSON is nested little enough. After the first syntax error this may be wrong, but readers stop there."""
     depth = deepest = 0
     quoted = False
     while at < stop:
         byte = data[at]
-        if byte == 0x22:
+        if byte == QUOTE:
             quoted = not quoted
         elif quoted:
-            at += byte == 0x5C
-        elif byte == 0x5B or byte == 0x7B:
+            at += byte == BACKSLASH
+        elif byte == LEFT_BRACKET or byte == LEFT_BRACE:
             depth += 1
             deepest = max(depth, deepest)
-        elif byte == 0x5D or byte == 0x7D:
+        elif byte == RIGHT_BRACKET or byte == RIGHT_BRACE:
             depth -= 1
         at += 1
     return deepest <= MAX_SCRIPT_DEPTH
@@ -166,7 +183,7 @@ def _is_shallow(data: np.ndarray, at: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _add(counts: np.ndarray, found: np.ndarray, page: int, place: int, begin: int, stop: int) -> None:
-    """Keeps a span; the last number of `counts` is how many are kept, of all pages."""
+    """Adds a span; the last number of `counts` is the number of spans of all pages."""
     if begin < stop and counts[place] < _MOST[place]:
         counts[place] += 1
         row = counts[PLACES]
@@ -196,12 +213,12 @@ def _read_page(
             _add(counts, found, page, HEADING_TEXT, begin, min(at, begin + MAX_VALUE_BYTES))
             has_heading |= not _is_blank(data, begin, at)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == 0x2F
+        closing = sign == SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         if (letter | 0x20) < 0x61 or (letter | 0x20) > 0x7A:
-            is_declaration = sign == 0x21 or sign == 0x3F or (closing and letter != 0)
+            is_declaration = sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
             at = skip_declaration(data, words, at, stop, foreign) if is_declaration else at + 1
             continue
         at += 2 if closing else 1
@@ -238,7 +255,7 @@ def _read_page(
                 elif name == _HASH_XML_LANG:
                     _add_value(data, counts, found, page, XML_LANG, first, last)
         if at >= stop:
-            break  # a tag without an end is no tag
+            break  # a tag without an end is not a tag
         at += 1
         flags = FLAGS[kind]
         if flags & HEADING:
@@ -247,7 +264,7 @@ def _read_page(
             foreign = foreign and not flags & FOREIGN_ROOT
             continue
         if flags & FOREIGN_ROOT:
-            foreign = data[at - 2] != 0x2F
+            foreign = data[at - 2] != SLASH
         foreign = foreign and not flags & NOT_SVG
         head = head and kind != TAG_BODY
         if wanted == _HASH_DATETIME:
@@ -286,10 +303,11 @@ def _find(data: np.ndarray, words: np.ndarray, offsets: np.ndarray) -> np.ndarra
 
 
 def find_facts(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Page, place, begin and end (int64) of what the pages `data[offsets[i]:offsets[i + 1]]` say of themselves.
+    """Returns page, source, begin and end (int64) of the values by which the pages `data[offsets[i]:offsets[i + 1]]`
+    describe themselves.
 
-    In the order of the markup. A value is as it stands there, with its character references; none is blank, but
-    HEADING_TEXT comes in parts, between the tags of a heading, and a part may be.
+    They are in the order of the markup. A value is unchanged, with its character references; none is blank, except that
+    HEADING_TEXT comes in parts, between the tags of a heading, and a part may be blank.
     """
     data, words = as_words(data)
     found: np.ndarray = _find(data, words, offsets.astype(np.int64))

@@ -1,4 +1,4 @@
-"""What the model is told of each block: bytes, from whole numbers alone, so that they are the same on any machine."""
+"""The features of each block for the model: bytes, computed from integers only, so they are the same on any machine."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ from gristmill.kernels.html.block_names import (
     HINTS,
 )
 from gristmill.kernels.html.hashes import in_title, slot_of, text_hash, title_words
-from gristmill.kernels.memory import address_of, borrow
+from gristmill.kernels.memory import borrow, view
 
 _OWN = [
     "chars",
@@ -104,7 +104,7 @@ FEATURES = [
     *(f"{'next' if shift > 0 else 'before'}{abs(shift)}_{name}" for shift in SHIFTS for name in _NEAR),
     *(f"same_box_{'next' if shift > 0 else 'before'}{abs(shift)}" for shift in (-1, 1)),
 ]
-"""Names of what the model is told, in order."""
+"""Names of the features, in order."""
 _BOX_AT = len(_OWN)
 _PAGE_AT = _BOX_AT + 3 * len(_BOX)
 _WHOLE_AT = _PAGE_AT + len(_PAGE)
@@ -180,7 +180,7 @@ MIN_PROSE_WORDS = 12
 
 @njit(nogil=True, cache=True, forceinline=True)
 def log(value: int) -> int:
-    """A quarter of a doubling is one step."""
+    """Returns a logarithm in quarters of a doubling."""
     if value < 4:
         return value
     bits = 0
@@ -198,7 +198,7 @@ def share(part: int, whole: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_prose(block: np.ndarray) -> bool:
-    """A block that reads on: a sentence of a dozen words, most of them no links."""
+    """Whether a block is running text: a sentence of a dozen words, most of them not links."""
     long: bool = block[B_WORDS] >= MIN_PROSE_WORDS and block[B_ENDS] > 0
     return long and block[B_LINK_CHARS] * 3 < block[B_CHARS]
 
@@ -209,7 +209,7 @@ G_COUNT, G_CHARS, G_LINKS, G_PROSE, G_COLUMNS = range(5)
 
 @njit(nogil=True, cache=True)
 def branch_off(elements: np.ndarray, count: int, box: int, away: np.ndarray) -> None:
-    """How far up from a box each box branches off; 0: it is in it."""
+    """Computes how far up from a box each box branches off; 0: it is inside."""
     for element in range(count):
         away[element] = -1
     steps = 0
@@ -226,7 +226,7 @@ def branch_off(elements: np.ndarray, count: int, box: int, away: np.ndarray) -> 
 
 @njit(nogil=True, cache=True)
 def main_box(elements: np.ndarray, count: int, sums: np.ndarray, blocks: int, away: np.ndarray) -> int:
-    """The deepest box that holds most of the prose, and how far up from it each box branches off."""
+    """Returns the deepest box that has most of the prose, and computes how far up from it each box branches off."""
     main = 0
     total = sums[SUM_PROSE, blocks]
     for element in range(1, count):
@@ -241,7 +241,7 @@ def main_box(elements: np.ndarray, count: int, sums: np.ndarray, blocks: int, aw
 def _near_title(
     blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, away: np.ndarray, out: np.ndarray
 ) -> None:
-    """Where each block stands to the one that says the title of the page, the best heading before any other."""
+    """Computes the position of each block relative to the block with the page's title, or else the best heading."""
     best: Any = 0
     found = -1
     for row in range(count):
@@ -285,7 +285,7 @@ def measure(
     `sums` has SUM_ROWS rows of `count` + 1, `away` as many places as there are elements and blocks; `keys` and `groups`
     are tables of `mask` + 1 places, a power of two, at least four times `count`; `slots` has TITLE_SLOTS.
     """
-    text = address_of(texts)
+    text = view(texts)
     blocks, elements, sums, away = borrow(blocks), borrow(elements), borrow(sums), borrow(away)
     keys, groups, slots, out = borrow(keys), borrow(groups), borrow(slots), borrow(out)
     for field in range(SUM_ROWS):

@@ -1,4 +1,4 @@
-"""Elements inside a line: links, emphasis, code, ruby, and formulas."""
+"""Inline elements: links, emphasis, code, ruby, and formulas."""
 
 import numpy as np
 
@@ -53,11 +53,24 @@ from gristmill.kernels.html.boxes import (
 from gristmill.kernels.html.names import (
     fnv,
 )
-from gristmill.kernels.memory import (
-    byte_at,
-)
-from gristmill.kernels.memory_writes import (
-    put_byte,
+from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import (
+    BACKTICK,
+    COLON,
+    DOLLAR,
+    GREATER,
+    HASH,
+    LEFT_BRACKET,
+    LEFT_PAREN,
+    LESS,
+    LOWER_A,
+    QUESTION,
+    QUOTE,
+    RIGHT_BRACE,
+    RIGHT_BRACKET,
+    RIGHT_PAREN,
+    SLASH,
+    SP,
 )
 
 _MATH, _ANNOTATION = (np.int64(np.uint64(fnv(name))) for name in ("math", "annotation"))
@@ -67,30 +80,30 @@ _DISPLAYSTYLE = np.frombuffer(b"{\\displaystyle ", np.uint8)
 
 
 @njit(nogil=True, cache=True)
-def _wrap(text: int, begin: int, end: int, mark: int, size: int) -> int:
-    """Puts a mark of `size` equal bytes before and behind `text[begin:end]`; returns where it ends then."""
-    while begin < end and byte_at(text, begin) <= 0x20:
+def _wrap(text: Bytes, begin: int, end: int, mark: int, size: int) -> int:
+    """Puts a mark of `size` equal bytes before and after `text[begin:end]`; returns the new end."""
+    while begin < end and text[begin] <= SP:
         begin += 1
     if begin >= end:
         return end
     for at in range(end - 1, begin - 1, -1):
-        put_byte(text, at + size, byte_at(text, at))
+        text[at + size] = text[at]
     for at in range(size):
-        put_byte(text, begin + at, mark)
-        put_byte(text, end + size + at, mark)
+        text[begin + at] = mark
+        text[end + size + at] = mark
     return end + 2 * size
 
 
 @njit(nogil=True, cache=True)
-def put_math(data: int, begin: int, stop: int, text: int, end: int, tally: np.ndarray, display: bool) -> int:
-    """TeX between dollar signs."""
-    while begin < stop and byte_at(data, begin) <= 0x20:
+def put_math(data: Bytes, begin: int, stop: int, text: Bytes, end: int, tally: np.ndarray, display: bool) -> int:
+    """Writes TeX between dollar signs."""
+    while begin < stop and data[begin] <= SP:
         begin += 1
-    while begin < stop and byte_at(data, stop - 1) <= 0x20:
+    while begin < stop and data[stop - 1] <= SP:
         stop -= 1
-    if stop - begin > _DISPLAYSTYLE.size and byte_at(data, stop - 1) == 0x7D:
+    if stop - begin > _DISPLAYSTYLE.size and data[stop - 1] == RIGHT_BRACE:
         same = 0
-        while same < _DISPLAYSTYLE.size and byte_at(data, begin + same) == _DISPLAYSTYLE[same]:
+        while same < _DISPLAYSTYLE.size and data[begin + same] == _DISPLAYSTYLE[same]:
             same += 1
         if same == _DISPLAYSTYLE.size:
             begin, stop = begin + same, stop - 1
@@ -98,12 +111,12 @@ def put_math(data: int, begin: int, stop: int, text: int, end: int, tally: np.nd
         return end
     end = put_gap(text, end, tally)
     for _ in range(1 + display):
-        put_byte(text, end, 0x24)
+        text[end] = DOLLAR
         end += 1
     end = take_text(data, begin, stop, text, end, tally, False)
     tally[T_GAP] = 0
     for _ in range(1 + display):
-        put_byte(text, end, 0x24)
+        text[end] = DOLLAR
         end += 1
     tally[T_CHARS] += 2
     return end
@@ -111,12 +124,12 @@ def put_math(data: int, begin: int, stop: int, text: int, end: int, tally: np.nd
 
 @njit(nogil=True, cache=True)
 def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple[int, int]:
-    """Where the TeX of a formula begins and ends, or 0 twice."""
+    """Returns begin and end of the TeX of a formula, or 0 twice."""
     while True:
         at = seek(data, words, at, stop, 0x3C)
         if at + 12 >= stop:
             return 0, 0
-        if data[at + 1] | 0x20 == 0x61 and data[at + 4] | 0x20 == 0x6F and data[at + 10] | 0x20 == 0x6E:
+        if data[at + 1] | 0x20 == LOWER_A and data[at + 4] | 0x20 == 0x6F and data[at + 10] | 0x20 == 0x6E:
             begin = seek(data, words, at, stop, 0x3E) + 1
             for place in range(at + 11, begin - 2):
                 if data[place] | 0x20 == 0x74 and data[place + 1] | 0x20 == 0x65 and data[place + 2] | 0x20 == 0x78:
@@ -126,63 +139,63 @@ def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
 
 
 @njit(nogil=True, cache=True)
-def _has(text: int, begin: int, end: int, one: int, other: int) -> bool:
-    """Whether one of two bytes is in a text."""
+def _has(text: Bytes, begin: int, end: int, one: int, other: int) -> bool:
+    """Whether a text contains one of two bytes."""
     at = begin
-    while at < end and byte_at(text, at) != one and byte_at(text, at) != other:
+    while at < end and text[at] != one and text[at] != other:
         at += 1
     return at < end
 
 
 @njit(nogil=True, cache=True)
-def _is_plain_address(data: int, begin: int, end: int) -> bool:
-    """Whether an address can stand in parentheses, and leads somewhere: javascript: and data: do not."""
+def _is_plain_address(data: Bytes, begin: int, end: int) -> bool:
+    """Whether an address can be written in parentheses and leads somewhere: javascript: and data: do not."""
     for at in range(begin, end):
-        byte = byte_at(data, at)
-        if byte in (0x28, 0x29, 0x3C, 0x3E):
+        byte = data[at]
+        if byte in (LEFT_PAREN, RIGHT_PAREN, LESS, GREATER):
             return False
-        if byte == 0x3A:
-            letter = byte_at(data, begin) | 0x20
+        if byte == COLON:
+            letter = data[begin] | 0x20
             return letter in (0x68, 0x66, 0x6D)  # http, ftp, mailto
-        if byte in (0x2F, 0x3F, 0x23):
+        if byte in (SLASH, QUESTION, HASH):
             return not _has(data, at, end, 0x28, 0x29) and not _has(data, at, end, 0x3C, 0x3E)
     return True
 
 
 @njit(nogil=True, cache=True)
-def _end_inline(state: np.ndarray, text: int, place: int, mark: int, size: int) -> None:
+def _end_inline(state: np.ndarray, text: Bytes, place: int, mark: int, size: int) -> None:
     if state[place] >= 0:
-        # Code is as it stands: no marks inside it, and none around code that has a backtick.
+        # Code stays as it is: no marks inside it, and none around code that has a backtick.
         in_code = place != S_MONO_AT and state[S_MONO_AT] >= 0
-        if not in_code and not (mark == 0x60 and _has(text, state[place], state[S_END], 0x60, 0x60)):
+        if not in_code and not (mark == BACKTICK and _has(text, state[place], state[S_END], 0x60, 0x60)):
             state[S_END] = _wrap(text, state[place], state[S_END], mark, size)
         state[place] = -1
 
 
 @njit(nogil=True, cache=True)
-def _end_link(state: np.ndarray, data: int, text: int) -> None:
-    """Makes `[words](address)` of a link that ends."""
+def _end_link(state: np.ndarray, data: Bytes, text: Bytes) -> None:
+    """Writes `[words](address)` for a link that ends."""
     begin, end = state[S_LINK_AT], state[S_END]
     state[S_LINK_AT] = -1
     if begin < 0 or state[S_HREF] >= state[S_HREF_END] or state[S_MONO_AT] >= 0:
         return
     if _has(text, begin, end, 0x5B, 0x5D) or not _is_plain_address(data, state[S_HREF], state[S_HREF_END]):
         return
-    while begin < end and byte_at(text, begin) <= 0x20:
+    while begin < end and text[begin] <= SP:
         begin += 1
     if begin >= end:
         return
     for at in range(end - 1, begin - 1, -1):
-        put_byte(text, at + 1, byte_at(text, at))
-    put_byte(text, begin, 0x5B)
-    put_byte(text, end + 1, 0x5D)
-    put_byte(text, end + 2, 0x28)
+        text[at + 1] = text[at]
+    text[begin] = LEFT_BRACKET
+    text[end + 1] = RIGHT_BRACKET
+    text[end + 2] = LEFT_PAREN
     end += 3
     for at in range(state[S_HREF], state[S_HREF_END]):
-        if byte_at(data, at) > 0x20:
-            put_byte(text, end, byte_at(data, at))
+        if data[at] > SP:
+            text[end] = data[at]
             end += 1
-    put_byte(text, end, 0x29)
+    text[end] = RIGHT_PAREN
     state[S_END] = end + 1
 
 
@@ -193,10 +206,10 @@ def inline(
     noted: np.ndarray,
     kind: int,
     closing: bool,
-    data: int,
-    text: int,
+    data: Bytes,
+    text: Bytes,
 ) -> None:
-    """The start or end tag of an element that is no box."""
+    """Handles the start or end tag of an element that is not a box."""
     flags = BOX_FLAGS[kind]
     markdown = state[S_MARKDOWN] and not state[S_VERBATIM]
     if kind == BOX_A:
@@ -229,19 +242,19 @@ def inline(
         if state[S_QUOTED] if closing else not _behind_mark(text, tally[T_BEGIN], state[S_END]):
             state[S_QUOTED] += -1 if closing else 1
             end = state[S_END] if closing else put_gap(text, state[S_END], tally)
-            put_byte(text, end, 0x22)
+            text[end] = QUOTE
             state[S_END] = end + 1
     elif kind in (BOX_RT, BOX_RUBY):
         _reading(state, tally, kind, closing, text)
 
 
 @njit(nogil=True, cache=True)
-def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: int) -> None:
-    """A link behind a heading that says nothing but the sign of a paragraph leads to the heading itself."""
+def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: Bytes) -> None:
+    """Drops a link after a heading that is only a paragraph sign: it leads to the heading itself."""
     end = state[S_END]
-    if state[S_LINK_AT] < 0 or end - state[S_LINK_AT] not in (2, 3) or byte_at(text, end - 1) != 0xB6:
+    if state[S_LINK_AT] < 0 or end - state[S_LINK_AT] not in (2, 3) or text[end - 1] != 0xB6:
         return
-    if byte_at(text, end - 2) == 0xC2 and (end - state[S_LINK_AT] == 2 or byte_at(text, end - 3) == 0x20):
+    if text[end - 2] == 0xC2 and (end - state[S_LINK_AT] == 2 or text[end - 3] == SP):
         state[S_END], state[S_LINK_AT] = state[S_LINK_AT], -1
         state[S_LINK_CHARS] -= 1
         state[S_LINKS] -= 1
@@ -251,25 +264,25 @@ def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _behind_mark(text: int, begin: int, end: int) -> bool:
-    """Whether a quotation mark was just written: \" or one of those between U+2018 and U+201F."""
-    if end > begin and byte_at(text, end - 1) == 0x22:
+def _behind_mark(text: Bytes, begin: int, end: int) -> bool:
+    """Whether a quotation mark was just written: " or one of those between U+2018 and U+201F."""
+    if end > begin and text[end - 1] == QUOTE:
         return True
-    wide = end - begin >= 3 and byte_at(text, end - 3) == 0xE2 and byte_at(text, end - 2) == 0x80
-    return bool(wide and byte_at(text, end - 1) >= 0x98 and byte_at(text, end - 1) <= 0x9F)
+    wide = end - begin >= 3 and text[end - 3] == 0xE2 and text[end - 2] == 0x80
+    return bool(wide and text[end - 1] >= 0x98 and text[end - 1] <= 0x9F)
 
 
 @njit(nogil=True, cache=True)
-def _reading(state: np.ndarray, tally: np.ndarray, kind: int, closing: bool, text: int) -> None:
-    """Ruby: how a word is read stands in parentheses behind it. The end tag of <rt> may be missing."""
+def _reading(state: np.ndarray, tally: np.ndarray, kind: int, closing: bool, text: Bytes) -> None:
+    """Handles ruby: the reading of a word is in parentheses after it. The end tag of <rt> may be missing."""
     if state[S_RUBY]:
         state[S_RUBY] = tally[T_GAP] = 0
-        if byte_at(text, state[S_END] - 1) == 0x28:
+        if text[state[S_END] - 1] == LEFT_PAREN:
             state[S_END] -= 1
         else:
-            put_byte(text, state[S_END], 0x29)
+            text[state[S_END]] = RIGHT_PAREN
             state[S_END] += 1
     if kind == BOX_RT and not closing and tally[T_CHARS]:
         state[S_RUBY], tally[T_GAP] = 1, 0
-        put_byte(text, state[S_END], 0x28)
+        text[state[S_END]] = LEFT_PAREN
         state[S_END] += 1

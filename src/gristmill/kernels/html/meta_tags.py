@@ -1,4 +1,4 @@
-"""`<meta …>` tags in the head of a page, found in one pass over its bytes."""
+"""Finds `<meta …>` tags in the head of a page, in one pass over its bytes."""
 
 from typing import Any
 
@@ -6,12 +6,13 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import lower
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import APOSTROPHE, EXCLAMATION, GREATER, HYPHEN, LESS, QUOTE, SLASH, SP
 
 Array = np.ndarray[Any, Any]
 
 TAG_BYTES = 4096
-"""Within these a tag's quotes are followed; a tag with an open quote ends at its first `>`, as if it had none."""
+"""Quotes are followed within this many bytes; a tag with an unclosed quote ends at its first `>`."""
 
 _META, _HEAD, _BODY, _SCRIPT, _STYLE = (
     int.from_bytes(name, "big") for name in (b"meta", b"head", b"body", b"script", b"style")
@@ -19,30 +20,30 @@ _META, _HEAD, _BODY, _SCRIPT, _STYLE = (
 
 
 @njit(nogil=True, cache=True)
-def _name_at(data: int, at: int, stop: int) -> int:
-    """The name of a tag, up to seven letters in lower case as one number; 0 for longer ones and for what is none."""
+def _name_at(data: Bytes, at: int, stop: int) -> int:
+    """Returns the name of a tag, up to seven letters in lower case as one number; 0 for longer names or none."""
     name = 0
     for place in range(at, min(at + 8, stop)):
-        byte = lower(byte_at(data, place))
-        if byte <= 32 or byte == 47 or byte == 62:
+        byte = lower(data[place])
+        if byte <= SP or byte == SLASH or byte == GREATER:
             return name
         name = name << 8 | byte
     return 0
 
 
 @njit(nogil=True, cache=True)
-def _tag_end(data: int, at: int, stop: int) -> int:
-    """Behind the `>` that ends a tag."""
+def _tag_end(data: Bytes, at: int, stop: int) -> int:
+    """Returns the position after the `>` that ends a tag."""
     quote = 0
     first = -1
     for place in range(at, min(stop, at + TAG_BYTES)):
-        byte = byte_at(data, place)
-        if byte == 62:
+        byte = data[place]
+        if byte == GREATER:
             if quote == 0:
                 return place + 1
             if first < 0:
                 first = place + 1
-        elif quote == 0 and (byte == 34 or byte == 39):
+        elif quote == 0 and (byte == QUOTE or byte == APOSTROPHE):
             quote = byte
         elif byte == quote:
             quote = 0
@@ -50,10 +51,10 @@ def _tag_end(data: int, at: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _skip_to(data: int, at: int, stop: int, name: int) -> int:
-    """The end tag of an element whose content is no markup, or the end."""
+def _skip_to(data: Bytes, at: int, stop: int, name: int) -> int:
+    """Returns the end tag of an element whose content is not markup, or the end."""
     while at < stop:
-        end_tag = byte_at(data, at) == 60 and at + 1 < stop and byte_at(data, at + 1) == 47
+        end_tag = data[at] == LESS and at + 1 < stop and data[at + 1] == SLASH
         if end_tag and _name_at(data, at + 2, stop) == name:
             break
         at += 1
@@ -61,24 +62,24 @@ def _skip_to(data: int, at: int, stop: int, name: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _skip_comment(data: int, at: int, stop: int) -> int:
+def _skip_comment(data: Bytes, at: int, stop: int) -> int:
     while at + 2 < stop:
-        if byte_at(data, at) == 45 and byte_at(data, at + 1) == 45 and byte_at(data, at + 2) == 62:
+        if data[at] == HYPHEN and data[at + 1] == HYPHEN and data[at + 2] == GREATER:
             return at + 3
         at += 1
     return stop
 
 
 @njit(nogil=True, cache=True)
-def _has_any(data: int, begin: int, end: int, words: int, word_offsets: Array) -> bool:
+def _has_any(data: Bytes, begin: int, end: int, words: Bytes, word_offsets: Array) -> bool:
     for at in range(begin, end):
-        byte = lower(byte_at(data, at))
+        byte = lower(data[at])
         for word in range(len(word_offsets) - 1):
             first, size = word_offsets[word], word_offsets[word + 1] - word_offsets[word]
-            if byte != byte_at(words, first) or at + size > end:
+            if byte != words[first] or at + size > end:
                 continue
             place = 1
-            while place < size and lower(byte_at(data, at + place)) == byte_at(words, first + place):
+            while place < size and lower(data[at + place]) == words[first + place]:
                 place += 1
             if place == size:
                 return True
@@ -96,18 +97,18 @@ def _doubled(table: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def find_tags(data: Array, offsets: Array, limit: int, words: Array, word_offsets: Array) -> Array:
-    """Row, begin and end (int64) of every meta tag that has one of `words` (in lower case, none empty) in it.
+    """Returns row, begin and end (int64) of every meta tag that contains one of `words` (in lower case, none empty).
 
     A head ends with `</head>`, `<body>` or after `limit` bytes. Comments, scripts and styles are not markup.
     """
     found = np.empty((64, 3), np.int64)
     count = 0
-    text, sought = address_of(data), address_of(words)
+    text, sought = view(data), view(words)
     for row in range(len(offsets) - 1):
         at = int(offsets[row])
         stop = min(at + limit, int(offsets[row + 1]))
         while at < stop:
-            if byte_at(text, at) != 60:
+            if text[at] != LESS:
                 at += 1
                 continue
             name = _name_at(text, at + 1, stop)
@@ -123,11 +124,11 @@ def find_tags(data: Array, offsets: Array, limit: int, words: Array, word_offset
                 at = _skip_to(text, at + 1, stop, name)
             elif name == _BODY:
                 break
-            elif at + 2 < stop and byte_at(text, at + 1) == 47:
+            elif at + 2 < stop and text[at + 1] == SLASH:
                 if _name_at(text, at + 2, stop) == _HEAD:
                     break
                 at += 2
-            elif at + 3 < stop and byte_at(text, at + 1) == 33 and byte_at(text, at + 2) == 45:
+            elif at + 3 < stop and text[at + 1] == EXCLAMATION and text[at + 2] == HYPHEN:
                 at = _skip_comment(text, at + 3, stop)
             else:
                 at += 1

@@ -1,4 +1,4 @@
-"""What a scan of markup knows by heart: the names of elements, what each does to the tree, and where its state lies."""
+"""Tables for scans of markup: the names of elements, their effect on the tree, and the fields of the state."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ ESCAPES     1 if a tag may break out of <svg>, <math> or <select>: how the rest 
 
 FREE_NAMES = 10_000
 SHORTEST_CUT = 64
-"""Bytes; it costs as much to cut as to parse them."""
+"""Bytes; cutting fewer costs as much as parsing them."""
 
 _H = "h1 h2 h3 h4 h5 h6"
 _SETS = {
@@ -69,7 +69,7 @@ BYTE_ONES, BYTE_SEVENS, ALL_BITS = np.uint64(0x0101010101010101), np.uint64(0x7F
 
 
 def fnv(name: str) -> int:
-    """FNV-1a, as scans compute it byte by byte."""
+    """Returns FNV-1a, as scans compute it byte by byte."""
     code = int(HASH_BASIS)
     for byte in name.encode():
         code = (code ^ byte) * int(HASH_PRIME) % 2**64
@@ -90,9 +90,9 @@ BYTE_LOWER = np.arange(256).astype(np.uint64)
 BYTE_LOWER[0x41:0x5B] += np.uint64(0x20)
 
 
-# The state of a scan is one array, because every further array that a compiled function takes costs at each call.
-# Row 0 holds the columns of `scan` and further numbers; rows 1 and 2 the stack of open elements, by number in TAG_NAMES
-# and hash of the name.
+# The state of a scan is one array, because every further array argument costs at each call. Row 0 has the columns of
+# `scan` and further numbers; rows 1 and 2 have the stack of open elements, by number in TAG_NAMES and by hash of the
+# name.
 STATE_KINDS, STATE_CODES, STATE_ROWS = range(1, 4)
 STATE_TOP, STATE_OPEN_FORMATS, STATE_OPEN_WEIGHED, STATE_OPEN_LISTS, STATE_OPEN_PRE, STATE_OPEN_SELECTS = range(
     COLUMNS, COLUMNS + 6

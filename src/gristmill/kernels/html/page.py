@@ -1,4 +1,4 @@
-"""A page from its bytes to its main text: cut into blocks, measured, scored twice, chosen, written."""
+"""Extracts the main text of a page from its bytes: cuts it into blocks, measures and scores them, chooses, writes."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ from gristmill.kernels.html.table_rows import join_rows
 from gristmill.kernels.html.trees import score_columns
 
 MAX_BLOCKS = 200_000
-"""Of a page; 3,353 real pages have 110 in the mean, and 12,000 at the most."""
+"""The most blocks of a page; 3,353 real pages have 110 on average, and at most 12,000."""
 _WIDE = 32
 _FIRST = len(FEATURES)
 COLUMNS = len(FEATURES) + len(CONTEXT_FEATURES)
@@ -54,7 +54,7 @@ def _stride(count: int) -> int:
 
 @njit(nogil=True, cache=True)
 def columns_of(flat: np.ndarray, count: int) -> np.ndarray:
-    """The columns of a page of `count` blocks, with room for as many as are scored at once."""
+    """Returns the columns of a page of `count` blocks, with room for as many as are scored at once."""
     stride = _stride(count)
     return flat[: COLUMNS * stride].reshape((COLUMNS, stride))
 
@@ -71,9 +71,9 @@ def cut_and_measure(
     texts: np.ndarray,
     flat: np.ndarray,
 ) -> tuple[int, int]:
-    """Blocks and what the first model is told of them; returns how many blocks and elements there are.
+    """Cuts a page into blocks and computes the features of the first model; returns the numbers of blocks and elements.
 
-    `flat` holds COLUMNS columns of as many rows as there are blocks, rounded up to 32.
+    `flat` has COLUMNS columns of as many rows as there are blocks, rounded up to 32.
     """
     state, tally, stack, counts, missing, noted, slots = small
     blocks, elements, moved, sums, away, keys, groups = tables
@@ -97,7 +97,7 @@ def cut_and_measure(
 
 @njit(nogil=True, cache=True)
 def tell_scores(count: int, mask: int, scores: np.ndarray, small: Any, tables: Any, flat: np.ndarray) -> None:
-    """What the second model is told beside what `cut_and_measure` told the first."""
+    """Computes the additional features of the second model."""
     blocks, elements, _, sums, away, keys, groups = tables
     number = small[0][S_ELEMENTS]
     columns = columns_of(flat, count)
@@ -108,9 +108,10 @@ def tell_scores(count: int, mask: int, scores: np.ndarray, small: Any, tables: A
 def score_page(
     count: int, mask: int, small: Any, tables: Any, flat: np.ndarray, first: Any, second: Any, scores: np.ndarray
 ) -> None:
-    """What the second model thinks of each block, with what the first thinks of all of them, into `scores` (int32).
+    """Writes the score of the second model for each block, based on the first model's scores of all blocks, to `scores`
+    (int32).
 
-    It returns no array: Numba loses what it needs for that where a kernel that Python calls is part of another.
+    It returns no array: Numba loses what it needs for that if a kernel that Python calls is part of another.
     """
     columns = columns_of(flat, count)
     score_columns(first.features, first.thresholds, first.leaves, first.bias, columns, scores)
@@ -128,9 +129,9 @@ def decide(
     texts: np.ndarray,
     keep: np.ndarray,
 ) -> int:
-    """Marks the blocks that make up the text; returns the F1 that is expected of the choice, of 1,000.
+    """Marks the blocks that form the text; returns the expected F1 of the choice, in thousandths.
 
-    `more` are scores by which further blocks may be chosen, or nothing.
+    `more` are scores by which further blocks may be chosen; it may be empty.
     """
     blocks, elements, _, _, _, keys, groups = tables
     promised = choose(scores, blocks, count, keep)
@@ -162,7 +163,7 @@ def main_text(
     comments: bool,
     out: np.ndarray,
 ) -> int:
-    """The main text of `data[begin:stop]` into `out`; returns where it ends, or -1 for a page of too many blocks."""
+    """Writes the main text of `data[begin:stop]` to `out`; returns its end, or -1 for a page with too many blocks."""
     count, mask = cut_and_measure(data, words, begin, stop, markdown, small, tables, texts, flat)
     if small[0][S_FULL]:
         return -1
@@ -178,8 +179,8 @@ def main_text(
     return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
 
-class Room:
-    """Memory for pages of at most so many bytes, used again for each."""
+class PageBuffers:
+    """Buffers for pages of up to `page_bytes`, used again for each page."""
 
     def __init__(self, page_bytes: int, max_blocks: int = MAX_BLOCKS) -> None:
         self.page_bytes = page_bytes
@@ -207,15 +208,17 @@ class Room:
             np.empty(slots, np.int64),
             np.empty((slots, G_COLUMNS), np.int64),
         )
-        # What is written is paid for by bytes of the page, and nothing twice: a character by itself, a reference of 5
-        # bytes and more by 6 for 5, a <br>, <q>, <rt> or line of code by the tag, what is around a link or formula by
-        # its tag and the name of its attribute, the 3 bytes behind a block by the tag that ends it. In Markdown `<b>x`
-        # again and again is dearest: the four signs around an x are 5 bytes for 4.
+        # Bytes of the page pay for bytes that are written, and none pays twice: a character for itself, a reference of
+        # 5 bytes and more for 6 per 5, a <br>, <q>, <rt> or line of code with its tag, the signs around a link or
+        # formula with its tag and the name of its attribute, the 3 bytes after a block with the tag that ends it. In
+        # Markdown, repeated `<b>x` is the worst case: the four signs and the x are 5 bytes for 4.
         self.texts = np.empty(page_bytes * 5 // 4 + 64, np.uint8)
         self.flat = np.empty(COLUMNS * (blocks + _WIDE), np.uint8)
         self.out = np.empty(3 * self.texts.size + BLOCK_ROOM * blocks, np.uint8)
 
     def columns(self, count: int) -> np.ndarray:
-        """What models were told of a page of `count` blocks (uint8, a row for each feature), until the next page."""
+        """Returns the features of a page of `count` blocks (uint8, a row for each feature), valid until the
+        next page.
+        """
         stride = -(-count // _WIDE) * _WIDE
         return self.flat[: COLUMNS * stride].reshape(COLUMNS, stride)[:, :count]

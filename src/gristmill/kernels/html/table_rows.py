@@ -1,4 +1,4 @@
-"""Cells of a table row made one block, as a reader sees them."""
+"""Joins the cells of a table row into one block, as a reader sees them."""
 
 import numpy as np
 
@@ -27,11 +27,11 @@ from gristmill.kernels.html.block_names import (
     E_PARENT,
     UNCOUNTED,
 )
-from gristmill.kernels.memory import address_of, borrow, byte_at
-from gristmill.kernels.memory_writes import put_byte
+from gristmill.kernels.memory import Bytes, borrow, view
+from gristmill.kernels.text.ascii import BAR, SP
 
 MAX_CELL_BYTES = 200
-"""A row of a table with a longer cell is laid out, and no row of data."""
+"""A row with a longer cell is layout, not data."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -41,12 +41,12 @@ def _is_one_line(blocks: np.ndarray, row: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _part(text: int, at: int, times: int) -> int:
-    """What parts cells, once and for each empty one; returns where it ends."""
+def _part(text: Bytes, at: int, times: int) -> int:
+    """Writes the separator of cells, once and once more for each empty cell; returns the end."""
     for _ in range(times):
-        put_byte(text, at, 0x20)
-        put_byte(text, at + 1, 0x7C)
-        put_byte(text, at + 2, 0x20)
+        text[at] = SP
+        text[at + 1] = BAR
+        text[at + 2] = SP
         at += 3
     return at
 
@@ -55,14 +55,14 @@ def _part(text: int, at: int, times: int) -> int:
 def join_rows(
     blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, texts: np.ndarray, moved: np.ndarray
 ) -> int:
-    """Makes one block of the cells of a row, where each has one short block; returns the number of blocks then.
+    """Joins the cells of each row into one block if each cell has one short block; returns the new number of blocks.
 
-    Empty cells have left room for what parts them (boxes.py), so the others stay in their columns.
+    Empty cells have left room for their separators (boxes.py), so the others stay in their columns.
     """
-    text = address_of(texts)
+    text = view(texts)
     blocks, elements, moved = borrow(blocks), borrow(elements), borrow(moved)
     read = write = 0
-    tried = 0  # rows up to here were looked at, and are no rows of data
+    tried = 0  # rows up to here were checked, and are not data
     while read < count:
         last = read + 1
         if blocks[read, B_ROW] and read >= tried:
@@ -90,7 +90,7 @@ def join_rows(
                 end = _part(text, end, 1 + max(0, empty)) - 3
                 size = blocks[other, B_STOP] - blocks[other, B_START]
                 for at in range(size):
-                    put_byte(text, end + 3 + at, byte_at(text, blocks[other, B_START] + at))
+                    text[end + 3 + at] = text[blocks[other, B_START] + at]
                 blocks[write, B_STOP] = end + 3 + size
                 for field in range(B_CHARS, B_HINTS):
                     blocks[write, field] += blocks[other, field]

@@ -1,8 +1,8 @@
 """Ensembles of symmetric decision trees over bytes, in integers: the same scores on every machine.
 
-A symmetric ("oblivious") tree asks one question at each level, the same of every row (Kohavi, Li 1995; CatBoost,
+A symmetric ("oblivious") tree has one question per level, the same for every row (Kohavi, Li 1995; CatBoost,
 Prokhorenkova and others 2018). So the answers are the bits of the number of a leaf, and no row takes a branch: a level
-is a comparison of sixteen bytes at once, a leaf one look into a table of some hundred bytes.
+is a comparison of sixteen bytes at once, a leaf is one lookup in a table of some hundred bytes.
 """
 
 from typing import Any, NamedTuple
@@ -15,33 +15,33 @@ from gristmill.kernels.memory import borrow
 Array = np.ndarray[Any, Any]
 
 ONE = 1024
-"""The score that is a logit of 1."""
+"""The score for a logit of 1."""
 DEEPEST = 8
-"""The number of a leaf is a byte."""
+"""The number of a leaf is one byte."""
 LARGEST_BIAS = 1 << 28
 MOST_TREES = 1 << 12
-"""With int16 leaves and such a bias no sum leaves an int32."""
+"""With int16 leaves and this bias, no sum exceeds an int32."""
 
 _CHUNK = 256
-"""Rows at a time: the numbers of their leaves, their scores and one column of them stay in the first cache."""
+"""Rows per chunk: the numbers of their leaves, their scores and one of their columns stay in the first-level cache."""
 _VECTORS = 32
-"""Rows that are compared at once. The last ones of a page are compared one by one, unless columns go on behind them."""
+"""Rows that are compared at once. The last ones of a page are compared one by one, unless the columns are longer."""
 
 
 class Trees(NamedTuple):
-    """The score of a row is the bias and one leaf of each tree; bit d of a leaf's number is
-    `row[features[tree, d]] > thresholds[tree, d]`.
+    """The score of a row is the bias plus one leaf of each tree; bit d of a leaf's number is `row[features[tree, d]] >
+    thresholds[tree, d]`.
     """
 
     features: Array
     """uint16 (trees, depth)."""
     thresholds: Array
-    """uint8 (trees, depth). With 255 a level separates nothing."""
+    """uint8 (trees, depth). A level with 255 separates nothing."""
     leaves: Array
     """int16 (trees, 2^depth)."""
     bias: int
     columns: int
-    """How many bytes a row has."""
+    """Bytes of a row."""
 
 
 @njit(nogil=True, cache=True)
@@ -69,16 +69,16 @@ def _score(
 
 @njit(nogil=True, cache=True)
 def score_columns(features: Array, thresholds: Array, leaves: Array, bias: int, columns: Array, out: Array) -> None:
-    """The score of each row (int32), for callers that are compiled: nothing is checked.
+    """Computes the score of each row (int32), for compiled callers: nothing is checked.
 
-    `columns` is uint8 (columns, rows), so that a column is contiguous. It may have more rows than `out`, whatever is in
-    them: with a multiple of 32 a page of 150 rows takes a fifth less time.
+    `columns` is uint8 (columns, rows), so that a column is contiguous. It may have more rows than `out`, with any
+    content: with a multiple of 32, a page of 150 rows takes a fifth less time.
     """
     _score(features, thresholds, leaves, bias, columns, out, np.empty(_CHUNK, np.uint8))
 
 
 def score(trees: Trees, columns: Array, out: Array) -> None:
-    """The score of each row of `columns` (uint8, one row of it for each column) into `out` (int32).
+    """Writes the score of each row of `columns` (uint8, one row of it for each column) to `out` (int32).
 
     Columns may be longer than `out`, see `score_columns`.
     """

@@ -1,1 +1,1 @@
-"""Language models of word n-grams: cutting, counting, estimating, looking up, scoring."""
+"""Language models of word n-grams: splitting, counting, estimating, looking up, scoring."""

@@ -1,4 +1,4 @@
-"""Lines of ARPA files, the common form of language models of n-grams: probability, words, backoff."""
+"""Reads lines of ARPA files, the common format of n-gram language models: probability, words, backoff."""
 
 from typing import Any
 
@@ -6,32 +6,33 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.ngram.tables import longer
+from gristmill.kernels.text.ascii import BACKSLASH, CR, DOT, GREATER, HYPHEN, LESS, LF, NINE, PLUS, SP, TAB, ZERO
 from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
 
 FINE, NO_NUMBER, NO_WORD, TOO_MANY, TOO_LARGE = range(5)
-"""What is wrong with a line."""
+"""The faults of a line."""
 MOST_ORDER = 8
 _TENS = np.array([10.0**power for power in range(23)])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _number(data: int, begin: int, end: int) -> tuple[float, bool]:
-    """A decimal number, and whether it is one. 15 digits count; behind them its size does."""
+def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
+    """Returns a decimal number, and whether it is one. 15 digits count; after them only the magnitude does."""
     at = begin
     sign = 1.0
-    if at < end and (byte_at(data, at) == 45 or byte_at(data, at) == 43):
-        sign = -1.0 if byte_at(data, at) == 45 else 1.0
+    if at < end and (data[at] == HYPHEN or data[at] == PLUS):
+        sign = -1.0 if data[at] == HYPHEN else 1.0
         at += 1
     value, digits, scale, seen, is_behind = 0.0, 0, 0, False, False
     while at < end:
-        byte = byte_at(data, at)
-        if byte == 46 and not is_behind:
+        byte = data[at]
+        if byte == DOT and not is_behind:
             is_behind = True
-        elif 48 <= byte <= 57:
+        elif ZERO <= byte <= NINE:
             seen = True
             if digits < 15:
                 value = value * 10.0 + (byte - 48)
@@ -42,14 +43,14 @@ def _number(data: int, begin: int, end: int) -> tuple[float, bool]:
         else:
             break
         at += 1
-    if seen and at < end and byte_at(data, at) | 32 == 101:
+    if seen and at < end and data[at] | 32 == 101:
         at += 1
-        lower = at < end and byte_at(data, at) == 45
-        if at < end and (byte_at(data, at) == 45 or byte_at(data, at) == 43):
+        lower = at < end and data[at] == HYPHEN
+        if at < end and (data[at] == HYPHEN or data[at] == PLUS):
             at += 1
         exponent, seen = 0, False
-        while at < end and 48 <= byte_at(data, at) <= 57:
-            exponent = min(exponent * 10 + byte_at(data, at) - 48, 10_000)
+        while at < end and ZERO <= data[at] <= NINE:
+            exponent = min(exponent * 10 + data[at] - 48, 10_000)
             seen = True
             at += 1
         scale += -exponent if lower else exponent
@@ -66,16 +67,16 @@ def _number(data: int, begin: int, end: int) -> tuple[float, bool]:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_gap(byte: int) -> bool:
-    return byte == 32 or byte == 9 or byte == 13
+    return byte == SP or byte == TAB or byte == CR
 
 
 @njit(nogil=True, cache=True)
-def _is_unknown(text: int, begin: int, end: int) -> bool:
+def _is_unknown(text: Bytes, begin: int, end: int) -> bool:
     """Whether it is <unk> or <UNK>."""
-    if end - begin != 5 or byte_at(text, begin) != 60 or byte_at(text, end - 1) != 62:
+    if end - begin != 5 or text[begin] != LESS or text[end - 1] != GREATER:
         return False
-    middle = byte_at(text, begin + 1) << 16 | byte_at(text, begin + 2) << 8 | byte_at(text, begin + 3)
-    return middle | 0x202020 == 0x756E6B  # type: ignore[no-any-return]
+    middle = text[begin + 1] << 16 | text[begin + 2] << 8 | text[begin + 3]
+    return middle | 0x202020 == 0x756E6B
 
 
 @njit(nogil=True, cache=True)
@@ -85,33 +86,33 @@ def read_ngrams(
     """Reads lines from byte `at` on until one is empty or begins with a backslash, `most` have been read, or the data
     ends without the end of a line.
 
-    Of each: the mixed hash of its n-gram, its probability and backoff (numbers: float64, [most, 2]), and, of single
-    words, where they stand (spans). Returns where it goes on, how many were read, lines that were passed, and what is
-    wrong with the next one. `special`: hashes of <unk>, <s>, </s>, which <UNK> and the like stand for.
+    For each line: the mixed hash of its n-gram, its probability and backoff (numbers: float64, [most, 2]), and, for
+    single words, their spans. Returns where to continue, the number of n-grams, the number of lines, and the fault of
+    the next line. `special` are the hashes of <unk>, <s> and </s>, which variants like <UNK> are read as.
     """
-    text = address_of(data)
+    text = view(data)
     read = lines = 0
     begins, ends = np.empty(MOST_ORDER + 3, np.int64), np.empty(MOST_ORDER + 3, np.int64)
     while read < most:
         stop = at
-        while stop < len(data) and byte_at(text, stop) != 10:
+        while stop < len(data) and text[stop] != LF:
             stop += 1
         if stop == len(data):
             break
         fields, place = 0, at
         while True:
-            while place < stop and _is_gap(byte_at(text, place)):
+            while place < stop and _is_gap(text[place]):
                 place += 1
             if place == stop:
                 break
             if fields == order + 2:
                 return at, read, lines, TOO_MANY
             begins[fields] = place
-            while place < stop and not _is_gap(byte_at(text, place)):
+            while place < stop and not _is_gap(text[place]):
                 place += 1
             ends[fields] = place
             fields += 1
-        if fields == 0 or (byte_at(text, begins[0]) == 92 and fields == 1):
+        if fields == 0 or (text[begins[0]] == BACKSLASH and fields == 1):
             break
         probability, is_number = _number(text, begins[0], ends[0])
         if not is_number:

@@ -1,12 +1,12 @@
-"""Counts of n-grams, as modified Kneser-Ney smoothing wants them (Chen and Goodman 1999), from sorted streams.
+"""Counts n-grams for modified Kneser-Ney smoothing (Chen and Goodman 1999), from sorted streams.
 
 After Heafield, Pouzyrevsky, Clark and Koehn 2013, "Scalable modified Kneser-Ney language model estimation": n-grams of
 the highest order are sorted by their last word, then the one before it, and so on. Then the n-grams of every lower
-order lie together, too, and one pass over them counts all orders. An n-gram of a lower order counts as often as there
-are different words before it; one that begins a sentence has none before it and counts as often as it was seen.
+order are adjacent, too, and one pass over them counts all orders. The count of a lower-order n-gram is the number of
+different words before it; one that begins a sentence has none before it, and its count is how often it was seen.
 
-An n-gram is five numbers of words, 21 bits each, in two numbers of 64 bits: the last word highest, 0 where it is
-shorter. Rows are uint64: these two, and what is known of it.
+An n-gram is five word numbers, 21 bits each, in two numbers of 64 bits: the last word highest, 0 if it is shorter. Rows
+are uint64: these two, and a value.
 """
 
 from typing import Any
@@ -18,12 +18,12 @@ from gristmill.kernels.compile import njit
 Array = np.ndarray[Any, Any]
 
 NOTHING, UNKNOWN, BEGIN, END, FIRST_WORD = range(5)
-"""Numbers of words: before the beginning of a sentence; <unk>; <s>; </s>; and the first of a vocabulary."""
+"""Word numbers: before the beginning of a sentence; <unk>; <s>; </s>; and the first of a vocabulary."""
 WORD_BITS = 21
 MOST_WORDS = (1 << WORD_BITS) - FIRST_WORD
 HIGHEST_ORDER = 5
 COUNTED = 4
-"""n-grams that are seen so often, and rarer ones, say how much is taken off the counts."""
+"""The numbers of n-grams with counts up to this one determine the discounts."""
 
 _ONE = np.uint64(1)
 _BITS = np.uint64(WORD_BITS)
@@ -35,7 +35,7 @@ _ZERO = np.uint64(0)
 
 @njit(nogil=True, cache=True, forceinline=True)
 def word_at(high: np.uint64, low: np.uint64, place: int) -> np.uint64:
-    """The number of a word of an n-gram; place 0 is its last word, 1 the one before it."""
+    """Returns the number of a word of an n-gram; place 0 is its last word, 1 the one before it."""
     if place < 3:
         return (high >> np.uint64((2 - place) * WORD_BITS)) & _WORD
     return (low >> np.uint64((4 - place) * WORD_BITS)) & _WORD
@@ -43,7 +43,7 @@ def word_at(high: np.uint64, low: np.uint64, place: int) -> np.uint64:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def shared(high: np.uint64, low: np.uint64, other_high: np.uint64, other_low: np.uint64) -> int:
-    """How many last words two n-grams have in common."""
+    """Counts the last words that two n-grams have in common."""
     for place in range(HIGHEST_ORDER):
         if word_at(high, low, place) != word_at(other_high, other_low, place):
             return place
@@ -52,7 +52,7 @@ def shared(high: np.uint64, low: np.uint64, other_high: np.uint64, other_low: np
 
 @njit(nogil=True, cache=True, forceinline=True)
 def last_words(high: np.uint64, low: np.uint64, order: int) -> tuple[np.uint64, np.uint64]:
-    """The n-gram of the last `order` words."""
+    """Returns the n-gram of the last `order` words."""
     if order <= 3:
         return high >> np.uint64((3 - order) * WORD_BITS) << np.uint64((3 - order) * WORD_BITS), _ZERO
     shift = np.uint64((5 - order) * WORD_BITS)
@@ -61,10 +61,11 @@ def last_words(high: np.uint64, low: np.uint64, order: int) -> tuple[np.uint64, 
 
 @njit(nogil=True, cache=True)
 def windows(ids: Array, firsts: Array, order: int, rows: Array) -> int:
-    """Writes the n-gram that ends with each word, and with the end of each sentence, and 1; how many there are.
+    """Writes the n-gram that ends with each word, and with the end of each sentence, and a count of 1; returns their
+    number.
 
-    `ids`: numbers of words, of whole sentences; `firsts`: whether a sentence begins there. `rows` has room for two rows
-    a word. Words further back than `order`, and those before a sentence, are NOTHING.
+    `ids` are the word numbers of whole sentences; `firsts` says whether a sentence begins there. `rows` has room for
+    two rows per word. Words further back than `order`, and those before a sentence, are NOTHING.
     """
     low_bits = np.uint64(max(5 - order, 0) * WORD_BITS)
     count = 0
@@ -91,7 +92,7 @@ def windows(ids: Array, firsts: Array, order: int, rows: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def rows_up_to(rows: Array, high: np.uint64, low: np.uint64) -> int:
-    """How many of sorted rows have a key up to this one."""
+    """Counts the sorted rows with a key up to this one."""
     begin, end = 0, len(rows)
     while begin < end:
         middle = (begin + end) >> 1
@@ -104,7 +105,7 @@ def rows_up_to(rows: Array, high: np.uint64, low: np.uint64) -> int:
 
 @njit(nogil=True, cache=True)
 def whole_contexts(rows: Array) -> int:
-    """How many of the first rows, sorted by context, belong to contexts before the last one."""
+    """Counts the first rows, sorted by context, that belong to contexts before the last one."""
     end = len(rows)
     while end > 0:
         end -= 1
@@ -116,7 +117,7 @@ def whole_contexts(rows: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def combine(rows: Array) -> int:
-    """Sums the last number of neighbours with the same two first ones; how many rows are left."""
+    """Sums the last number of neighbours with equal first two numbers; returns the number of remaining rows."""
     kept = 0
     for at in range(len(rows)):
         if kept and rows[at, 0] == rows[kept - 1, 0] and rows[at, 1] == rows[kept - 1, 1]:
@@ -132,7 +133,7 @@ def combine(rows: Array) -> int:
 def _close(
     order: int, highest: int, state: Array, least: Array, counts: Array, out: Array, found: Array, length: int
 ) -> None:
-    """Gives out the n-gram of an order that is complete."""
+    """Outputs the n-gram of an order that is complete."""
     high, low = last_words(state[0, 0], state[0, 1], order)
     times, before = state[order, 0], state[order, 1]
     counted = times if order == highest or length == order else before
@@ -158,12 +159,12 @@ def _length(high: np.uint64, low: np.uint64, highest: int) -> int:
 
 @njit(nogil=True, cache=True)
 def adjust(rows: Array, highest: int, least: Array, state: Array, counts: Array, out: Array, is_end: bool) -> Array:
-    """From sorted n-grams of the highest order and how often each was seen, the n-grams of all orders, each with twice
-    its count, and 1 more where it is pruned: seen fewer times than `least` (uint64, by order), or with <unk> in it.
+    """From sorted n-grams of the highest order and their counts: the n-grams of all orders, each with twice its count,
+    plus 1 if it is pruned: seen fewer times than `least` (uint64, by order), or with <unk> in it.
 
-    `state` (uint64, [order + 1, 2], zeros at first) goes from block to block. `counts` (int64, [order, COUNTED])
-    becomes how many n-grams of an order have a count of 1, 2, ... `out` (uint64, [order, rows + 1, 3]) takes the
-    n-grams; how many of each order is returned. `is_end`: no more blocks come.
+    `state` (uint64, [order + 1, 2], zeros at first) continues from block to block. `counts` (int64, [order, COUNTED])
+    becomes the numbers of n-grams of an order with a count of 1, 2, ... `out` (uint64, [order, rows + 1, 3]) gets the
+    n-grams; their number per order is returned. `is_end`: this is the last block.
     """
     found = np.zeros(highest, np.int64)
     for at in range(len(rows) + is_end):
@@ -189,7 +190,7 @@ def adjust(rows: Array, highest: int, least: Array, state: Array, counts: Array,
 
 @njit(nogil=True, cache=True)
 def by_context(rows: Array) -> None:
-    """Turns n-grams so that they sort by what comes before the last word, and by that word last."""
+    """Reorders n-grams so that they sort by the words before the last one, and then by the last word."""
     for at in range(len(rows)):
         high, low = rows[at, 0], rows[at, 1]
         rows[at, 0] = (high << _BITS) & _THREE | low >> _BITS
@@ -198,11 +199,11 @@ def by_context(rows: Array) -> None:
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def weigh(rows: Array, discounts: Array, out: Array, backoffs: Array) -> tuple[int, int]:
-    """Of n-grams sorted by context, of whole contexts: what the n-grams that are not pruned have of their own, and what
-    their context leaves to shorter ones, as `out`: n-gram, own probability, that share. And the share of each context
-    that has such n-grams, as `backoffs`. How many rows of each.
+    """For n-grams of whole contexts, sorted by context: writes n-gram, own probability and the share that the context
+    leaves to shorter n-grams to `out`, for those that are not pruned; and the share of each context that has such
+    n-grams to `backoffs`. Returns the number of rows of each.
 
-    `discounts` (float64): what is taken off a count of 1, of 2, of more. Probabilities are float64, written as bits.
+    `discounts` (float64) are for counts of 1, of 2, and of more. Probabilities are float64, written as bits.
     """
     written = contexts = begin = 0
     shares = np.empty(2, np.float64)
@@ -239,9 +240,9 @@ def weigh(rows: Array, discounts: Array, out: Array, backoffs: Array) -> tuple[i
 
 @njit(nogil=True, cache=True)
 def interpolate(rows: Array, at: int, order: int, shorter: Array, place: int, first: int) -> tuple[int, int]:
-    """Adds to the own probability of n-grams, from row `at` on, their share of that of the n-gram without the first
-    word, which stands in `shorter`, from `place` on; the share makes room for the number of that n-gram, counted from
-    `first`. Returns how far it came in both: one is at its end, or a row has no shorter n-gram (then `at` stays).
+    """Adds to the own probability of n-grams, from row `at` on, their share of the probability of the n-gram without
+    the first word, which is in `shorter`, from `place` on; the share is replaced by the number of that n-gram, counted
+    from `first`. Returns how far it came in both: one is at its end, or a row has no shorter n-gram (then `at` stays).
     """
     own = rows.view(np.float64)
     theirs = shorter.view(np.float64)
@@ -260,7 +261,7 @@ def interpolate(rows: Array, at: int, order: int, shorter: Array, place: int, fi
 
 @njit(nogil=True, cache=True)
 def take_backoffs(rows: Array, at: int, backoffs: Array, place: int, found: Array) -> tuple[int, int]:
-    """Puts what stands in `backoffs` of n-grams, both sorted, into `found` (float64); others keep what they have."""
+    """Writes the values in `backoffs` of n-grams, both sorted, to `found` (float64); others keep their values."""
     shares = backoffs.view(np.float64)
     while at < len(rows) and place < len(backoffs):
         if backoffs[place, 0] == rows[at, 0] and backoffs[place, 1] == rows[at, 1]:
@@ -277,9 +278,10 @@ def take_backoffs(rows: Array, at: int, backoffs: Array, place: int, found: Arra
 
 
 def discounts_of(counts: Array) -> Array:
-    """What is taken off a count of 1, of 2, of more, by how many n-grams of an order have a count of 1 to 4.
+    """Returns the discounts for counts of 1, of 2, and of more, from the numbers of n-grams of an order with a count of
+    1 to 4.
 
-    0.5, 1 and 1.5 where the counts of so little text give none (`lmplz --discount_fallback` does the same).
+    They are 0.5, 1 and 1.5 if the counts of too little text give none (`lmplz --discount_fallback` does the same).
     """
     fallback = np.array([0.5, 1.0, 1.5])
     if (counts[:COUNTED] <= 0).any():

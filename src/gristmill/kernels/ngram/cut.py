@@ -1,11 +1,11 @@
-"""The words of a text as a language model of n-grams sees them.
+"""Splits a text into words for n-gram language models.
 
 A word is a run of letters and numbers in lower case, with the marks that belong to them. A letter of a script without
-spaces (UNIT and PIECE: Han, kana, Thai and their kin) is a word with its marks. Every decimal digit is written `0`, as
-CCNet does: years and prices are as many words else. Signs and white space are no words; a line feed ends a sentence.
-Lower case is one character for one. Nothing is composed or decomposed: text is taken as it is.
+spaces (UNIT and PIECE: Han, kana, Thai and related scripts) is a word with its marks. Every decimal digit is written
+`0`, as in CCNet; otherwise each year and price would be another word. Signs and white space are not words; a line feed
+ends a sentence. Lower case maps one character to one. Nothing is composed or decomposed.
 
-Words of more than LONGEST bytes are cut short and known to nobody, so that no text makes a word of any size.
+Words of more than LONGEST bytes are cut short and are unknown to every model, so no text can make a word of any size.
 """
 
 from functools import lru_cache
@@ -15,22 +15,36 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
-from gristmill.kernels.memory_writes import put_byte, put_eight_bytes
-from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, LOWER, MARK, NUMBER, PIECE, UNIT, unicode_tables
+from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text.ascii import LF
+from gristmill.kernels.text.unicode_classes import (
+    ALONE,
+    DIGIT,
+    LETTER,
+    LOWER,
+    MARK,
+    NUMBER,
+    UnicodeViews,
+    class_of,
+    lower_change,
+    unicode_tables,
+    unicode_views,
+)
+from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import decode, hash_bytes
 
 Array = np.ndarray[Any, Any]
-Addresses = tuple[int, int, int, int, int]  # of the arrays of CutTables
 
 LONGEST = 120
-"""Bytes of a word in lower case; the longest of dictionaries have 60 letters."""
+"""The most bytes of a word in lower case; the longest words of dictionaries have 60 letters."""
 ROOM = 512
-"""Words that are cut at once: their bytes stay in the first cache until they are hashed."""
+"""Words that are split at once: their bytes stay in the first-level cache until they are hashed."""
 ROOM_BYTES = ROOM * (LONGEST + 16)
 
 _NONE, _BREAK, _MARK, _PART, _ALONE = range(5)
-"""What a character is to a word: outside; ends a sentence; inside of one that has begun; inside; one by itself."""
+"""The role of a character: outside of words; ends a sentence; inside a word that has begun; part of a word; a word
+alone."""
 _ZERO = ord("0")
 
 _ONES = 0x0101010101010101
@@ -41,19 +55,26 @@ _VALUE = np.uint64(0x0F)
 
 
 class CutTables(NamedTuple):
-    """What the scan knows of characters; `cut_tables()` makes it."""
+    """The classes and lower case of characters; `cut_tables()` builds it."""
 
     plain: npt.NDArray[np.uint8]
-    """Of ASCII: what is written for it; 0: nothing; 10: a sentence ends."""
+    """For ASCII: the byte that is written; 0: none; 10: a sentence ends."""
     pages: npt.NDArray[np.uint8]
     classes: npt.NDArray[np.uint16]
     lower_pages: npt.NDArray[np.uint8]
     lowers: npt.NDArray[np.int32]
 
 
+class CutViews(NamedTuple):
+    """Views of the arrays of `CutTables`."""
+
+    plain: Bytes
+    unicode: UnicodeViews
+
+
 @lru_cache(maxsize=1)
 def cut_tables() -> CutTables:
-    """Read-only; of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
+    """Returns read-only tables of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
     plain = np.zeros(128, np.uint8)
     for point in range(128):
         letter = chr(point)
@@ -64,59 +85,30 @@ def cut_tables() -> CutTables:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def addresses_of(tables: CutTables) -> Addresses:
-    """Of tables that the caller's caller holds."""
-    return (
-        address_of(tables.plain),
-        address_of(tables.pages),
-        address_of(tables.classes),
-        address_of(tables.lower_pages),
-        address_of(tables.lowers),
-    )
+def cut_views(tables: CutTables) -> CutViews:
+    """Views of tables that the caller's caller keeps alive."""
+    return CutViews(view(tables.plain), unicode_views(tables))
 
 
 @njit(nogil=True, cache=True)
-def _put_utf8(out: int, at: int, point: int) -> int:
-    """Writes a code point; where the next goes."""
-    if point < 0x80:
-        put_byte(out, at, point)
-        return at + 1
-    if point < 0x800:
-        put_byte(out, at, 0xC0 | point >> 6)
-        put_byte(out, at + 1, 0x80 | point & 0x3F)
-        return at + 2
-    if point < 0x10000:
-        put_byte(out, at, 0xE0 | point >> 12)
-        put_byte(out, at + 1, 0x80 | point >> 6 & 0x3F)
-        put_byte(out, at + 2, 0x80 | point & 0x3F)
-        return at + 3
-    put_byte(out, at, 0xF0 | point >> 18)
-    put_byte(out, at + 1, 0x80 | point >> 12 & 0x3F)
-    put_byte(out, at + 2, 0x80 | point >> 6 & 0x3F)
-    put_byte(out, at + 3, 0x80 | point & 0x3F)
-    return at + 4
-
-
-@njit(nogil=True, cache=True)
-def _wide(point: int, pages: int, classes: int, lower_pages: int, lowers: int) -> tuple[int, int]:
-    """What a character outside of ASCII is to a word, and what is written for it."""
-    bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
-    if bits & (UNIT | PIECE):
+def _wide(point: int, unicode: UnicodeViews) -> tuple[int, int]:
+    """Returns the role of a non-ASCII character, and the code point that is written for it."""
+    bits = class_of(unicode, point)
+    if bits & ALONE:
         return _ALONE, point
     if bits & DIGIT:
         return _PART, _ZERO
     if bits & (LETTER | NUMBER):
         if bits & LOWER:
             return _PART, point
-        place = byte_at(lower_pages, point >> 8) << 8 | point & 255
-        return _PART, point + int(np.int64(np.int32(four_bytes_at(lowers, 4 * place))))
+        return _PART, point + lower_change(unicode, point)
     return (_MARK if bits & MARK else _NONE), point
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _eight(block: np.uint64) -> tuple[int, np.uint64]:
-    """How many of eight bytes, from the lowest, are ASCII letters or digits before one that is not, and what is written
-    for these. All at once, in their highest bits: a loop that ends with the word mispredicts that end every time.
+    """Counts how many of eight bytes, from the lowest on, are ASCII letters or digits, and returns the bytes to write
+    for them. It handles all bytes at once, in their highest bits: a loop would mispredict its end at every word.
     """
     low = block & _LOW_BITS
     folded = low | _CASE_BITS
@@ -128,14 +120,15 @@ def _eight(block: np.uint64) -> tuple[int, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def cut_some(
-    data: int, at: int, stop: int, tables: Addresses, out: int, spans: Array, is_first: bool
+    data: Bytes, at: int, stop: int, tables: CutViews, out: Bytes, spans: Array, is_first: bool
 ) -> tuple[int, int, bool]:
-    """Cuts up to ROOM words from `at` on. Their bytes go to `out`, ROOM_BYTES; spans[i] is begin and end there of word
-    i, and whether a sentence begins with it.
+    """Splits off up to ROOM words from `at` on. Their bytes go to `out`, ROOM_BYTES; spans[i] is begin and end there of
+    word i, and whether a sentence begins with it.
 
-    `is_first`: whether one begins with the next word. Returns where it goes on, the number of words, and that again.
+    `is_first`: whether a sentence begins with the next word. Returns where to continue, the number of words, and the
+    new `is_first`.
     """
-    plain, pages, classes, lower_pages, lowers = tables
+    plain, unicode = tables
     count = write = 0
     begin = -1
     alone = False
@@ -149,14 +142,14 @@ def cut_some(
                     write += run
                 at += run
                 continue
-        byte = byte_at(data, at)
+        byte = data[at]
         after = at + 1
         if byte < 0x80:
-            point = byte_at(plain, byte)
-            kind = _PART if point > 10 else _BREAK if point else _NONE
+            point = plain[byte]
+            kind = _PART if point > LF else _BREAK if point else _NONE
         else:
             point, after = decode(data, at, stop)
-            kind, point = _wide(point, pages, classes, lower_pages, lowers)
+            kind, point = _wide(point, unicode)
         if begin >= 0 and (kind <= _BREAK or kind >= (_PART if alone else _ALONE)):
             spans[count, 0], spans[count, 1], spans[count, 2] = begin, write, is_first
             count += 1
@@ -172,7 +165,7 @@ def cut_some(
             begin = write
             alone = kind == _ALONE
         if write - begin <= LONGEST:
-            write = _put_utf8(out, write, point)
+            write = put_utf8(out, write, point)
     if begin >= 0:
         spans[count, 0], spans[count, 1], spans[count, 2] = begin, write, is_first
         count += 1
@@ -182,20 +175,20 @@ def cut_some(
 
 @njit(nogil=True, cache=True)
 def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, starts: Array) -> tuple[Array, Array]:
-    """The normal form of texts: words with a space, sentences with a line feed between them, texts with none, and where
-    each text ends in it. Who trains or scores with another program gives it this.
+    """Returns the normal form of texts: words separated by spaces, sentences by line feeds, texts by nothing; and where
+    each text ends in it. Other programs that train or score take this form.
 
     `words` (uint8, ROOM_BYTES) and `starts` (int64, [ROOM, 3]) are scratch.
     """
-    text, bytes_ = address_of(data), address_of(words)
-    addresses = addresses_of(tables)
+    text, bytes_ = view(data), view(words)
+    views = cut_views(tables)
     out = np.empty(2 * (offsets[-1] - offsets[0]) + 16, np.uint8)  # a wide letter becomes four bytes and a space
     ends = np.empty(len(offsets) - 1, np.int64)
     write = 0
     for row in range(len(offsets) - 1):
         at, stop, is_first, is_open = offsets[row], offsets[row + 1], True, False
         while at < stop:
-            at, count, is_first = cut_some(text, at, stop, addresses, bytes_, starts, is_first)
+            at, count, is_first = cut_some(text, at, stop, views, bytes_, starts, is_first)
             for word in range(count):
                 if is_open:
                     out[write] = 10 if starts[word, 2] else 32
@@ -210,19 +203,19 @@ def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, star
 
 @njit(nogil=True, cache=True)
 def hash_texts(data: Array, offsets: Array, tables: CutTables, words: Array, starts: Array) -> tuple[Array, Array]:
-    """The hash of every word of all texts, 0 for one that is too long, and whether a sentence begins with it.
+    """Returns the hash of every word of all texts, 0 for one that is too long, and whether a sentence begins with it.
 
-    Scratch as in `cut_texts`. A word has two bytes of text or more, counting what is behind it.
+    Scratch as in `cut_texts`. A word takes at least two bytes of text, with the byte after it.
     """
-    text, bytes_ = address_of(data), address_of(words)
-    addresses = addresses_of(tables)
+    text, bytes_ = view(data), view(words)
+    views = cut_views(tables)
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
     hashes, firsts = np.empty(room, np.uint64), np.empty(room, np.bool_)
     found = 0
     for row in range(len(offsets) - 1):
         at, stop, is_first = offsets[row], offsets[row + 1], True
         while at < stop:
-            at, count, is_first = cut_some(text, at, stop, addresses, bytes_, starts, is_first)
+            at, count, is_first = cut_some(text, at, stop, views, bytes_, starts, is_first)
             for word in range(count):
                 begin, end = starts[word, 0], starts[word, 1]
                 hashes[found] = hash_bytes(bytes_, begin, end) if end - begin <= LONGEST else np.uint64(0)

@@ -1,8 +1,8 @@
-"""What a language model says of texts: the sum of the logarithms of the probabilities of their words.
+"""Scores texts with a language model: the sum of the logarithms of the probabilities of their words.
 
-Every look-up is a line of memory from anywhere. So words are taken by the hundred, and order by order: the look-ups of
-one order do not wait for each other, no branch depends on what one finds, and the processor has many on the way at once
-(asking for the lines beforehand made it no faster).
+Every lookup reads a random cache line. So words are handled by the hundred, and order by order: the lookups of one
+order do not wait for each other, no branch depends on their results, and the processor has many in flight at once
+(prefetching made it no faster).
 """
 
 from typing import Any, NamedTuple
@@ -11,8 +11,8 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, borrow
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, Addresses, CutTables, addresses_of, cut_some
+from gristmill.kernels.memory import Bytes, borrow, view
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, CutTables, CutViews, cut_some, cut_views
 from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer
 from gristmill.kernels.text.fasttext_output import exponential
 from gristmill.kernels.text.words import hash_bytes
@@ -20,7 +20,7 @@ from gristmill.kernels.text.words import hash_bytes
 Array = np.ndarray[Any, Any]
 
 _BEFORE = 8
-"""Tokens that stand in front of those that are scored at once: no n-gram is longer."""
+"""Tokens in front of those that are scored at once: no n-gram is longer."""
 _TOKENS = 3 * ROOM + 2 * _BEFORE
 _LOW = np.uint64(0xFFFF)
 _16 = np.uint64(16)
@@ -29,24 +29,26 @@ _ONE = np.uint64(1)
 
 
 class Scratch(NamedTuple):
-    """Arrays that `score` writes to; by token, but the first two. The last tokens of before stand in front."""
+    """Arrays that `score` writes to; all but the first two are by token. The last tokens of the previous block are in
+    front.
+    """
 
     words: Array
     spans: Array
     hashes: Array
-    """uint64: of the word."""
+    """uint64: the hash of the word."""
     rolled: Array
-    """uint64: the hash of the n-gram that is looked for."""
+    """uint64: the hash of the n-gram that is looked up."""
     lengths: Array
-    """int64: the longest n-gram that ends with it and is known."""
+    """int64: the length of the longest known n-gram that ends with the token."""
     steps: Array
-    """int64: the probability of that."""
+    """int64: the probability of that n-gram."""
     left: Array
     """int64, [tokens, 8]: the sum of the backoffs of these n-grams, up to each length."""
     mixed: Array
-    """uint64: the mixed hashes of the n-grams that are looked for, one after the other."""
+    """uint64: the mixed hashes of the n-grams that are looked up, consecutively."""
     waiting: Array
-    """uint64: tokens whose next longer n-gram is looked for."""
+    """uint64: tokens whose next longer n-gram is looked up."""
 
 
 def scratch() -> Scratch:
@@ -67,14 +69,15 @@ def scratch() -> Scratch:
 def _look_up(
     tokens: int, slots: Array, shape: Array, unknown: np.uint64, begin: np.uint64, spare: Scratch, waiting: Array
 ) -> int:
-    """Finds the longest n-gram that ends with each token, from the first new one on; how many words are not known.
+    """Finds the longest n-gram that ends with each token, from the first new one on; returns the number of unknown
+    words.
 
-    Order by order: a longer n-gram is there only if the two that are one word shorter are. Places are unsigned: of a
-    signed one, each use asks whether it counts from the end.
+    It goes order by order: a longer n-gram exists only if the two that are one word shorter do. Indexes are unsigned:
+    each use of a signed one checks whether it counts from the end.
     """
     hashes, rolled, lengths = borrow(spare.hashes), borrow(spare.rolled), borrow(spare.lengths)
     steps, left, mixed, queue = borrow(spare.steps), borrow(spare.left), borrow(spare.mixed), borrow(waiting)
-    table = address_of(slots)
+    table = view(slots)
     first, places, walk = shape[0, 0], shape[0, 1], shape[0, 2]
     begun, ended = np.uint64(_BEFORE), np.uint64(tokens)
     for at in range(begun, ended):
@@ -107,7 +110,7 @@ def _look_up(
         for place in range(count):
             at = queue[place]
             slot = find(table, first, places, walk, mixed[place])
-            is_there = slot != _EMPTY  # no branch: nobody could predict it
+            is_there = slot != _EMPTY  # no branch: it would be unpredictable
             lengths[at] += np.int64(is_there)
             steps[at] = np.int64(slot >> _16 & _LOW) if is_there else steps[at]
             left[at, back + _ONE] = left[at, back] + np.int64(np.int16(slot & _LOW))
@@ -121,7 +124,7 @@ def _look_up(
 def _sum_up(
     tokens: int, orders: int, begin: np.uint64, hashes: Array, lengths: Array, steps: Array, left: Array
 ) -> int:
-    """The steps of all tokens: those of their n-grams, and the backoffs of the longer contexts that they stand in."""
+    """Sums the steps of all tokens: those of their n-grams, and the backoffs of the longer contexts."""
     total = 0
     for at in range(_BEFORE, tokens):
         if hashes[at] != begin:
@@ -132,7 +135,7 @@ def _sum_up(
 
 @njit(nogil=True, cache=True)
 def _keep_last(tokens: int, hashes: Array, lengths: Array, left: Array) -> None:
-    """Puts the last tokens in front of the next ones."""
+    """Moves the last tokens to the front, before the next ones."""
     for place in range(_BEFORE):
         hashes[place] = hashes[tokens - _BEFORE + place]
         lengths[place] = lengths[tokens - _BEFORE + place]
@@ -142,9 +145,9 @@ def _keep_last(tokens: int, hashes: Array, lengths: Array, left: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _score_text(
-    text: int, at: int, stop: int, tables: Tables, cut: Addresses, bytes_: int, spare: Scratch
+    text: Bytes, at: int, stop: int, tables: Tables, cut: CutViews, bytes_: Bytes, spare: Scratch
 ) -> tuple[int, int, int]:
-    """Of one text: steps, words and ends of sentences, words that are not known."""
+    """Returns for one text: steps, words and sentence ends, unknown words."""
     spans, hashes = spare.spans, spare.hashes
     unknown, begin_of, end_of = tables.special[0], tables.special[1], tables.special[2]
     is_first, is_open = True, False
@@ -177,21 +180,19 @@ def _score_text(
 
 @njit(nogil=True, cache=True)
 def score(data: Array, begins: Array, ends: Array, tables: Tables, cut: CutTables, spare: Scratch) -> Array:
-    """Of each text, from begin to end: the sum of the logarithms to the base 10 of the probabilities of its words and
-    ends of sentences, in steps, down; how many these are; how many words the model does not know. int64, [texts, 3].
+    """Returns for each text, from begin to end: the sum of the base-10 logarithms of the probabilities of its words and
+    sentence ends, in steps, negated; the number of those; and the number of unknown words. int64, [texts, 3].
     """
     found = np.zeros((len(begins), 3), np.int64)
-    addresses = addresses_of(cut)
+    views = cut_views(cut)
     for row in range(len(begins)):
-        found[row] = _score_text(
-            address_of(data), begins[row], ends[row], tables, addresses, address_of(spare.words), spare
-        )
+        found[row] = _score_text(view(data), begins[row], ends[row], tables, views, view(spare.words), spare)
     return found
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def perplexities(found: Array) -> Array:
-    """10 ** (mean of what `score` found), float64; NaN for a text without a word."""
+    """Returns 10 ** (mean of the result of `score`), float64; NaN for a text without a word."""
     result = np.empty(len(found), np.float64)
     for row in range(len(found)):
         if found[row, 1] == 0:

@@ -1,11 +1,11 @@
-"""Tables of n-grams for looking up: one slot of eight bytes each, found by a hash.
+"""Tables to look up n-grams: one slot of eight bytes each, found by a hash.
 
-A slot holds 32 bits of the hash, the logarithm of the probability and the backoff of the n-gram. The upper half of the
-hash says where it belongs; it lies there or some slots behind, so that mostly one line of memory is read. Slots are
-filled in the order of the hash, so that they can be written from a sorted stream; behind the last place there is room
-for what is pushed further. An n-gram that is not there is taken for one that is with a chance of 1e-9.
+A slot has 32 bits of the hash, the logarithm of the probability and the backoff of the n-gram. The upper half of the
+hash determines its place; it is there or some slots after it, so usually one cache line is read. Slots are filled in
+the order of the hash, so that they can be written from a sorted stream; after the last place there is room for n-grams
+that are pushed further. A missing n-gram is mistaken for a stored one with probability 1e-9.
 
-Logarithms are to the base 10, in steps of 1/4096: a sum of them is a whole number, the same in any order.
+Logarithms are to base 10, in steps of 1/4096: a sum of them is an integer, the same in any order.
 """
 
 from typing import Any, NamedTuple
@@ -14,20 +14,20 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, eight_bytes_at
+from gristmill.kernels.memory import Uint64s, view
 
 Array = np.ndarray[Any, Any]
 
 STEPS = 4096
-"""Of a logarithm, to a factor of 10."""
+"""Steps of a logarithm for a factor of 10."""
 LEAST_PROBABILITY = 65535
-"""Steps: 10**-16, and what is less."""
+"""Steps: 10**-16 and less."""
 LARGEST_BACKOFF = 32767
 """Steps, up and down: a factor of 10**8."""
 
 LEAST_WALK = 4
 LONGEST_WALK = 1 << 16
-"""Slots that a look-up may pass; with half of the slots filled it is some dozen."""
+"""Slots that a lookup may visit; with half of the slots filled it is some dozen."""
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -38,19 +38,20 @@ _ONE = np.uint64(1)
 
 
 class Tables(NamedTuple):
-    """The n-grams of a language model, as kernels take them."""
+    """The n-grams of a language model, as arrays for kernels."""
 
     slots: Array
-    """uint64: hash << 32 | probability << 16 | backoff, 0 where it is empty; order after order."""
+    """uint64: hash << 32 | probability << 16 | backoff, 0 if it is empty; order after order."""
     shape: Array
-    """int64, a row for each order: its first slot, how many places there are, how many slots a look-up may pass."""
+    """int64, a row for each order: its first slot, the number of places, and the number of slots that a lookup may
+    visit."""
     special: Array
     """uint64: the hashes of <unk>, <s> and </s>."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def longer(hashed: np.uint64, word: np.uint64) -> np.uint64:
-    """The hash of an n-gram with one more word before it."""
+    """Returns the hash of an n-gram with one more word before it."""
     return hashed * _ROLL + word
 
 
@@ -60,15 +61,16 @@ def place_of(mixed: np.uint64, places: int) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def find(slots: int, first: int, places: int, walk: int, mixed: np.uint64) -> np.uint64:
-    """What stands in the slot of an n-gram whose hash is mixed; 0 where it is not there. `slots` is an address.
+def find(slots: Uint64s, first: int, places: int, walk: int, mixed: np.uint64) -> np.uint64:
+    """Returns the slot of an n-gram with a mixed hash; 0 if it is missing. `slots` is a view.
 
-    Four slots are compared without a branch, which nobody could predict; hardly one in ten look-ups goes on from there.
+    Four slots are compared without a branch, which would be unpredictable; less than one in ten lookups continues from
+    there.
     """
     mark = max(mixed & _LOW, _ONE)
     at = first + place_of(mixed, places)
-    one, two = eight_bytes_at(slots, 8 * at), eight_bytes_at(slots, 8 * at + 8)
-    three, four = eight_bytes_at(slots, 8 * at + 16), eight_bytes_at(slots, 8 * at + 24)
+    one, two = slots[at], slots[at + 1]
+    three, four = slots[at + 2], slots[at + 3]
     found = four if four >> _HALF == mark else _EMPTY
     found = three if three >> _HALF == mark else found
     found = two if two >> _HALF == mark else found
@@ -76,15 +78,17 @@ def find(slots: int, first: int, places: int, walk: int, mixed: np.uint64) -> np
     ends = (one == _EMPTY) | (two == _EMPTY) | (three == _EMPTY) | (four == _EMPTY) | (found != _EMPTY)
     if not ends:
         for step in range(at + LEAST_WALK, at + walk):
-            slot = eight_bytes_at(slots, 8 * step)
+            slot = slots[step]
             if slot == _EMPTY or slot >> _HALF == mark:
-                return slot  # type: ignore[no-any-return]
+                return slot
     return found
 
 
 @njit(nogil=True, cache=True)
 def hash_ngrams(ids: Array, hashes: Array) -> Array:
-    """The mixed hashes of n-grams, a row of word numbers each, first word first; `hashes` are those of the words."""
+    """Returns the mixed hashes of n-grams, a row of word numbers each, first word first; `hashes` are those of the
+    words.
+    """
     found = np.empty(len(ids), np.uint64)
     for row in range(len(ids)):
         hashed = hashes[ids[row, ids.shape[1] - 1]]
@@ -96,20 +100,20 @@ def hash_ngrams(ids: Array, hashes: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def values_of(mixed: Array, order: int, tables: Tables) -> Array:
-    """Of n-grams of an order: probability << 16 | backoff as they stand in the table, or -1."""
+    """Returns for n-grams of one order: probability << 16 | backoff as in the table, or -1."""
     found = np.empty(len(mixed), np.int64)
     first, places, walk = tables.shape[order - 1]
     for row in range(len(mixed)):
-        slot = find(address_of(tables.slots), first, places, walk, mixed[row])
+        slot = find(view(tables.slots), first, places, walk, mixed[row])
         found[row] = -1 if slot == _EMPTY else np.int64(slot & _LOW)
     return found
 
 
 @njit(nogil=True, cache=True)
 def lay_out(mixed: Array, values: Array, places: int, free: int, slots: Array, begin: int) -> tuple[int, int]:
-    """Puts sorted n-grams into `slots`, which begin with slot `begin` of the table; `free`: the first that nothing has
-    taken yet. The first free one afterwards, and how far from its place the furthest lies, plus one; -1 where there is
-    no room.
+    """Puts sorted n-grams into `slots`, which begin with slot `begin` of the table; `free` is the first free slot.
+    Returns the first free slot afterwards, and the longest distance of an n-gram from its place, plus one; -1 if there
+    is no room.
     """
     furthest = 0
     for row in range(len(mixed)):
@@ -124,7 +128,7 @@ def lay_out(mixed: Array, values: Array, places: int, free: int, slots: Array, b
 
 
 def packed(probability: Array, backoff: Array) -> Array:
-    """The lower half of slots, of logarithms to the base 10 (float64)."""
+    """Returns the lower half of slots, from base-10 logarithms (float64)."""
     steps = np.clip(np.rint(-probability * STEPS), 0, LEAST_PROBABILITY).astype(np.uint64)
     back = np.clip(np.rint(backoff * STEPS), -LARGEST_BACKOFF, LARGEST_BACKOFF).astype(np.int16)
     values: Array = steps << _16 | back.view(np.uint16).astype(np.uint64)
@@ -132,15 +136,15 @@ def packed(probability: Array, backoff: Array) -> Array:
 
 
 def unpacked(values: Array) -> tuple[Array, Array]:
-    """Logarithms of the probability and the backoff; exact."""
+    """Returns the logarithms of the probability and the backoff; exact."""
     probability = -((values >> 16) & 0xFFFF).astype(np.float64) / STEPS
     return probability + 0.0, (values & 0xFFFF).astype(np.uint16).view(np.int16).astype(np.float64) / STEPS
 
 
 def log10(values: Array) -> Array:
-    """Logarithms of positive numbers (float64) to the base 10, within 1e-15 of their size.
+    """Returns base-10 logarithms of positive numbers (float64), with a relative error below 1e-15.
 
-    Made of steps that every processor rounds alike; those of system libraries differ in the last bit.
+    It uses operations that every processor rounds alike; system libraries differ in the last bit.
     """
     mantissa, exponent = np.frexp(values)
     low = mantissa < 0.7071067811865476

@@ -1,4 +1,4 @@
-"""The words that a language model knows, by their hashes, and texts as numbers of words."""
+"""The words that a language model knows, by their hashes, and texts as word numbers."""
 
 from typing import Any, NamedTuple
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.ngram.counts import FIRST_WORD, UNKNOWN
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, addresses_of, cut_some
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, cut_some, cut_views
 from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
 
 
-class Vocabulary(NamedTuple):
-    """Words by number, and how to find the number of one."""
+class NumberedWords(NamedTuple):
+    """Words by number, and a hash table of their numbers."""
 
     slots: Array
-    """int32: numbers of words, at least half of them 0, found by the hash."""
+    """int32: a hash table of word numbers; at least half of it is 0."""
     hashes: Array
     """uint64, by number."""
     begins: Array
-    """int64, by number: where the bytes of a word begin; -1 while it has not been seen."""
+    """int64, by number: where the bytes of a word begin; -1 until it is seen."""
     ends: Array
     arena: Array
     """uint8."""
@@ -30,14 +30,15 @@ class Vocabulary(NamedTuple):
     """int64, one: bytes of the arena that are in use."""
 
 
-def vocabulary_of(hashes: Array) -> Vocabulary:
-    """Words of these hashes (uint64), numbered as they stand there, from FIRST_WORD on."""
+def vocabulary_of(hashes: Array) -> NumberedWords:
+    """Returns words of these hashes (uint64), numbered in their order, from FIRST_WORD on."""
     numbered = np.concatenate([np.zeros(FIRST_WORD, np.uint64), hashes])
     slots = np.zeros(1 << max(2 * len(hashes), 2).bit_length(), np.int32)
     _fill(slots, numbered)
     begins, ends = np.full(len(numbered), -1, np.int64), np.zeros(len(numbered), np.int64)
-    arena = np.empty(len(hashes) * LONGEST, np.uint8)  # takes memory where it is written, and words are short
-    return Vocabulary(slots, numbered, begins, ends, arena, np.zeros(1, np.int64))
+    # memory is only allocated where it is written, and words are short
+    arena = np.empty(len(hashes) * LONGEST, np.uint8)
+    return NumberedWords(slots, numbered, begins, ends, arena, np.zeros(1, np.int64))
 
 
 @njit(nogil=True, cache=True)
@@ -52,13 +53,13 @@ def _fill(slots: Array, hashes: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def number_texts(
-    data: Array, offsets: Array, tables: CutTables, words: Array, spans: Array, known: Vocabulary
+    data: Array, offsets: Array, tables: CutTables, words: Array, spans: Array, known: NumberedWords
 ) -> tuple[Array, Array]:
-    """The number of every word of all texts, and whether a sentence begins with it; a word that is met for the first
-    time leaves its bytes in the vocabulary. Scratch as in `cut_texts`.
+    """Returns the number of every word of all texts, and whether a sentence begins with it; the bytes of a new word are
+    added to the vocabulary. Scratch as in `cut_texts`.
     """
-    text, bytes_ = address_of(data), address_of(words)
-    addresses = addresses_of(tables)
+    text, bytes_ = view(data), view(words)
+    views = cut_views(tables)
     slots, hashes, begins, ends, arena, used = known
     mask = len(slots) - 1
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
@@ -67,7 +68,7 @@ def number_texts(
     for row in range(len(offsets) - 1):
         at, stop, is_first = offsets[row], offsets[row + 1], True
         while at < stop:
-            at, count, is_first = cut_some(text, at, stop, addresses, bytes_, spans, is_first)
+            at, count, is_first = cut_some(text, at, stop, views, bytes_, spans, is_first)
             for word in range(count):
                 begin, end = spans[word, 0], spans[word, 1]
                 number = 0
@@ -91,8 +92,8 @@ def number_texts(
 
 @njit(nogil=True, cache=True)
 def hash_strings(data: Array, offsets: Array) -> Array:
-    """The hashes of words that lie one after the other."""
-    text = address_of(data)
+    """Returns the hashes of concatenated words."""
+    text = view(data)
     hashes = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(hashes)):
         hashes[row] = hash_bytes(text, offsets[row], offsets[row + 1])

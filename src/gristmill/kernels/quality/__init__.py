@@ -1,1 +1,1 @@
-"""Classifiers of two classes: the features of texts, and the training of one weight for each."""
+"""Binary classifiers: the features of texts, and the training of one weight for each."""

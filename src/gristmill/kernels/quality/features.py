@@ -1,8 +1,8 @@
-"""What a fastText classifier sees of a text, as rows of its table: words, their character n-grams, word n-grams.
+"""The features of a text for a fastText classifier, as rows of its table: words, their character n-grams, word n-grams.
 
-The rows are those of the inference kernel (kernels/text/fasttext.py), in the order in which the library adds them up:
-for each word its own row where the dictionary has it, the rows of its character n-grams, those of the word n-grams that
-end there; `</s>` last. Training goes over the same texts several times, so they are looked up once and kept, four bytes
+The rows are those of the inference kernel (kernels/text/fasttext.py), in the order in which the library adds them: for
+each word its own row if the dictionary has it, the rows of its character n-grams, those of the word n-grams that end
+there; `</s>` last. Training goes over the same texts several times, so rows are looked up once and stored, four bytes
 each.
 """
 
@@ -31,21 +31,21 @@ _LABEL = np.frombuffer(b"__label__", np.uint8)
 _AT_ONCE_BYTES = 1 << 22  # of text, whose rows are written to one buffer that is large enough for any text of that size
 
 
-class Vocabulary(NamedTuple):
-    """The words that have a row of their own, `</s>` first, then by falling count, then by their bytes."""
+class WordRows(NamedTuple):
+    """The words that have their own row: `</s>` first, then by descending count, then by their bytes."""
 
     data: Array
     starts: Array
     ends: Array
-    """uint8 and int64: where word i lies."""
+    """uint8 and int64: the bytes of word i."""
     counts: Array
-    """int64: how often it was seen; `</s>` once a text."""
+    """int64: how often it was seen; `</s>` once per text."""
     slots: Array
-    """As in the inference kernel's model."""
+    """The hash table, as in the inference kernel's model."""
 
 
 class Shape(NamedTuple):
-    """Which n-grams there are."""
+    """The n-grams that are features."""
 
     word_ngrams: int
     minn: int
@@ -54,16 +54,16 @@ class Shape(NamedTuple):
     buckets: int
 
 
-class Rows(NamedTuple):
+class TextRows(NamedTuple):
     """The rows of texts."""
 
     rows: Array
-    """uint32: those of text i lie at firsts[i] to firsts[i + 1]."""
+    """uint32: the rows of text i are firsts[i] to firsts[i + 1]."""
     firsts: Array
     """int64."""
     begins: Array
     ends: Array
-    """int64: the bytes that each row is made of, where they were asked for; else empty."""
+    """int64: the span of bytes of each row, if requested; else empty."""
 
 
 @njit(nogil=True, cache=True)
@@ -76,19 +76,19 @@ def _same(data: Array, start: int, text: Array, size: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _is_end(data: Array, start: int, end: int) -> bool:
-    """Whether a word is `</s>`, behind which fastText reads nothing."""
+    """Whether a word is `</s>`, after which fastText stops reading."""
     return end - start == END_OF_LINE.size and _same(data, start, END_OF_LINE, END_OF_LINE.size)
 
 
 @njit(nogil=True, cache=True)
 def _is_label(data: Array, start: int, end: int) -> bool:
-    """Whether a word of the text looks like a label, which fastText passes over."""
+    """Whether a word of the text looks like a label, which fastText skips."""
     return end - start >= _LABEL.size and _same(data, start, _LABEL, _LABEL.size)
 
 
 @njit(nogil=True, cache=True)
 def _next_word(data: Array, at: int, end: int) -> Any:
-    """Where the next word starts and ends; the same place twice where there is none."""
+    """Returns begin and end of the next word; they are equal if there is none."""
     while at < end and is_space(data[at]):
         at += 1
     first = at
@@ -99,9 +99,9 @@ def _next_word(data: Array, at: int, end: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def cut_words(data: Array, starts: Array, ends: Array, words: int, most: int) -> Any:
-    """Texts cut into pieces of `words` words, at most `most` of each: where they start and end, and whose they are.
+    """Cuts texts into pieces of `words` words, at most `most` of each; returns begins, ends, and the text of each.
 
-    The last piece of a text is left out where it has less than half of the words and is not the only one.
+    The last piece of a text is dropped if it has less than half of the words and is not the only one.
     """
     room = 0
     for text in range(starts.size):
@@ -129,7 +129,7 @@ def cut_words(data: Array, starts: Array, ends: Array, words: int, most: int) ->
 
 @njit(nogil=True, cache=True)
 def count_words(data: Array, starts: Array, ends: Array) -> Array:
-    """The number of words of each text."""
+    """Counts the words of each text."""
     found = np.zeros(starts.size, np.int64)
     for text in range(starts.size):
         first, at = _next_word(data, starts[text], ends[text])
@@ -141,7 +141,7 @@ def count_words(data: Array, starts: Array, ends: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> Any:
-    """Every stretch of so many words of the texts, by a hash below `size`, as the fields of `Rows`."""
+    """Returns every run of `words` words of the texts, as a hash below `size`, in the fields of `TextRows`."""
     room = 0
     for text in range(starts.size):
         room += (ends[text] - starts[text]) // 2 + 1
@@ -169,7 +169,7 @@ def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> 
 
 @njit(nogil=True, cache=True)
 def _tally(table: WordCounts, data: Array, starts: Array, ends: Array) -> WordCounts:
-    """The table with the words of all texts; those that look like a label, and what stands behind `</s>`, are none."""
+    """Returns the table with the words of all texts, without those that look like a label or come after `</s>`."""
     begins, stops = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     ones = np.ones(BLOCK, np.int64)
     keys = np.empty((BLOCK, 2), np.uint64)
@@ -187,8 +187,8 @@ def _tally(table: WordCounts, data: Array, starts: Array, ends: Array) -> WordCo
     return add_block(table, data, begins[:size], stops[:size], ones[:size], keys)
 
 
-def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_words: int) -> Vocabulary:
-    """Of the words that these texts hold `min_count` times or more, the `max_words` most frequent."""
+def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_words: int) -> WordRows:
+    """Returns the `max_words` most frequent words among those that occur at least `min_count` times."""
     words = export(_tally(no_words(), data, starts, ends), min_count)
     order = np.argsort(-words.counts, kind="stable")[:max_words]
     begins, stops = words.offsets[:-1][order], words.offsets[1:][order]
@@ -197,12 +197,12 @@ def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_word
     begins = np.concatenate([np.zeros(1, np.int64), begins + size])
     stops = np.concatenate([np.full(1, size, np.int64), stops + size])
     counts = np.concatenate([np.full(1, starts.size, np.int64), words.counts[order]])
-    return Vocabulary(found, begins, stops, counts, index_words(found, begins, stops))
+    return WordRows(found, begins, stops, counts, index_words(found, begins, stops))
 
 
 @njit(nogil=True, cache=True)
 def _fill(
-    vocabulary: Vocabulary,
+    vocabulary: WordRows,
     shape: Array,
     none: Any,
     work: Any,
@@ -213,7 +213,7 @@ def _fill(
     firsts: Array,
     spans: Any,
 ) -> None:
-    """Writes the rows of the texts to `rows`, and what they are made of to `spans` where there is room."""
+    """Writes the rows of the texts to `rows`, and their spans to `spans` if there is room."""
     words, slots = borrow(vocabulary.data), borrow(vocabulary.slots)
     word_starts, word_ends = borrow(vocabulary.starts), borrow(vocabulary.ends)
     kept, before = borrow(none[0]), borrow(none[1])
@@ -265,9 +265,9 @@ def _fill(
 
 
 def rows_of(
-    vocabulary: Vocabulary, shape: Shape, data: Array, starts: Array, ends: Array, with_spans: bool = False
-) -> Rows:
-    """The rows of the texts data[start:end]; none for a text without a word."""
+    vocabulary: WordRows, shape: Shape, data: Array, starts: Array, ends: Array, with_spans: bool = False
+) -> TextRows:
+    """Returns the rows of the texts data[start:end]; none for a text without a word."""
     n = shape.word_ngrams if shape.word_ngrams > 1 and shape.buckets else 1
     numbers = np.array(
         [1, vocabulary.starts.size, shape.buckets, shape.minn, shape.maxn, shape.word_ngrams, 0, 0], np.int64
@@ -278,28 +278,28 @@ def rows_of(
     bounds = np.empty(CHUNK + 2 * shape.maxn + 1, np.uint64)
     work = (piece, bounds, found), found, np.empty(n, np.uint64), np.empty(n, np.int64)
     data = data.view()
-    data.flags.writeable = False  # one compiled version for all
+    data.flags.writeable = False  # one compiled form for all
     lengths = ends - starts
     through = np.cumsum(lengths)
-    parts: list[Rows] = []
+    parts: list[TextRows] = []
     first = 0
     while first < starts.size:
         last = int(np.searchsorted(through, through[first] - lengths[first] + _AT_ONCE_BYTES, "right"))
         last = max(last, first + 1)
         size = int(lengths[first:last].sum())
-        # A word and the space behind it are two bytes or more, and a word has its own row, n - 1 word n-grams, and
-        # at most maxn n-grams that begin at each of its characters and at the bracket before it.
+        # A word and the space after it take at least two bytes. A word has its own row, n - 1 word n-grams, and at most
+        # maxn n-grams that begin at each of its characters and at the bracket before it.
         most = (size // 2 + 2 * (last - first)) * n + (size + 2 * (size // 2 + last - first)) * shape.maxn
         rows = np.empty(most, np.uint32)
         firsts = np.zeros(last - first + 1, np.int64)
         spans = tuple(np.empty(most if with_spans else 0, np.int64) for _ in range(2))
         _fill(vocabulary, numbers, none, work, data, starts[first:last], ends[first:last], rows, firsts, spans)
         used = int(firsts[-1])
-        parts.append(Rows(rows[:used].copy(), firsts, *(span[:used].copy() for span in spans)))
+        parts.append(TextRows(rows[:used].copy(), firsts, *(span[:used].copy() for span in spans)))
         first = last
     totals = np.cumsum([0, *(int(part.firsts[-1]) for part in parts)])
     moved = [part.firsts[1:] + before for part, before in zip(parts, totals[:-1], strict=True)]
-    return Rows(
+    return TextRows(
         _joined([part.rows for part in parts], np.uint32),
         _joined([np.zeros(1, np.int64), *moved], np.int64),
         _joined([part.begins for part in parts], np.int64),

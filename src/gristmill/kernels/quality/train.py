@@ -1,13 +1,13 @@
-"""A linear classifier of two classes over rows of features, trained by AdaGrad (Duchi, Hazan, Singer 2011).
+"""A linear binary classifier over rows of features, trained by AdaGrad (Duchi, Hazan, Singer 2011).
 
 fastText gives each feature a vector, takes their mean and multiplies it with one vector for each class. With two
-classes only the difference of those counts, so whatever the dimension, the score of a text is the mean of one number
-for each of its features. Here that number is what is trained: a hundredth of the memory traffic of a hundred
-dimensions, for the same functions of a text.
+classes only the difference of those matters. So whatever the dimension, the score of a text is the mean of one number
+for each of its features. That number is trained here: a hundredth of the memory traffic of a hundred dimensions, for
+the same functions of a text.
 
-Every row has a step of its own that shrinks with the squares of its gradients, so that rare features learn as fast as
-frequent ones. The sum of squares lies beside the weight: one cache miss for both. One thread, sums in a fixed order,
-and only operations that IEEE 754 defines to the bit: the same weights come out of every CPU.
+Every row has its own step size, which shrinks with the squares of its gradients, so rare features learn as fast as
+frequent ones. The sum of squares is next to the weight: one cache miss for both. With one thread, sums in a fixed
+order, and only operations that IEEE 754 defines to the bit, every CPU gives the same weights.
 """
 
 from typing import Any
@@ -17,19 +17,20 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.exact_hash import hash_span
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.text.fasttext_output import exponential
 
 Array = np.ndarray[Any, Any]
 
 _START = np.float32(1.0)
-"""Of the sum of squares: without it the first step of a row would be the same for texts that are classified already."""
+"""Initial sum of squares: without it, the first step of a row would be the same for texts that are already classified
+well."""
 
 
 @njit(nogil=True, cache=True)
 def hash_pieces(data: Array, starts: Array, ends: Array) -> Array:
-    """A hash of each text data[start:end], uint64."""
-    text = address_of(data)
+    """Returns a hash of each text data[start:end], uint64."""
+    text = view(data)
     found = np.empty(starts.size, np.uint64)
     for at in range(starts.size):
         found[at] = hash_span(text, starts[at], ends[at])[0]
@@ -69,11 +70,11 @@ def train_weights(
     learning_rate: float,
     seed: int,
 ) -> Array:
-    """The weight of each of `size` rows, float32; a text's score is the mean of those of its rows.
+    """Returns the weight of each of `size` rows, float32; a text's score is the mean of those of its rows.
 
-    `targets` (float64, 0 to 1) is what the chance of the high class should be, `weights` (float64) what an example
-    counts, `hashes` those of the examples' texts: they are gone through in an order that follows from hash, seed and
-    epoch, so it does not matter in which they come.
+    `targets` (float64, 0 to 1) is the desired probability of the high class, `weights` (float64) the weight of an
+    example, `hashes` those of the examples' texts: the order of training follows from hash, seed and epoch, so the
+    order of the input does not matter.
     """
     state = np.zeros((size, 2), np.float32)
     state[:, 1] = _START
@@ -87,7 +88,7 @@ def train_weights(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def score_rows(rows: Array, firsts: Array, weights: Array) -> Array:
-    """The mean of the weights of each text's rows, float64; 0 for a text without a row."""
+    """Returns the mean of the weights of each text's rows, float64; 0 for a text without a row."""
     scores = np.zeros(firsts.size - 1)
     for text in range(scores.size):
         first, last = firsts[text], firsts[text + 1]
@@ -99,7 +100,7 @@ def score_rows(rows: Array, firsts: Array, weights: Array) -> Array:
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def chances_of(scores: Array) -> Array:
-    """The probability of the high class that goes with each score, float64."""
+    """Returns the probability of the high class for each score, float64."""
     found = np.empty(scores.size)
     for at in range(scores.size):
         found[at] = 1.0 / (1.0 + exponential(-scores[at]))
@@ -108,7 +109,7 @@ def chances_of(scores: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def texts_with(rows: Array, firsts: Array, high: Array, size: int) -> Array:
-    """In how many texts each of `size` rows occurs, int32 (2, size): of the low class, of the high class."""
+    """Counts the texts in which each of `size` rows occurs, int32 (2, size): of the low class, of the high class."""
     found = np.zeros((2, size), np.int32)
     last_text = np.full(size, -1, np.int32)
     for text in range(firsts.size - 1):

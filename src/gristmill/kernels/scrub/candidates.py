@@ -1,12 +1,12 @@
-"""Places in texts where personal data or a secret may stand, in one pass over the bytes.
+"""Finds places in texts that may be personal data or a secret, in one pass over the bytes.
 
-A *candidate* is a stretch with the shape of something: an `@` with a name before it, digits in groups, hexadecimal
-groups with colons, a word that begins like an API key. Whether it is that is decided by who asks, with checksums and
-what stands around. Candidates are rare, so the pass is what counts: 64 bytes at once become bits (`@`, digits, colons,
-dashes, words), and only set bits are looked at.
+A *candidate* is a span with a certain shape: an `@` with a name before it, digits in groups, hexadecimal groups with
+colons, a word that begins like an API key. The caller decides what it is, with checksums and context. Candidates are
+rare, so the cost is that of the pass: 64 bytes at once become bits (`@`, digits, colons, dashes, words), and only set
+bits are examined.
 
-Every look around is bounded, or ends where the last one of its kind ended: no byte is looked at more than a constant
-number of times, whatever the text. What the shapes are stands in shapes.py.
+Every search around a place is bounded, or ends where the last one of its kind ended: no byte is read more than a
+constant number of times, whatever the text. The shapes are in shapes.py.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, trailing_zeros
+from gristmill.kernels.memory import trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
 from gristmill.kernels.scrub.shapes import (
     COLONS,
@@ -33,6 +33,7 @@ from gristmill.kernels.scrub.shapes import (
     number_at,
     word_kind,
 )
+from gristmill.kernels.text.ascii import AT_SIGN, HYPHEN, PERCENT
 
 Array = np.ndarray[Any, Any]
 
@@ -67,20 +68,20 @@ def _scan(
     found: Array,
     count: int,
 ) -> tuple[Array, int]:
-    data, kinds, table = address_of(text), address_of(classes), address_of(opened)
+    data, kinds, table = view(text), view(classes), view(opened)
     size = len(text)
     at = begin
     covered, last_at, last_colon = begin, begin, begin
-    word, digit = False, False  # whether the byte before the block is one
+    word, digit = False, False  # whether the byte before the block is a word byte
     last = np.uint64(0)  # `words` of the block before
     while at < end:
         block, place = data, at
         if at + BLOCK > size:
             for k in range(BLOCK):
-                edge[k] = byte_at(data, at + k) if at + k < size else 0
-            block, place = address_of(edge), 0
+                edge[k] = data[at + k] if at + k < size else 0
+            block, place = view(edge), 0
         words = word_bits(block, place)
-        digits = bytes_in(block, place, 0, 48, 11)  # and `:`, which is no word
+        digits = bytes_in(block, place, 0, 48, 11)  # and `:`, which is not part of a word
         signs = bytes_in(block, place, 0x24, 100, 1)  # `@` and backticks, and the letter d
         dashes = bytes_in(block, place, 0, 45, 1)
         closers = bytes_in(block, place, 0x74, 0x7D, 1) & ~words  # `)`, `]`, `}`, and `-`, `=` and two control signs
@@ -96,14 +97,14 @@ def _scan(
         runs = words & (words >> _ONE)
         runs &= runs >> np.uint64(2)
         runs &= runs >> np.uint64(4)
-        runs &= runs >> np.uint64(2)  # ten word bytes: one side of every word of twenty that a block cuts
+        runs &= runs >> np.uint64(2)  # ten word bytes: one side of every word of twenty that a block boundary splits
         seeds = digits & ~(digits << _ONE | np.uint64(digit)) | runs & ~(runs << _ONE)
         while seeds:
             here = at + trailing_zeros(seeds)
             seeds &= seeds - _ONE
             if here < covered:
                 continue
-            if here > begin and byte_at(data, here - 1) == 37:  # `%`
+            if here > begin and data[here - 1] == PERCENT:  # `%`
                 kind, start, stop = at_sign(data, here - 1, 3, begin, end, kinds, begin)
                 if kind >= 0:
                     found = _put(found, count, kind, row, start, stop)
@@ -111,15 +112,15 @@ def _scan(
             rest = ~words >> np.uint64(here - at)
             if rest and here > at and not digits >> np.uint64(here - at) & (rest & (~rest + _ONE)) - _ONE:
                 stop = here + trailing_zeros(rest)
-                if stop - here < MIN_TOKEN:  # a word of the block without a digit; most identifiers
+                if stop - here < MIN_TOKEN:  # a word of the block without a digit, as most identifiers
                     covered = stop
                     continue
             start, stop = here, here
-            while start > covered and is_in(kinds, byte_at(data, start - 1), WORD):
+            while start > covered and is_in(kinds, data[start - 1], WORD):
                 start -= 1
             letters, digital = start < here, False
-            while stop < end and is_in(kinds, byte_at(data, stop), WORD):
-                one = is_in(kinds, byte_at(data, stop), DIGIT)
+            while stop < end and is_in(kinds, data[stop], WORD):
+                one = is_in(kinds, data[stop], DIGIT)
                 letters |= not one
                 digital |= one
                 stop += 1
@@ -147,7 +148,7 @@ def _scan(
         while signs:
             here = at + trailing_zeros(signs)
             signs &= signs - _ONE
-            if byte_at(data, here) != 64:
+            if data[here] != AT_SIGN:
                 continue
             kind, start, stop = at_sign(data, here, 1, begin, end, kinds, last_at)
             last_at = here + 1
@@ -158,7 +159,7 @@ def _scan(
         while inner:
             here = at + trailing_zeros(inner)
             inner &= inner - _ONE
-            after = byte_at(data, here + 1) if here + 1 < end else 0
+            after = data[here + 1] if here + 1 < end else 0
             if here < last_colon or not (after == 58 or is_in(kinds, after, WORD)):
                 continue
             start, last_colon, wanted = colons_at(data, here, max(begin, last_colon), end, kinds)
@@ -169,10 +170,10 @@ def _scan(
         while pairs:
             here = at + trailing_zeros(pairs)
             pairs &= pairs - _ONE
-            if (here == begin or byte_at(data, here - 1) != 45) and is_key(data, here, end):
+            if (here == begin or data[here - 1] != HYPHEN) and is_key(data, here, end):
                 found = _put(found, count, KEY, row, here, here + 11)
                 count += 1
-        # `dot` is a word of three letters; behind `at`, of two, a bracket closes
+        # `dot` is a word of three letters; after `at`, of two, a bracket closes
         one, two, three = words << _ONE | last >> _63, words << _2 | last >> _62, words << _3 | last >> _61
         spelt = ds & ~one & (words >> _2 | _TOP_3) & ~(words >> _3)
         ats = one & two & ~three & ~words & (closers | closers >> _ONE | _TOP)
@@ -192,10 +193,10 @@ def _scan(
 
 @njit(nogil=True, cache=True)
 def find_candidates(text: Array, offsets: Array, classes: Array, opened: Array, edge: Array, long_words: int) -> Array:
-    """Rows of (row, kind, start, stop), bytes of `text`, row by row.
+    """Returns rows of (row, kind, start, stop), bytes of `text`, row by row.
 
-    `classes`: CLASSES; `opened`: `openings(prefixes)`; `edge`: uint8, 64 bytes of scratch;
-    `long_words`: NO_LONG, MIXED_LONG or ANY_LONG.
+    `classes`: CLASSES; `opened`: `openings(prefixes)`; `edge`: uint8, 64 bytes of scratch; `long_words`: NO_LONG,
+    MIXED_LONG or ANY_LONG.
     """
     found = np.empty((64, 4), np.int64)
     count = 0

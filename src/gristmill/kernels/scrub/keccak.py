@@ -1,4 +1,4 @@
-"""Keccak-256 as Ethereum uses it: SHA-3 with the padding of before the standard, which hashlib does not have."""
+"""Keccak-256 as Ethereum uses it: SHA-3 with the padding from before the standard, which hashlib does not have."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _ROTATIONS = np.array(
 
 
 def _round_constants() -> Array:
-    """By the shift register of the specification (FIPS 202, section 3.2.5)."""
+    """Returns the constants of the shift register of the specification (FIPS 202, section 3.2.5)."""
     register, made = 1, []
     for _ in range(24):
         value = 0
@@ -62,7 +62,7 @@ def _keccak(message: Array, state: Array, columns: Array, moved: Array) -> None:
 
 
 def keccak_256(message: bytes) -> bytes:
-    """Of a message of less than 136 bytes."""
+    """Hashes a message of less than 136 bytes."""
     if len(message) >= _RATE:
         raise ValueError(f"one block holds {_RATE - 1} bytes, and the message has {len(message)}")
     state = np.zeros(25, np.uint64)

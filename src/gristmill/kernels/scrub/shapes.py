@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory import Bytes
+from gristmill.kernels.text.ascii import COLON, DOT, EQUALS, HYPHEN, LEFT_PAREN, LF, PLUS, RIGHT_PAREN, SLASH, SP, ZERO
 
 Array = np.ndarray[Any, Any]
 
@@ -28,25 +29,25 @@ NUMBER, AT, LOGIN, COLONS, TOKEN, WALLET, IBAN, CODED, KEY, LONG, SPELT = range(
 
 MIN_DIGITS = 7
 MIN_BARE = 8
-"""Digits of a number, and of one without separators or `+`."""
+"""The least digits of a number, and of one without separators or `+`."""
 MOST_GROUP = 19
-"""Digits of a group, at most: longer ones are data."""
+"""The most digits of a group: longer ones are data."""
 MOST_SEPARATORS = 4
-"""Between two groups: +49 - (40) - 300."""
+"""The most separators between two groups: +49 - (40) - 300."""
 MOST_LOCAL = 64
 MOST_DOMAIN = 253
 MOST_LOGIN = 200
 MOST_JOINED = 96
-"""Bytes that are looked at before a word for the beginning of a key."""
+"""Bytes before a word that are searched for the beginning of a key."""
 MOST_HEX = 64
 MIN_LONG = 12
 MIN_TOKEN = 20
 MIN_MIXED = 24
 NO_LONG, MIXED_LONG, ANY_LONG = range(3)
-"""Which long words are candidates: none, those of both cases in 24 bytes of Base64, all."""
+"""Which long words are candidates: none, those with both cases in 24 bytes of Base64, all."""
 _BITS = 16
 
-# What a byte can be part of; one table of 256 bytes.
+# The roles of a byte; one table of 256 bytes.
 DIGIT, _UPPER, _LOWER, _UNDER, _HEX, _LOCAL, _DOMAIN, _BASE58 = (1 << bit for bit in range(8))
 WORD = DIGIT | _UPPER | _LOWER | _UNDER
 
@@ -73,7 +74,7 @@ CLASSES = _classes()
 
 
 def openings(prefixes: Sequence[bytes]) -> npt.NDArray[np.uint8]:
-    """The table of words that are looked at: one byte for each value of a hash of three bytes."""
+    """Returns the table of words to examine: one byte for each value of a hash of three bytes."""
     table = np.zeros(1 << _BITS, np.uint8)
     for prefix in prefixes:
         table[_opening(*prefix[:3])] = 1
@@ -87,49 +88,49 @@ def _opening(first: int, second: int, third: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def is_in(classes: int, byte: int, kind: int) -> bool:
-    return bool(byte_at(classes, byte) & kind)
+def is_in(classes: Bytes, byte: int, kind: int) -> bool:
+    return bool(classes[byte] & kind)
 
 
 @njit(nogil=True, cache=True)
-def _separator(data: int, at: int, end: int) -> int:
-    """Bytes of a separator between groups of digits at `at`: 0 for none."""
-    byte = byte_at(data, at)
-    if byte == 32 or byte == 45 or byte == 46 or byte == 47 or byte == 40 or byte == 41:
+def _separator(data: Bytes, at: int, end: int) -> int:
+    """Returns the bytes of a separator between groups of digits at `at`; 0: none."""
+    byte = data[at]
+    if byte == SP or byte == HYPHEN or byte == DOT or byte == SLASH or byte == LEFT_PAREN or byte == RIGHT_PAREN:
         return 1
-    if byte == 0xC2 and at + 2 <= end and byte_at(data, at + 1) == 0xA0:
+    if byte == 0xC2 and at + 2 <= end and data[at + 1] == 0xA0:
         return 2
-    if byte == 0xE2 and at + 3 <= end and byte_at(data, at + 1) == 0x80:
-        third = byte_at(data, at + 2)
+    if byte == 0xE2 and at + 3 <= end and data[at + 1] == 0x80:
+        third = data[at + 2]
         return 3 if third == 0xAF or 0x90 <= third <= 0x93 else 0
     return 0
 
 
 @njit(nogil=True, cache=True)
-def _is_date(data: int, start: int, stop: int, end: int, classes: int) -> bool:
-    """Whether three groups, the first of them [start, stop), are year, month and day or the other way round."""
-    mark = byte_at(data, stop)
-    if mark != 45 and mark != 46 and mark != 47:
+def _is_date(data: Bytes, start: int, stop: int, end: int, classes: Bytes) -> bool:
+    """Whether three groups, the first of them [start, stop), are year, month and day or the reverse."""
+    mark = data[stop]
+    if mark != HYPHEN and mark != DOT and mark != SLASH:
         return False
     second = stop + 1
     third = second
-    while third < end and is_in(classes, byte_at(data, third), DIGIT):
+    while third < end and is_in(classes, data[third], DIGIT):
         third += 1
     after = third + 1
-    while after < end and is_in(classes, byte_at(data, after), DIGIT):
+    while after < end and is_in(classes, data[after], DIGIT):
         after += 1
-    if third - second > 2 or third >= end or byte_at(data, third) != mark:
+    if third - second > 2 or third >= end or data[third] != mark:
         return False
     year = start if stop - start == 4 else third + 1
     if after - third - 1 > 2 if year == start else stop - start > 2 or after - year != 4:
         return False
-    first, second = byte_at(data, year), byte_at(data, year + 1)
+    first, second = data[year], data[year + 1]
     return bool(first == 50 or (first == 49 and second >= 56))  # 18.., 19.., 2...
 
 
 @njit(nogil=True, cache=True)
-def number_at(data: int, start: int, stop: int, begin: int, end: int, classes: int) -> tuple[int, int, bool]:
-    """Start and stop of the groups of digits whose first is [start, stop), and whether they are a candidate."""
+def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes) -> tuple[int, int, bool]:
+    """Returns start and stop of the groups of digits whose first is [start, stop), and whether they are a candidate."""
     digits = group = stop - start
     groups, longest, dots, last_dots = 1, group, 0, 0
     at = stop
@@ -139,18 +140,18 @@ def number_at(data: int, start: int, stop: int, begin: int, end: int, classes: i
             width = _separator(data, gap, end) if gap < end else 0
             if not width:
                 break
-            dotted = byte_at(data, gap) == 46
+            dotted = data[gap] == DOT
             gap += width
-        if gap == at or gap >= end or not is_in(classes, byte_at(data, gap), DIGIT):
+        if gap == at or gap >= end or not is_in(classes, data[gap], DIGIT):
             break
         group = 0
-        while gap + group < end and is_in(classes, byte_at(data, gap + group), DIGIT):
+        while gap + group < end and is_in(classes, data[gap + group], DIGIT):
             group += 1
         after = gap + group
-        if after < end and is_in(classes, byte_at(data, after), WORD):
-            # one capital may end the last group: 131052-308T
-            one = is_in(classes, byte_at(data, after), _UPPER)
-            if not one or (after + 1 < end and is_in(classes, byte_at(data, after + 1), WORD)):
+        if after < end and is_in(classes, data[after], WORD):
+            # One capital may end the last group: 131052-308T.
+            one = is_in(classes, data[after], _UPPER)
+            if not one or (after + 1 < end and is_in(classes, data[after + 1], WORD)):
                 break
             digits += group
             groups += 1
@@ -163,47 +164,47 @@ def number_at(data: int, start: int, stop: int, begin: int, end: int, classes: i
         groups += 1
         longest = max(longest, group)
         at = after
-    lettered = at + 1 < end and byte_at(data, at) == 45 and is_in(classes, byte_at(data, at + 1), _UPPER)
-    if lettered and (at + 2 == end or not is_in(classes, byte_at(data, at + 2), WORD)):
+    lettered = at + 1 < end and data[at] == HYPHEN and is_in(classes, data[at + 1], _UPPER)
+    if lettered and (at + 2 == end or not is_in(classes, data[at + 2], WORD)):
         at += 2  # 12.345.678-K
     wanted = (digits >= MIN_DIGITS and longest <= MOST_GROUP) or dots >= 3
-    if not wanted and digits == 6 and groups == 3 and start >= begin + 3 and byte_at(data, start - 1) == 32:
-        wanted = is_in(classes, byte_at(data, start - 2), _UPPER) and is_in(classes, byte_at(data, start - 3), _UPPER)
-    if groups == 2 and ((digits == 8 and start + 4 == stop and at == stop + 5) or byte_at(data, stop) == 46):
+    if not wanted and digits == 6 and groups == 3 and start >= begin + 3 and data[start - 1] == SP:
+        wanted = is_in(classes, data[start - 2], _UPPER) and is_in(classes, data[start - 3], _UPPER)
+    if groups == 2 and ((digits == 8 and start + 4 == stop and at == stop + 5) or data[stop] == DOT):
         wanted = False  # 1990-2000, 3.14159265
     if 3 <= groups <= 4 and digits <= 10 and _is_date(data, start, stop, at, classes):
         wanted = False
-    plus = start > begin and byte_at(data, start - 1) == 43
+    plus = start > begin and data[start - 1] == PLUS
     wanted = wanted and (groups > 1 or plus or digits >= MIN_BARE)
-    while start > begin and (byte_at(data, start - 1) == 40 or byte_at(data, start - 1) == 43):
+    while start > begin and (data[start - 1] == LEFT_PAREN or data[start - 1] == PLUS):
         start -= 1
     return start, at, wanted
 
 
 @njit(nogil=True, cache=True)
-def _reach(data: int, start: int, end: int, classes: int) -> int:
-    """Bytes of words with `-` and `.` between them from `start` on, as far as MIN_TOKEN."""
+def _reach(data: Bytes, start: int, end: int, classes: Bytes) -> int:
+    """Counts the bytes of words with `-` and `.` between them from `start` on, up to MIN_TOKEN."""
     at = start
     while at < end and at - start < MIN_TOKEN:
-        byte = byte_at(data, at)
-        if byte != 45 and byte != 46 and not is_in(classes, byte, WORD):
+        byte = data[at]
+        if byte != HYPHEN and byte != DOT and not is_in(classes, byte, WORD):
             break
         at += 1
     return at - start
 
 
 @njit(nogil=True, cache=True)
-def _spread(data: int, start: int, stop: int, begin: int, end: int, classes: int) -> int:
-    """Bytes of Base64 and its variants around a word, as far as MIN_MIXED to each side."""
+def _spread(data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes) -> int:
+    """Counts the bytes of Base64 and its variants around a word, up to MIN_MIXED on each side."""
     low, high = start, stop
     while low > begin and start - low < MIN_MIXED:
-        byte = byte_at(data, low - 1)
-        if byte != 43 and byte != 45 and byte != 47 and byte != 61 and not is_in(classes, byte, WORD):
+        byte = data[low - 1]
+        if byte != PLUS and byte != HYPHEN and byte != SLASH and byte != EQUALS and not is_in(classes, byte, WORD):
             break
         low -= 1
     while high < end and high - stop < MIN_MIXED:
-        byte = byte_at(data, high)
-        if byte != 43 and byte != 45 and byte != 47 and byte != 61 and not is_in(classes, byte, WORD):
+        byte = data[high]
+        if byte != PLUS and byte != HYPHEN and byte != SLASH and byte != EQUALS and not is_in(classes, byte, WORD):
             break
         high += 1
     return high - low
@@ -211,45 +212,45 @@ def _spread(data: int, start: int, stop: int, begin: int, end: int, classes: int
 
 @njit(nogil=True, cache=True)
 def word_kind(
-    data: int, start: int, stop: int, begin: int, end: int, classes: int, opened: int, long_words: int
+    data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes, opened: Bytes, long_words: int
 ) -> tuple[int, int]:
-    """What a word with letters in it may be (-1: nothing), and where that begins."""
+    """Returns the kind of a word with letters in it (-1: none), and where the candidate begins."""
     size = stop - start
     digits = uppers = unders = others58 = 0
     for at in range(start, min(stop, start + MOST_JOINED)):
-        kinds = byte_at(classes, byte_at(data, at))
+        kinds = classes[data[at]]
         digits += kinds & DIGIT != 0
         uppers += kinds & _UPPER != 0
         unders += kinds & _UNDER != 0
         others58 += kinds & _BASE58 == 0
     if size == 4:
-        if uppers == 2 and digits == 2 and is_in(classes, byte_at(data, start), _UPPER) and stop < end:
-            ordered = is_in(classes, byte_at(data, start + 1), _UPPER)
+        if uppers == 2 and digits == 2 and is_in(classes, data[start], _UPPER) and stop < end:
+            ordered = is_in(classes, data[start + 1], _UPPER)
             if ordered and _separator(data, stop, end):
                 return IBAN, start
         return -1, start
     if size < 8:
         return -1, start
-    first, second = byte_at(data, start), byte_at(data, start + 1)
-    third = byte_at(data, start + 2)
+    first, second = data[start], data[start + 1]
+    third = data[start + 2]
     if first == 48 and second == 120:  # 0x
         return (WALLET if size == 42 else -1), start
-    if byte_at(opened, _opening(first, second, third)) and _reach(data, start, end, classes) >= MIN_TOKEN:
+    if opened[_opening(first, second, third)] and _reach(data, start, end, classes) >= MIN_TOKEN:
         return TOKEN, start
     joined = start
     least = max(begin, start - MOST_JOINED)
     while joined > least:
-        byte = byte_at(data, joined - 1)
-        if byte != 45 and byte != 46 and not is_in(classes, byte, WORD):
+        byte = data[joined - 1]
+        if byte != HYPHEN and byte != DOT and not is_in(classes, byte, WORD):
             break
         joined -= 1
     if joined < start:
-        first, second = byte_at(data, joined), byte_at(data, joined + 1)
-        if byte_at(opened, _opening(first, second, byte_at(data, joined + 2))) and stop - joined >= MIN_TOKEN:
+        first, second = data[joined], data[joined + 1]
+        if opened[_opening(first, second, data[joined + 2])] and stop - joined >= MIN_TOKEN:
             return TOKEN, joined
-        first, second = byte_at(data, start), byte_at(data, start + 1)
+        first, second = data[start], data[start + 1]
     country = is_in(classes, first, _UPPER) and is_in(classes, second, _UPPER)
-    checked = is_in(classes, third, DIGIT) and is_in(classes, byte_at(data, start + 3), DIGIT)
+    checked = is_in(classes, third, DIGIT) and is_in(classes, data[start + 3], DIGIT)
     if 15 <= size <= 34 and not unders and country and checked:
         return IBAN, start
     if 25 <= size <= 90 and digits:
@@ -268,30 +269,32 @@ def word_kind(
 
 
 @njit(nogil=True, cache=True)
-def at_sign(data: int, at: int, width: int, begin: int, end: int, classes: int, last: int) -> tuple[int, int, int]:
-    """Kind (-1: nothing), start and stop of the text around a sign of 1 (`@`) or 3 bytes (`%40`), not before `last`."""
+def at_sign(data: Bytes, at: int, width: int, begin: int, end: int, classes: Bytes, last: int) -> tuple[int, int, int]:
+    """Returns kind (-1: none), start and stop of the text around a sign of 1 (`@`) or 3 bytes (`%40`), not before
+    `last`.
+    """
     low, high = at, at + width
-    if low == begin or high + 1 >= end or (width == 3 and (byte_at(data, at + 1) != 52 or byte_at(data, at + 2) != 48)):
+    if low == begin or high + 1 >= end or (width == 3 and (data[at + 1] != 52 or data[at + 2] != ZERO)):
         return -1, at, at
-    if width == 1 and byte_at(data, low - 1) == 32 and byte_at(data, high) == 32:
+    if width == 1 and data[low - 1] == SP and data[high] == SP:
         low, high = low - 1, high + 1
     start = low
-    while start > last and low - start < MOST_LOCAL and is_in(classes, byte_at(data, start - 1), _LOCAL):
+    while start > last and low - start < MOST_LOCAL and is_in(classes, data[start - 1], _LOCAL):
         start -= 1
     stop = high
     dots = 0
-    while stop < end and stop - high < MOST_DOMAIN and is_in(classes, byte_at(data, stop), _DOMAIN):
-        dots += byte_at(data, stop) == 46
+    while stop < end and stop - high < MOST_DOMAIN and is_in(classes, data[stop], _DOMAIN):
+        dots += data[stop] == DOT
         stop += 1
     back, passwords = at, 0
     while width == 1 and back > last and at - back < MOST_LOGIN:
-        byte = byte_at(data, back - 1)
-        if byte <= 32 or byte == 47:
+        byte = data[back - 1]
+        if byte <= SP or byte == SLASH:
             break
         back -= 1
-        passwords += byte == 58
-    slashes = back - 3 >= last and byte_at(data, back - 1) == 47 and byte_at(data, back - 2) == 47
-    if passwords and slashes and byte_at(data, back - 3) == 58:
+        passwords += byte == COLON
+    slashes = back - 3 >= last and data[back - 1] == SLASH and data[back - 2] == SLASH
+    if passwords and slashes and data[back - 3] == COLON:
         return LOGIN, back, at
     if start == low or not dots:
         return -1, at, at
@@ -299,32 +302,34 @@ def at_sign(data: int, at: int, width: int, begin: int, end: int, classes: int, 
 
 
 @njit(nogil=True, cache=True)
-def colons_at(data: int, at: int, begin: int, end: int, classes: int) -> tuple[int, int, bool]:
-    """The hexadecimal groups around a colon, and whether they are a candidate."""
+def colons_at(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> tuple[int, int, bool]:
+    """Returns the hexadecimal groups around a colon, and whether they are a candidate."""
     start = at
     while start > begin and at - start < MOST_HEX:
-        byte = byte_at(data, start - 1)
-        if byte != 58 and not is_in(classes, byte, _HEX):
+        byte = data[start - 1]
+        if byte != COLON and not is_in(classes, byte, _HEX):
             break
         start -= 1
     stop, colons, doubled = start, 0, False
     while stop < end:
-        byte = byte_at(data, stop)
-        if byte == 58:
+        byte = data[stop]
+        if byte == COLON:
             colons += 1
-            doubled |= stop > start and byte_at(data, stop - 1) == 58
+            doubled |= stop > start and data[stop - 1] == COLON
         elif not is_in(classes, byte, _HEX):
             break
         stop += 1
     wanted = stop - start <= MOST_HEX and colons >= 2 and (doubled or colons == 7 or colons == 5)
-    if start > begin and is_in(classes, byte_at(data, start - 1), WORD):
+    if start > begin and is_in(classes, data[start - 1], WORD):
         wanted = False
     return start, stop, wanted
 
 
 @njit(nogil=True, cache=True)
-def dashed_mac(data: int, start: int, covered: int, begin: int, end: int, classes: int) -> int:
-    """Where a MAC address with dashes begins of which the pair at `start` is one, not before `covered`; -1: none."""
+def dashed_mac(data: Bytes, start: int, covered: int, begin: int, end: int, classes: Bytes) -> int:
+    """Returns the begin of a MAC address with dashes that includes the pair at `start`, not before `covered`;
+    -1: none.
+    """
     for back in range(6):
         if start - 3 * back >= covered and _is_dashed_mac(data, start - 3 * back, begin, end, classes):
             return start - 3 * back
@@ -332,46 +337,46 @@ def dashed_mac(data: int, start: int, covered: int, begin: int, end: int, classe
 
 
 @njit(nogil=True, cache=True)
-def _is_dashed_mac(data: int, start: int, begin: int, end: int, classes: int) -> bool:
-    """Whether six pairs of hexadecimal digits with dashes between them stand at `start`."""
-    before = byte_at(data, start - 1) if start > begin else 0
+def _is_dashed_mac(data: Bytes, start: int, begin: int, end: int, classes: Bytes) -> bool:
+    """Whether six pairs of hexadecimal digits with dashes between them begin at `start`."""
+    before = data[start - 1] if start > begin else 0
     if start + 17 > end or before == 45 or is_in(classes, before, WORD):
         return False
     for place in range(17):
-        byte = byte_at(data, start + place)
-        if (byte == 45) != (place % 3 == 2) or (byte != 45 and not is_in(classes, byte, _HEX)):
+        byte = data[start + place]
+        if (byte == HYPHEN) != (place % 3 == 2) or (byte != HYPHEN and not is_in(classes, byte, _HEX)):
             return False
     if start + 17 == end:
         return True
-    return not is_in(classes, byte_at(data, start + 17), WORD) and byte_at(data, start + 17) != 45
+    return not is_in(classes, data[start + 17], WORD) and data[start + 17] != HYPHEN
 
 
 @njit(nogil=True, cache=True)
-def is_spelt(data: int, at: int, begin: int, end: int, classes: int) -> bool:
-    """Whether `dot`, or `at` in brackets, begins at this beginning of a word, with something behind it."""
+def is_spelt(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> bool:
+    """Whether `dot`, or `at` in brackets, begins at this beginning of a word, with something after it."""
     if at == begin or at + 4 > end:
         return False
-    first, second, third = byte_at(data, at) | 32, byte_at(data, at + 1) | 32, byte_at(data, at + 2)
+    first, second, third = data[at] | 32, data[at + 1] | 32, data[at + 2]
     if first == 100:
-        return second == 111 and third | 32 == 116 and not is_in(classes, byte_at(data, at + 3), WORD)
-    opened = byte_at(data, at - 2 if byte_at(data, at - 1) == 32 and at - 2 >= begin else at - 1)
-    closed = byte_at(data, at + 3) if third == 32 else third
+        return second == 111 and third | 32 == 116 and not is_in(classes, data[at + 3], WORD)
+    opened = data[at - 2 if data[at - 1] == SP and at - 2 >= begin else at - 1]
+    closed = data[at + 3] if third == 32 else third
     bracketed = (opened == 40 and closed == 41) or (opened | 32 == 123 and closed == opened + 2)
     return bool(first == 97 and second == 116 and bracketed)
 
 
 @njit(nogil=True, cache=True)
-def is_key(data: int, at: int, end: int) -> bool:
-    """Whether `-----BEG` stands here, and ` KE` in what follows on the line, 60 bytes at most."""
-    if at + 25 > end or byte_at(data, at + 5) != 66 or byte_at(data, at + 6) != 69 or byte_at(data, at + 7) != 71:
+def is_key(data: Bytes, at: int, end: int) -> bool:
+    """Whether `-----BEG` begins here, with ` KE` in the next 60 bytes of the line."""
+    if at + 25 > end or data[at + 5] != 66 or data[at + 6] != 69 or data[at + 7] != 71:
         return False
     for place in range(at, at + 5):
-        if byte_at(data, place) != 45:
+        if data[place] != HYPHEN:
             return False
     for place in range(at + 10, min(end - 4, at + 60)):
-        byte = byte_at(data, place)
-        if byte == 10:
+        byte = data[place]
+        if byte == LF:
             return False
-        if byte == 32 and byte_at(data, place + 1) == 75 and byte_at(data, place + 2) == 69:
+        if byte == SP and data[place + 1] == 75 and data[place + 2] == 69:
             return True
     return False

@@ -1,1 +1,1 @@
-"""What is measured of every document."""
+"""Signals: the measurements of every document."""

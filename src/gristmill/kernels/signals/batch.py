@@ -1,9 +1,9 @@
-"""Every cheap signal of every document of a batch, from the Arrow buffers of its text.
+"""Computes every cheap signal of every document of a batch, from the Arrow buffers of its text.
 
-For each document: one pass over bytes (`characters`), one over tokens and lines (`scan`), then work on
-compact arrays: numbers of tokens for n-grams, hashes of lines and paragraphs (`repetition`). Time is linear in
-bytes whatever the text. Scratch belongs to the call and is bounded by its largest document: 24 bytes a token, 29 a
-distinct token, 24 a line, and tables that grow by what is distinct.
+For each document: one pass over bytes (`characters`), one over tokens and lines (`scan`), then work on compact arrays:
+token numbers for n-grams, hashes of lines and paragraphs (`repetition`). Time is linear in bytes whatever the text.
+Scratch memory belongs to the call and is bounded by its largest document: 24 bytes per token, 29 per distinct token, 24
+per line, and tables that grow with the distinct entries.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of
+from gristmill.kernels.memory import view
 from gristmill.kernels.signals.characters import byte_entropy, count_characters, has_xml_header
 from gristmill.kernels.signals.columns import (
     BLOCKED_TOKENS,
@@ -37,13 +37,13 @@ from gristmill.kernels.signals.scan import (
     N_STATE,
     PARAGRAPH_COUNT,
     TERMS_SEEN,
-    Blocks,
-    Vocabulary,
+    DistinctTokens,
+    LineHashes,
     scan_document,
     start_document,
 )
 from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, count_blocked, word_sets
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
+from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables, unicode_views
 
 __all__ = ["COUNTS", "measure", "unicode_tables", "word_sets"]
 
@@ -52,9 +52,9 @@ _INT32_MAX = 2**31 - 1
 
 
 @njit(nogil=True, cache=True)
-def _vocabulary(old: Vocabulary, size: int) -> Vocabulary:
-    """A vocabulary of `size` entries that starts with those of the old one."""
-    new = Vocabulary(
+def _vocabulary(old: DistinctTokens, size: int) -> DistinctTokens:
+    """Returns a table of `size` entries that begins with the old entries."""
+    new = DistinctTokens(
         np.empty(size, np.uint64),
         np.empty(size, np.uint64),
         np.empty(size, np.int32),
@@ -70,8 +70,8 @@ def _vocabulary(old: Vocabulary, size: int) -> Vocabulary:
 
 
 @njit(nogil=True, cache=True)
-def _blocks(old: Blocks, lines: int, paragraphs: int) -> Blocks:
-    new = Blocks(
+def _blocks(old: LineHashes, lines: int, paragraphs: int) -> LineHashes:
+    new = LineHashes(
         np.empty(lines, np.uint64),
         np.empty(lines, np.int32),
         np.empty(paragraphs, np.uint64),
@@ -92,9 +92,10 @@ def measure(
     tables: UnicodeTables,
     sets: WordSets,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-    """Counts (one row a signal, in the order of COUNTS), byte entropy and XML header of documents offsets[i:i+2].
+    """Returns counts (one row per signal, in the order of COUNTS), byte entropy and XML header of documents
+    offsets[i:i+2].
 
-    Documents that are not valid stay 0.
+    Invalid documents stay 0.
     """
     documents = len(offsets) - 1
     counts = np.zeros((N_COUNTS, documents), np.int32)
@@ -112,7 +113,7 @@ def measure(
     numbers = np.empty(4096, np.int32)
     times = np.empty(4096, np.int32)
     keys = np.empty(4096, np.uint64)
-    vocabulary = Vocabulary(
+    vocabulary = DistinctTokens(
         np.empty(0, np.uint64),
         np.empty(0, np.uint64),
         np.empty(0, np.int32),
@@ -121,7 +122,7 @@ def measure(
         np.empty(0, np.int32),
     )
     vocabulary = _vocabulary(vocabulary, 2048)
-    blocks = Blocks(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
+    blocks = LineHashes(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
     blocks = _blocks(blocks, 512, 512)
 
     for document in range(documents):
@@ -130,11 +131,9 @@ def measure(
         begin: Any = np.int64(offsets[document])
         end: Any = np.int64(offsets[document + 1])
         row[:] = 0
-        count_characters(
-            address_of(data), begin, end, address_of(tables.pages), address_of(tables.classes), histogram, row
-        )
+        count_characters(view(data), begin, end, unicode_views(tables), histogram, row)
         entropy[document] = byte_entropy(histogram, end - begin)
-        xml[document] = histogram[60] > 0 and has_xml_header(address_of(data), begin, end)
+        xml[document] = histogram[60] > 0 and has_xml_header(view(data), begin, end)
 
         bits = slot_bits((end - begin) >> 3)
         table = new_table(table, bits, clock, keys, 0)
@@ -157,7 +156,7 @@ def measure(
                 paragraphs *= 2 if state[PARAGRAPH_COUNT] == paragraphs else 1
                 blocks = _blocks(blocks, lines, paragraphs)
 
-        if len(numbers) < len(ids):  # a line has a token, so this is room for lines too
+        if len(numbers) < len(ids):  # a line has a token, so this is also enough for lines
             places = np.empty(len(ids), np.int32)
             numbers = np.empty(len(ids), np.int32)
             times = np.empty(len(ids), np.int32)

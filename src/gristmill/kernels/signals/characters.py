@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at, half_at
+from gristmill.kernels.memory import Bytes
 from gristmill.kernels.signals.columns import (
     ALNUM_CHARS,
     BYTES,
@@ -23,16 +23,19 @@ from gristmill.kernels.signals.columns import (
     SPACE_CHARS,
     UPPER_CHARS,
 )
-from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER
+from gristmill.kernels.text.ascii import DOT, LF
+from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER, UnicodeViews, class_of
 from gristmill.kernels.text.words import decode
 
 XML_HEADER = np.frombuffer(b"<?xml version=", np.uint8)
-XML_HEADER_CHARS = 100  # BigCode looks for the header in this many characters
+XML_HEADER_CHARS = 100  # BigCode searches the header in this many characters
 
 
 @njit(nogil=True, cache=True)
 def log2(value: float) -> float:
-    """Binary logarithm of a positive number from IEEE basic operations alone: libm's last bit differs by machine."""
+    """Returns the binary logarithm of a positive number with IEEE basic operations only: libm's last bit differs by
+    machine.
+    """
     mantissa, exponent = math.frexp(value)
     if mantissa < 0.7071067811865476:
         mantissa *= 2.0
@@ -40,14 +43,14 @@ def log2(value: float) -> float:
     s = (mantissa - 1.0) / (mantissa + 1.0)
     square = s * s
     total = 0.0
-    for k in range(10, -1, -1):  # |s| < 0.172: what is left out is below 1e-18
+    for k in range(10, -1, -1):  # |s| < 0.172: the omitted terms are below 1e-18
         total = total * square + 1.0 / (2 * k + 1)
     return exponent + 2.0 * s * total * 1.4426950408889634
 
 
 @njit(nogil=True, cache=True)
 def byte_entropy(histogram: npt.NDArray[np.int64], total: int) -> float:
-    """Shannon entropy of the bytes, bits a byte; 0 for an empty text."""
+    """Returns the Shannon entropy of the bytes, in bits per byte; 0 for an empty text."""
     if total == 0:
         return 0.0
     bits = 0.0
@@ -58,18 +61,18 @@ def byte_entropy(histogram: npt.NDArray[np.int64], total: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def has_xml_header(data: int, begin: int, end: int) -> bool:
-    """Whether `<?xml version=` lies wholly in the first 100 characters."""
+def has_xml_header(data: Bytes, begin: int, end: int) -> bool:
+    """Whether `<?xml version=` is entirely in the first 100 characters."""
     chars = 0
     stop = begin
     while stop < end and chars < XML_HEADER_CHARS:
         stop += 1
-        while stop < end and byte_at(data, stop) & 0xC0 == 0x80:
+        while stop < end and data[stop] & 0xC0 == 0x80:
             stop += 1
         chars += 1
     for at in range(begin, stop - len(XML_HEADER) + 1):
         k = 0
-        while k < len(XML_HEADER) and byte_at(data, at + k) == XML_HEADER[k]:
+        while k < len(XML_HEADER) and data[at + k] == XML_HEADER[k]:
             k += 1
         if k == len(XML_HEADER):
             return True
@@ -78,11 +81,10 @@ def has_xml_header(data: int, begin: int, end: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def count_characters(
-    data: int,
+    data: Bytes,
     begin: int,
     end: int,
-    pages: int,
-    classes: int,
+    unicode: UnicodeViews,
     histogram: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
 ) -> None:
@@ -98,9 +100,9 @@ def count_characters(
     digits = 0
     uppers = 0
     for at in range(begin, end):
-        byte = byte_at(data, at)
+        byte = data[at]
         histogram[byte] += 1
-        if byte == 46:
+        if byte == DOT:
             dots += 1
             if dots == 3:
                 ellipses += 1
@@ -112,7 +114,7 @@ def count_characters(
                 continuations += 1
                 continue
             point, _ = decode(data, at, end)
-            bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+            bits = class_of(unicode, point)
             non_ascii += 1
             ellipses += 1 if point == 0x2026 else 0
             spaces += 1 if bits & SPACE else 0
@@ -123,7 +125,7 @@ def count_characters(
     for byte in range(128):
         count = histogram[byte]
         if count:
-            bits = half_at(classes, byte)
+            bits = unicode.classes[byte]
             spaces += count if bits & SPACE else 0
             letters += count if bits & LETTER else 0
             numbers += count if bits & NUMBER else 0
@@ -142,4 +144,4 @@ def count_characters(
     row[HASHES] = histogram[35]
     row[ELLIPSES] = ellipses
     row[NEWLINES] = histogram[10]
-    row[RAW_LINES] = histogram[10] + (1 if end > begin and byte_at(data, end - 1) != 10 else 0)
+    row[RAW_LINES] = histogram[10] + (1 if end > begin and data[end - 1] != LF else 0)

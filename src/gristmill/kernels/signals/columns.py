@@ -1,4 +1,4 @@
-"""The integer signals: their names, and their places in the row that the kernels fill for each document."""
+"""The integer signals: their names, and their indexes in the row that the kernels fill for each document."""
 
 COUNTS = (
     "bytes",

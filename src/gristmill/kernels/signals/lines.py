@@ -1,10 +1,10 @@
-"""Signals of one line: how it starts and ends, what it says, and whether C4 would keep it."""
+"""Signals of one line: its start and end, its phrases, and whether C4 would keep it."""
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import byte_at
+from gristmill.kernels.memory import Bytes
 from gristmill.kernels.signals.columns import (
     BULLET_LINES,
     C4_ANY_END_BRACE_LINES,
@@ -27,7 +27,21 @@ from gristmill.kernels.signals.columns import (
     SHORT_LINES,
     TERMINAL_LINES,
 )
-from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    ASTERISK,
+    DOT,
+    HYPHEN,
+    LEFT_BRACE,
+    LEFT_BRACKET,
+    NINE,
+    QUOTE,
+    RIGHT_BRACKET,
+    UPPER_A,
+    UPPER_Z,
+    ZERO,
+)
+from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UnicodeViews
 from gristmill.kernels.text.words import class_at, last_character
 
 SHORT_LINE_CHARS = 30  # FineWeb
@@ -45,7 +59,7 @@ PHRASES = (
     "use cookies",
 )
 STEMS = ("javascript", "lorem", "terms", "policy", "cookies")
-"""Each phrase holds one of these, and a stretch of ASCII letters never lies in two tokens: lines without a token that
+"""Each phrase contains one of these, and a run of ASCII letters is never in two tokens: lines without a token that
 contains a stem need no search for phrases."""
 
 
@@ -61,11 +75,11 @@ _CITATION_BYTES, _CITATION_ENDS = _packed(("[edit]", "[citation needed]"))
 
 
 @njit(nogil=True, cache=True)
-def _matches(data: int, at: int, needle: npt.NDArray[np.uint8], begin: int, end: int) -> bool:
-    """Whether needle[begin:end], in lower case, stands at `at` in any ASCII case; the caller checks the room."""
+def _matches(data: Bytes, at: int, needle: npt.NDArray[np.uint8], begin: int, end: int) -> bool:
+    """Whether needle[begin:end], in lower case, is at `at`, ignoring ASCII case; the caller checks the bounds."""
     for k in range(begin, end):
-        byte = byte_at(data, at + k - begin)
-        if 65 <= byte <= 90:
+        byte = data[at + k - begin]
+        if UPPER_A <= byte <= UPPER_Z:
             byte |= 32
         if byte != needle[k]:
             return False
@@ -73,20 +87,20 @@ def _matches(data: int, at: int, needle: npt.NDArray[np.uint8], begin: int, end:
 
 
 @njit(nogil=True, cache=True)
-def contains(data: int, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
+def contains(data: Bytes, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
     for at in range(begin, end - (last - first) + 1):
-        if byte_at(data, at) | 32 == needle[first] and _matches(data, at, needle, first, last):
+        if data[at] | 32 == needle[first] and _matches(data, at, needle, first, last):
             return True
     return False
 
 
 @njit(nogil=True, cache=True)
-def has_stem(data: int, begin: int, end: int) -> bool:
+def has_stem(data: Bytes, begin: int, end: int) -> bool:
     """Whether a token contains one of STEMS."""
     if end - begin < 5:
         return False
     for at in range(begin, end - 4):
-        pair = (byte_at(data, at) << 8 | byte_at(data, at + 1)) | 0x2020
+        pair = (data[at] << 8 | data[at + 1]) | 0x2020
         for k in range(len(_STEM_PAIRS)):
             if pair == _STEM_PAIRS[k]:
                 size = _STEM_ENDS[k + 1] - _STEM_ENDS[k]
@@ -96,19 +110,19 @@ def has_stem(data: int, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _without_citations(data: int, begin: int, end: int, pages: int, classes: int) -> int:
-    """Where the line ends without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
+def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> int:
+    """Returns the end of the line without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
     while end > begin:
-        bits, point, at = last_character(data, begin, end, pages, classes)
+        bits, point, at = last_character(data, begin, end, unicode)
         if bits & SPACE:
             end = at
             continue
-        if point != 93:
+        if point != RIGHT_BRACKET:
             return end
         first = at
-        while first > begin and 48 <= byte_at(data, first - 1) <= 57:
+        while first > begin and ZERO <= data[first - 1] <= NINE:
             first -= 1
-        if first > begin and byte_at(data, first - 1) == 91:
+        if first > begin and data[first - 1] == LEFT_BRACKET:
             end = first - 1
             continue
         found = False
@@ -126,23 +140,18 @@ def _without_citations(data: int, begin: int, end: int, pages: int, classes: int
 
 
 @njit(nogil=True, cache=True)
-def _ends_in_dots(data: int, begin: int, end: int) -> bool:
-    return (
-        end - begin >= 3
-        and byte_at(data, end - 1) == 46
-        and byte_at(data, end - 2) == 46
-        and byte_at(data, end - 3) == 46
-    )
+def _ends_in_dots(data: Bytes, begin: int, end: int) -> bool:
+    return end - begin >= 3 and data[end - 1] == DOT and data[end - 2] == DOT and data[end - 3] == DOT
 
 
 @njit(nogil=True, cache=True)
-def c4_end(data: int, begin: int, end: int, pages: int, classes: int) -> bool:
+def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> bool:
     """C4's terminal punctuation: the end of a sentence in any script, or a closing quote; not an ellipsis."""
-    end = _without_citations(data, begin, end, pages, classes)
+    end = _without_citations(data, begin, end, unicode)
     if end == begin or _ends_in_dots(data, begin, end):
         return False
-    bits, point, _ = last_character(data, begin, end, pages, classes)
-    if bits & TERMINAL or point == 34 or point == 39 or point == 0x201D or point == 0x2019:
+    bits, point, _ = last_character(data, begin, end, unicode)
+    if bits & TERMINAL or point == QUOTE or point == APOSTROPHE or point == 0x201D or point == 0x2019:
         return True
     return point == 0xBB or point == 0x300D or point == 0x300F
 
@@ -150,7 +159,7 @@ def c4_end(data: int, begin: int, end: int, pages: int, classes: int) -> bool:
 @njit(nogil=True, cache=True)
 def _is_bullet(point: int) -> bool:
     if point < 0x80:
-        return point == 45 or point == 42
+        return point == HYPHEN or point == ASTERISK
     if point == 0xB7 or point == 0x2022 or point == 0x2023 or point == 0x2043 or point == 0x2219:
         return True
     return point == 0x25AA or point == 0x25CF or point == 0x25E6 or point == 0x25BA
@@ -158,7 +167,7 @@ def _is_bullet(point: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def measure_line(
-    data: int,
+    data: Bytes,
     begin: int,
     end: int,
     chars: int,
@@ -167,8 +176,7 @@ def measure_line(
     sentences: int,
     suspect: bool,
     braces: bool,
-    pages: int,
-    classes: int,
+    unicode: UnicodeViews,
     row: npt.NDArray[np.int64],
 ) -> None:
     """Adds a line that is not blank to `row`; [begin, end) is the line without white space around it.
@@ -184,12 +192,12 @@ def measure_line(
         row[FEW_WORD_LINES] += 1
     if longest_chunk > LONG_WORD_CHARS:
         row[LONG_WORD_LINES] += 1
-    bits, point, _ = last_character(data, begin, end, pages, classes)
+    bits, point, _ = last_character(data, begin, end, unicode)
     if bits & TERMINAL:
         row[TERMINAL_LINES] += 1
     if point == 0x2026 or _ends_in_dots(data, begin, end):
         row[ELLIPSIS_LINES] += 1
-    if _is_bullet(class_at(data, begin, end, pages, classes)[1]):
+    if _is_bullet(class_at(data, begin, end, unicode)[1]):
         row[BULLET_LINES] += 1
 
     lorem = False
@@ -210,10 +218,10 @@ def measure_line(
     brace = False
     if braces:
         for at in range(begin, end):
-            if byte_at(data, at) == 123:
+            if data[at] == LEFT_BRACE:
                 brace = True
                 break
-    ends = c4_end(data, begin, end, pages, classes)
+    ends = c4_end(data, begin, end, unicode)
     row[C4_ANY_END_LOREM_IPSUM_LINES] += lorem
     row[C4_LOREM_IPSUM_LINES] += lorem and ends
     if javascript:

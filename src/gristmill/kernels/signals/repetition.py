@@ -1,12 +1,12 @@
 """Repetition inside one document: interning, duplicate lines and paragraphs, duplicate and most frequent n-grams.
 
-An open-addressing table holds pairs of words: key, and generation << 32 | number. Slots of an older generation are
-empty, so nothing is cleared between documents; a table starts small for each use and grows by what is distinct, so that
-short documents stay in cache and one huge repetitive document stays in memory.
+A table with open addressing has pairs of words: key, and generation << 32 | number. Slots of an older generation are
+empty, so nothing is cleared between documents. A table starts small for each use and grows with the distinct entries,
+so short documents stay in cache and one huge repetitive document stays in memory.
 
-n-grams are numbered level by level: an n-gram is (number of its first n - 1 tokens, number of its last token), which
-is exact, and only a place where both (n - 1)-grams inside occur twice can hold an n-gram that does. In prose a
-twentieth of the places reach n = 5, so that 2..10-grams together cost about two table look-ups a token.
+n-grams are numbered level by level: an n-gram is (number of its first n - 1 tokens, number of its last token), which is
+exact, and only a position where both (n - 1)-grams inside occur twice can have an n-gram that does. In prose a
+twentieth of the positions reach n = 5, so all 2..10-grams together cost about two table lookups per token.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.signals.columns import DUP_5_GRAM_CHARS, TOP_2_GRAM_CHARS
 
 MAX_NGRAM = 10
-FIRST_SLOTS = 1 << 15  # 512 KB of table: inside the second-level cache
+FIRST_SLOTS = 1 << 15  # 512 KB of table: fits into the second-level cache
 _MUL = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -25,7 +25,7 @@ _64 = np.uint64(64)
 
 @njit(nogil=True, cache=True)
 def slot_bits(expected: int) -> int:
-    """Slots as a power of two: twice what is expected, within 256 and FIRST_SLOTS."""
+    """Returns the slots as a power of two: twice the expected number, within 256 and FIRST_SLOTS."""
     bits = 8
     while (1 << bits) < 2 * expected and (1 << bits) < FIRST_SLOTS:
         bits += 1
@@ -34,7 +34,7 @@ def slot_bits(expected: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def intern(table: npt.NDArray[np.uint64], bits: int, generation: int, key: np.uint64, fresh: int) -> int | np.int64:
-    """The number of `key` in this generation; an unknown key gets the number `fresh`."""
+    """Returns the number of `key` in this generation; an unknown key gets the number `fresh`."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     slot = (key * _MUL) >> (_64 - np.uint64(bits))
     current = np.uint64(generation)
@@ -51,7 +51,7 @@ def intern(table: npt.NDArray[np.uint64], bits: int, generation: int, key: np.ui
 
 @njit(nogil=True, cache=True)
 def fill(table: npt.NDArray[np.uint64], bits: int, generation: int, keys: npt.NDArray[np.uint64], count: int) -> None:
-    """Puts keys[:count], which differ, into an empty generation, numbered by their place."""
+    """Puts keys[:count], which are distinct, into an empty generation, numbered by their index."""
     for number in range(count):
         intern(table, bits, generation, keys[number], number)
 
@@ -64,7 +64,7 @@ def new_table(
     keys: npt.NDArray[np.uint64],
     count: int,
 ) -> npt.NDArray[np.uint64]:
-    """A table with 2 ** bits slots of a new generation, clock[0], that holds keys[:count]."""
+    """Returns a table with 2 ** bits slots of a new generation, clock[0], that contains keys[:count]."""
     if len(table) < 2 << bits:
         table = np.zeros(2 << bits, np.uint64)
     clock[0] += 1
@@ -83,13 +83,15 @@ def _number_some(
     count: int,
     distinct: int,
 ) -> tuple[int, int]:
-    """Numbers keys from `at` on until the table is half full; where it stopped, and how many are distinct by then."""
+    """Numbers keys from `at` on until the table is half full; returns where it stopped, and the number of distinct
+    keys.
+    """
     limit = 1 << (bits - 1)
     while at < count and distinct < limit:
         key = keys[at]
         number = intern(table, bits, generation, key, distinct)
         numbers[at] = number
-        keys[distinct] = key  # distinct <= at: what lay there has been read
+        keys[distinct] = key  # distinct <= at: the entry there has been read
         distinct += number == distinct
         at += 1
     return at, distinct
@@ -103,7 +105,9 @@ def number_keys(
     numbers: npt.NDArray[np.int32],
     count: int,
 ) -> tuple[npt.NDArray[np.uint64], int]:
-    """Numbers keys[:count] by first appearance; the table and how many differ. Moves those to the front of `keys`."""
+    """Numbers keys[:count] by first appearance; returns the table and the number of distinct keys, which are moved to
+    the front of `keys`.
+    """
     bits = slot_bits(count)
     table = new_table(table, bits, clock, keys, 0)
     at, distinct = _number_some(table, bits, clock[0], keys, numbers, 0, count, 0)
@@ -116,7 +120,7 @@ def number_keys(
 
 @njit(nogil=True, cache=True)
 def repeated_chars(numbers: npt.NDArray[np.int32], chars: npt.NDArray[np.int32], count: int) -> int:
-    """Characters of the items whose number came before."""
+    """Counts the characters of the items whose number came before."""
     fresh = 0
     total = 0
     for at in range(count):
@@ -145,7 +149,9 @@ def _top_gram(
     times: npt.NDArray[np.int32],
     distinct: int,
 ) -> int:
-    """Characters of the most frequent n-gram with a space between tokens, times its count; the first among equals."""
+    """Returns the characters of the most frequent n-gram with a space between tokens, times its count; the first among
+    equals.
+    """
     most = 1
     top = 0
     for number in range(distinct):
@@ -171,7 +177,9 @@ def _met_before(
     count: int,
     times: npt.NDArray[np.int32],
 ) -> int:
-    """Characters in n-grams that a scan met before, stepping over each one found. Negates `times` of those it met."""
+    """Counts the characters in n-grams that were seen before, skipping each one found. Negates `times` of those
+    seen.
+    """
     total = 0
     free = 0
     for at in range(count):
@@ -191,7 +199,7 @@ def _met_before(
 def _keep_repeated(
     places: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32], count: int, times: npt.NDArray[np.int32]
 ) -> int:
-    """Keeps the places where this n-gram and the one a token later both occur more than once."""
+    """Keeps the positions where this n-gram and the one a token later both occur more than once."""
     kept = 0
     for at in range(count - 1):
         place = places[at]
@@ -232,7 +240,7 @@ def _repeated_pairs(
     places: npt.NDArray[np.int32],
     numbers: npt.NDArray[np.int32],
 ) -> int:
-    """The places of two tokens that both occur more than once, with the number of the first."""
+    """Returns the positions of two tokens that both occur more than once, with the number of the first."""
     count = 0
     for at in range(tokens - 1):
         places[count] = at
@@ -255,7 +263,7 @@ def ngram_signals(
     keys: npt.NDArray[np.uint64],
     row: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint64]:
-    """Top 2..4-gram and duplicate 5..10-gram characters into `row`; returns the table, which may have grown.
+    """Writes top 2..4-gram and duplicate 5..10-gram characters to `row`; returns the table, which may have grown.
 
     `chars` and `occurrences` are by token number; `places`, `numbers`, `times`, `keys`: scratch for `tokens` entries.
     """

@@ -1,7 +1,7 @@
 """The pass over tokens and lines of one document.
 
-The scan stops when one of its arrays is full and is called again when that has grown: an array that is replaced inside
-a loop costs Numba an atomic reference count in every round. What it must remember in between lies in `state`.
+The scan stops when one of its arrays is full and is called again with a larger one: replacing an array inside a loop
+costs Numba an atomic reference count in every round. `state` has what it must remember in between.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, borrow, byte_at
+from gristmill.kernels.memory import Bytes, borrow, view
 from gristmill.kernels.signals.columns import (
     CHUNKS,
     LETTER_WORDS,
@@ -25,6 +25,7 @@ from gristmill.kernels.signals.columns import (
 from gristmill.kernels.signals.lines import has_stem, measure_line
 from gristmill.kernels.signals.repetition import intern
 from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, find_key, lower_hash
+from gristmill.kernels.text.ascii import LF
 from gristmill.kernels.text.unicode_classes import (
     LETTER,
     NUMBER,
@@ -34,17 +35,19 @@ from gristmill.kernels.text.unicode_classes import (
     UPPER,
     WORD,
     UnicodeTables,
+    UnicodeViews,
+    unicode_views,
 )
 from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 
 (
-    AT,  # byte where the scan goes on
+    AT,  # byte where the scan continues
     PLACE,  # the same in characters from the start of the document
-    DISTINCT,  # different tokens so far
+    DISTINCT,  # distinct tokens so far
     LINE_COUNT,
     PARAGRAPH_COUNT,
     TERMS_SEEN,  # whether a token starts a blocked term
-    LINE_PLACE,  # where the line starts, in characters
+    LINE_PLACE,  # where the line begins, in characters
     FIRST,  # first byte of the line that is not white space, -1: none yet
     FIRST_PLACE,
     LAST,  # end of the last token of the line, -1: none yet
@@ -53,8 +56,8 @@ from gristmill.kernels.text.words import class_at, hash_bytes, token_end
     CHUNK_CHARS,
     LONGEST_CHUNK,
     LINE_SENTENCES,
-    ENDED,  # whether a sentence of the line has ended and no other begun
-    SUSPECT,  # whether the line may hold one of C4's phrases
+    ENDED,  # whether a sentence of the line has ended and no other has begun
+    SUSPECT,  # whether the line may contain one of C4's phrases
     WORD_END,  # where the last token of the line ends, if it is a word
     PARAGRAPH_FIRST,  # first byte of the open paragraph, -1: none
     PARAGRAPH_FIRST_PLACE,
@@ -64,20 +67,20 @@ from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 ) = range(23)
 
 
-class Vocabulary(NamedTuple):
-    """What is known of each distinct token of a document, by its number."""
+class DistinctTokens(NamedTuple):
+    """The distinct tokens of a document, by number."""
 
     keys: npt.NDArray[np.uint64]
     lower_keys: npt.NDArray[np.uint64]
     chars: npt.NDArray[np.int32]
     occurrences: npt.NDArray[np.int32]
     suspects: npt.NDArray[np.bool_]
-    """Whether a phrase of C4's may hold the token."""
+    """Whether a phrase of C4 may contain the token."""
     term_tokens: npt.NDArray[np.int32]
     """Tokens of the longest blocked term that starts with it."""
 
 
-class Blocks(NamedTuple):
+class LineHashes(NamedTuple):
     """Hashes and characters of lines, and of paragraphs, in order."""
 
     line_keys: npt.NDArray[np.uint64]
@@ -88,7 +91,7 @@ class Blocks(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def start_document(state: npt.NDArray[np.int64], begin: int) -> None:
-    """A scan that will begin at byte `begin`."""
+    """Resets the state for a scan that begins at byte `begin`."""
     state[:] = 0
     state[AT] = begin
     state[FIRST] = -1
@@ -100,15 +103,14 @@ def start_document(state: npt.NDArray[np.int64], begin: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _end_line(
-    data: int,
-    pages: int,
-    classes: int,
+    data: Bytes,
+    unicode: UnicodeViews,
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
     line_keys: npt.NDArray[np.uint64],
     line_chars: npt.NDArray[np.int32],
 ) -> None:
-    """Measures the line that `state` describes, opens or extends its paragraph, and makes ready for the next line."""
+    """Measures the line that `state` describes, opens or extends its paragraph, and prepares for the next line."""
     row[LONGEST_LINE_CHARS] = max(row[LONGEST_LINE_CHARS], state[PLACE] - state[LINE_PLACE])
     first = state[FIRST]
     if first >= 0:
@@ -127,8 +129,7 @@ def _end_line(
             state[LINE_SENTENCES],
             state[SUSPECT] != 0,
             row[OPEN_BRACES] > 0,
-            pages,
-            classes,
+            unicode,
             row,
         )
         line_keys[state[LINE_COUNT]] = hash_bytes(data, first, last)
@@ -152,7 +153,7 @@ def _end_line(
 
 @njit(nogil=True, cache=True)
 def _end_paragraph(
-    data: int,
+    data: Bytes,
     state: npt.NDArray[np.int64],
     paragraph_keys: npt.NDArray[np.uint64],
     paragraph_chars: npt.NDArray[np.int32],
@@ -177,17 +178,14 @@ def scan_document(
     bits: int,
     generation: int,
     ids: npt.NDArray[np.int32],
-    vocabulary: Vocabulary,
-    blocks: Blocks,
+    vocabulary: DistinctTokens,
+    blocks: LineHashes,
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
 ) -> bool:
-    """Scans on from state[AT] to `end`; False if `ids`, the vocabulary, its table or a list of blocks is full."""
-    data = address_of(text)
-    pages = address_of(tables.pages)
-    classes = address_of(tables.classes)
-    lower_pages = address_of(tables.lower_pages)
-    lowers = borrow(tables.lowers)
+    """Scans from state[AT] to `end`; returns False if `ids`, the vocabulary, its table or a list of blocks is full."""
+    data = view(text)
+    unicode = unicode_views(tables)
     stop_words = borrow(sets.stop_words)
     term_heads = borrow(sets.term_heads)
     buffer = borrow(buffer)
@@ -216,13 +214,13 @@ def scan_document(
     last = state[LAST]
     word_end = state[WORD_END]
     while True:
-        if at == end or byte_at(data, at) == 10:
+        if at == end or data[at] == LF:
             if state[LINE_COUNT] == len(line_keys) or state[PARAGRAPH_COUNT] == len(paragraph_keys):
                 break
             state[PLACE] = place
             state[LAST] = last
             blank = state[FIRST] < 0
-            _end_line(data, pages, classes, state, row, line_keys, line_chars)
+            _end_line(data, unicode, state, row, line_keys, line_chars)
             if state[PARAGRAPH_FIRST] >= 0 and (blank or at == end):
                 _end_paragraph(data, state, paragraph_keys, paragraph_chars)
             if at == end:
@@ -235,7 +233,7 @@ def scan_document(
             last = -1
             word_end = -1
             continue
-        kind, _, after = class_at(data, at, end, pages, classes)
+        kind, _, after = class_at(data, at, end, unicode)
         if kind & SPACE:
             at = after
             place += 1
@@ -249,7 +247,7 @@ def scan_document(
             state[LONGEST_CHUNK] = max(state[LONGEST_CHUNK], state[CHUNK_CHARS])
             state[CHUNK_CHARS] = 0
             state[LINE_CHUNKS] += 1
-        last, chars, kind = token_end(data, at, end, word_end == at, pages, classes)
+        last, chars, kind = token_end(data, at, end, word_end == at, unicode)
         if kind & (LETTER | NUMBER):
             row[WORDS] += 1
             row[WORD_CHARS] += chars
@@ -275,7 +273,7 @@ def scan_document(
             term_tokens[distinct] = 0
             if last - at <= MAX_TERM_BYTES:
                 if chars != last - at or kind & UPPER:
-                    key = lower_hash(data, at, last, lower_pages, lowers, buffer)
+                    key = lower_hash(data, at, last, unicode, buffer)
                 slot = find_key(stop_words, key)
                 if slot >= 0:
                     row[STOP_WORDS] += stop_seen[slot] != document

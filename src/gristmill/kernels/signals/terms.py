@@ -1,4 +1,4 @@
-"""Stop words and blocked terms: sets of hashes that the scan looks tokens up in."""
+"""Stop words and blocked terms: sets of hashes in which the scan looks up tokens."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,8 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
+from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import UPPER_A, UPPER_Z
+from gristmill.kernels.text.unicode_classes import (
+    UnicodeTables,
+    UnicodeViews,
+    lower_change,
+    unicode_tables,
+    unicode_views,
+)
+from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import decode, hash_bytes, scan_tokens
 
 MAX_TERM_BYTES = 256
@@ -19,56 +27,39 @@ _SHIFT = np.uint64(29)
 
 @njit(nogil=True, cache=True)
 def join_hashes(first: np.uint64, second: np.uint64) -> np.uint64:
-    """Hash of a sequence of tokens and one more; the order counts; never 0."""
+    """Returns the hash of a sequence of tokens and one more; the order matters; never 0."""
     state = (first ^ (second >> _SHIFT)) * _JOIN + second
     return max(state ^ (state >> _SHIFT), np.uint64(1))
 
 
 @njit(nogil=True, cache=True)
 def lower_hash(
-    data: int,
+    data: Bytes,
     begin: int,
     end: int,
-    lower_pages: int,
-    lowers: npt.NDArray[np.int32],
+    unicode: UnicodeViews,
     buffer: npt.NDArray[np.uint8],
 ) -> np.uint64:
     """hash_bytes of the token with each character replaced by its one-character lower case."""
-    size = 0
+    size, out = 0, view(buffer)
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte < 0x80:
-            buffer[size] = byte + 32 if 65 <= byte <= 90 else byte
+            out[size] = byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
             size += 1
             at += 1
             continue
         point, at = decode(data, at, end)
-        point += lowers[byte_at(lower_pages, point >> 8) << 8 | point & 255]
-        if point < 0x80:
-            buffer[size] = point
-            size += 1
-        elif point < 0x800:
-            buffer[size] = 0xC0 | point >> 6
-            buffer[size + 1] = 0x80 | point & 63
-            size += 2
-        elif point < 0x10000:
-            buffer[size] = 0xE0 | point >> 12
-            buffer[size + 1] = 0x80 | point >> 6 & 63
-            buffer[size + 2] = 0x80 | point & 63
-            size += 3
-        else:
-            buffer[size] = 0xF0 | point >> 18
-            buffer[size + 1] = 0x80 | point >> 12 & 63
-            buffer[size + 2] = 0x80 | point >> 6 & 63
-            buffer[size + 3] = 0x80 | point & 63
-            size += 4
-    return hash_bytes(address_of(buffer), 0, size)
+        size = put_utf8(out, size, point + lower_change(unicode, point))
+    return hash_bytes(out, 0, size)
 
 
 @njit(nogil=True, cache=True)
 def find_key(keys: npt.NDArray[np.uint64], key: np.uint64) -> int | np.int64:
-    """The slot of `key` in an open-addressing set whose size is a power of two and where 0 is empty; -1: not there."""
+    """Returns the slot of `key` in a set with open addressing whose size is a power of two and where 0 is empty; -1 if
+    it is missing.
+    """
     mask = np.uint64(len(keys) - 1)
     slot = key & mask
     while keys[slot]:
@@ -86,7 +77,7 @@ def count_blocked(
     lower_keys: npt.NDArray[np.uint64],
     terms: npt.NDArray[np.uint64],
 ) -> int:
-    """Tokens inside blocked terms, taking at each place the longest term and going on behind it."""
+    """Counts the tokens inside blocked terms: at each position the longest term, then the search continues after it."""
     blocked = 0
     at = 0
     while at < tokens:
@@ -103,7 +94,7 @@ def count_blocked(
 
 
 class WordSets(NamedTuple):
-    """Stop words and blocked terms as the open-addressing sets of hashes that `measure` takes."""
+    """Stop words and blocked terms as sets of hashes for `measure`."""
 
     stop_words: npt.NDArray[np.uint64]
     term_heads: npt.NDArray[np.uint64]
@@ -115,7 +106,7 @@ class WordSets(NamedTuple):
 
 
 def hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
-    """An open-addressing set as `find_key` takes it; no key is 0."""
+    """Returns a set with open addressing for `find_key`; no key is 0."""
     size = 1 << max(2, (2 * len(keys)).bit_length())
     slots = np.zeros(size, np.uint64)
     for key in sorted(keys):
@@ -129,22 +120,21 @@ def hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
 @njit(nogil=True, cache=True)
 def _lower_hashes(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArray[np.uint64]:
     buffer = np.zeros(4 * MAX_TERM_BYTES, np.uint8)
-    spans = scan_tokens(text, tables.pages, tables.classes)
+    spans = scan_tokens(text, tables)
     hashes = np.zeros(len(spans), np.uint64)
     for k in range(len(spans)):
         if spans[k, 1] - spans[k, 0] <= MAX_TERM_BYTES:
-            lower_pages = address_of(tables.lower_pages)
-            hashes[k] = lower_hash(address_of(text), spans[k, 0], spans[k, 1], lower_pages, tables.lowers, buffer)
+            hashes[k] = lower_hash(view(text), spans[k, 0], spans[k, 1], unicode_views(tables), buffer)
     return hashes
 
 
 def token_hashes(text: str) -> list[int]:
-    """Hashes of the tokens of `text` in lower case, as the scan looks them up; 0 for one that is too long for that."""
+    """Returns hashes of the tokens of `text` in lower case, as the scan looks them up; 0 for one that is too long."""
     return [int(key) for key in _lower_hashes(np.frombuffer(text.encode(), np.uint8), unicode_tables())]
 
 
 def word_sets(stop_words: Sequence[str], blocked_terms: Sequence[str]) -> WordSets:
-    """Sets for `measure`. Stop words are single tokens; a blocked term is a sequence of tokens."""
+    """Returns sets for `measure`. Stop words are single tokens; a blocked term is a sequence of tokens."""
     stops = set()
     for word in stop_words:
         hashes = token_hashes(word)

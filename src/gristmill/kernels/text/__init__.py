@@ -1,1 +1,1 @@
-"""Texts as bytes: characters, words and lines, spans that are cut, and the labels of a classifier."""
+"""Texts as bytes: characters, words and lines, spans to cut, and the labels of a classifier."""

@@ -1,30 +1,30 @@
-"""The order of byte strings: by their bytes, the shorter first where one begins the other."""
+"""Sorts byte strings: by their bytes, a prefix before the longer string."""
 
 from typing import Any
 
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 
 Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
 def _prefixes(data: Array, offsets: Array) -> Array:
-    """The first eight bytes of each string as a number that sorts as they do, with zeros for what is missing."""
-    text = address_of(data)
+    """Returns the first eight bytes of each string as a number that sorts like them, padded with zeros."""
+    text = view(data)
     keys = np.zeros(len(offsets) - 1, np.uint64)
     for row in range(len(keys)):
         begin, end = offsets[row], offsets[row + 1]
         for place in range(8):
-            byte = byte_at(text, begin + place) if begin + place < end else 0
+            byte = text[begin + place] if begin + place < end else 0
             keys[row] = keys[row] << np.uint64(8) | np.uint64(byte)
     return keys
 
 
 @njit(nogil=True, cache=True)
-def _after(text: int, offsets: Array, one: int, other: int) -> bool:
+def _after(text: Bytes, offsets: Array, one: int, other: int) -> bool:
     """Whether a string sorts after another."""
     begin, length = offsets[one], offsets[one + 1] - offsets[one]
     second, second_length = offsets[other], offsets[other + 1] - offsets[other]
@@ -32,7 +32,7 @@ def _after(text: int, offsets: Array, one: int, other: int) -> bool:
     while at + 8 <= shared and eight_bytes_at(text, begin + at) == eight_bytes_at(text, second + at):
         at += 8
     while at < shared:
-        byte, second_byte = byte_at(text, begin + at), byte_at(text, second + at)
+        byte, second_byte = text[begin + at], text[second + at]
         if byte != second_byte:
             return bool(byte > second_byte)
         at += 1
@@ -40,7 +40,7 @@ def _after(text: int, offsets: Array, one: int, other: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _merge_sort(text: int, offsets: Array, order: Array, spare: Array) -> None:
+def _merge_sort(text: Bytes, offsets: Array, order: Array, spare: Array) -> None:
     """Sorts row numbers by their strings."""
     width = 1
     while width < len(order):
@@ -62,7 +62,7 @@ def _merge_sort(text: int, offsets: Array, order: Array, spare: Array) -> None:
 @njit(nogil=True, cache=True)
 def _sort_ties(data: Array, offsets: Array, keys: Array, order: Array) -> None:
     """Sorts within each group of strings that begin with the same eight bytes."""
-    text = address_of(data)
+    text = view(data)
     spare = np.empty_like(order)
     first = 0
     while first < len(order):
@@ -76,7 +76,7 @@ def _sort_ties(data: Array, offsets: Array, keys: Array, order: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def take_strings(data: Array, offsets: Array, order: Array) -> tuple[Array, Array]:
-    """The strings of some rows, one after the other, and their offsets."""
+    """Returns the strings of some rows, concatenated, and their offsets."""
     ends = np.zeros(len(order) + 1, np.int64)
     for row in range(len(order)):
         ends[row + 1] = ends[row] + offsets[order[row] + 1] - offsets[order[row]]
@@ -87,7 +87,7 @@ def take_strings(data: Array, offsets: Array, order: Array) -> tuple[Array, Arra
 
 
 def order_of(data: Array, offsets: Array) -> Array:
-    """The row numbers (int64) in the order of their strings; equal strings stay in the order of their rows."""
+    """Returns the row numbers (int64) in the order of their strings; equal strings stay in the order of their rows."""
     keys = np.asarray(_prefixes(data, offsets))
     order = np.argsort(keys, kind="stable")
     _sort_ties(data, offsets, keys, order)

@@ -1,59 +1,61 @@
-"""Scans of source code: characters in comments, characters of HTML that show, runs of encoded data.
+"""Scans source code: characters in comments, visible characters of HTML, runs of encoded data.
 
-The scans know the marks of comments and quotes and no grammar. A quote that is not closed ends with its line (unless it
-may span lines), so a stray apostrophe costs one line and not the file.
+The scans know the marks of comments and quotes, but no grammar. An unclosed quote ends with its line (unless it may
+span lines), so a stray apostrophe affects one line and not the file.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, tail, view
 
 MARKS = 6
 MARK_BYTES = 8
 """A row of marks: two that begin a comment to the end of the line, then pairs that open and close a block; each eight
 bytes, zero-padded, empty ones all zero."""
 DOUBLE, SINGLE, BACKTICK, TRIPLE = 1, 2, 4, 8
-"""Quotes of a language. Text in triple quotes counts as a comment: it is documentation nearly always (BigCode counts
+"""Quotes of a language. Text in triple quotes counts as a comment: it is nearly always documentation (BigCode counts
 docstrings too)."""
 
 
 @njit(nogil=True, cache=True)
-def _stands(data: int, at: int, end: int, marks: int, mark: int) -> int:
-    """Bytes of the mark if it stands at `at`, else 0."""
+def _stands(data: Bytes, at: int, end: int, marks: Bytes, mark: int) -> int:
+    """Returns the bytes of the mark if it is at `at`, else 0."""
     size = 0
     while size < MARK_BYTES:
-        byte = byte_at(marks, mark * MARK_BYTES + size)
+        byte = marks[mark * MARK_BYTES + size]
         if byte == 0:
             break
-        if at + size >= end or byte_at(data, at + size) != byte:
+        if at + size >= end or data[at + size] != byte:
             return 0
         size += 1
     return size
 
 
 @njit(nogil=True, cache=True)
-def _chars(data: int, begin: int, end: int) -> int:
+def _chars(data: Bytes, begin: int, end: int) -> int:
     count = 0
     for at in range(begin, end):
-        count += 1 if byte_at(data, at) & 0xC0 != 0x80 else 0
+        count += 1 if data[at] & 0xC0 != 0x80 else 0
     return count
 
 
 @njit(nogil=True, cache=True)
-def _line_end(data: int, at: int, end: int) -> int:
-    while at < end and byte_at(data, at) != 10:
+def _line_end(data: Bytes, at: int, end: int) -> int:
+    while at < end and data[at] != 10:
         at += 1
     return at
 
 
 @njit(nogil=True, cache=True)
-def _quote_end(data: int, at: int, end: int, quote: int, spans: bool) -> int:
-    """Behind the quote that closes the one at `at`; the end of the line, unless it `spans` lines, where none does."""
+def _quote_end(data: Bytes, at: int, end: int, quote: int, spans: bool) -> int:
+    """Returns the position after the quote that closes the one at `at`; if none does, the end of the line, or the end
+    of the text if a quote `spans` lines.
+    """
     at += 1
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte == 92:
             at += 2
             continue
@@ -66,21 +68,21 @@ def _quote_end(data: int, at: int, end: int, quote: int, spans: bool) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _triple_end(data: int, at: int, end: int, quote: int) -> int:
+def _triple_end(data: Bytes, at: int, end: int, quote: int) -> int:
     at += 3
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte == 92:
             at += 2
             continue
-        if byte == quote and at + 2 < end and byte_at(data, at + 1) == quote and byte_at(data, at + 2) == quote:
+        if byte == quote and at + 2 < end and data[at + 1] == quote and data[at + 2] == quote:
             return at + 3
         at += 1
     return end
 
 
 @njit(nogil=True, cache=True)
-def _block_end(data: int, at: int, end: int, marks: int, mark: int) -> int:
+def _block_end(data: Bytes, at: int, end: int, marks: Bytes, mark: int) -> int:
     while at < end:
         size = _stands(data, at, end, marks, mark)
         if size:
@@ -97,20 +99,22 @@ def comment_chars(
     marks: npt.NDArray[np.uint8],
     quotes: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int32]:
-    """Characters in comments, marks included, of each document; families[i] is its row of `marks`, -1: it stays 0."""
+    """Counts the characters in comments of each document, marks included; families[i] is its row of `marks`, -1: the
+    count stays 0.
+    """
     documents = len(offsets) - 1
     found = np.zeros(documents, np.int32)
-    data = address_of(text)
+    data = view(text)
     for document in range(documents):
         family = families[document]
         if family < 0:
             continue
-        rows = address_of(marks) + np.uint64(family * MARKS * MARK_BYTES)
+        rows = tail(view(marks), family * MARKS * MARK_BYTES)
         kinds = quotes[family]
         at = int(offsets[document])
         end = int(offsets[document + 1])
         while at < end:
-            byte = byte_at(data, at)
+            byte = data[at]
             if byte <= 32 or 65 <= byte <= 90 or 97 <= byte <= 122 or byte >= 128:
                 at += 1
                 continue
@@ -126,7 +130,7 @@ def comment_chars(
                     break
             if at > begin:
                 continue
-            triple = begin + 2 < end and byte_at(data, begin + 1) == byte and byte_at(data, begin + 2) == byte
+            triple = begin + 2 < end and data[begin + 1] == byte and data[begin + 2] == byte
             if (byte == 34 or byte == 39) and kinds & TRIPLE and triple:
                 at = min(_triple_end(data, begin, end, byte), end)
                 found[document] += _chars(data, begin, at)
@@ -144,12 +148,12 @@ _NAMES = np.array([0, 8, 15, 19], np.int64)
 
 
 @njit(nogil=True, cache=True)
-def _is_tag(data: int, at: int, end: int, first: int, last: int) -> bool:
-    """Whether _TAGS[first:last] stands at `at`, in any case."""
+def _is_tag(data: Bytes, at: int, end: int, first: int, last: int) -> bool:
+    """Whether _TAGS[first:last] is at `at`, ignoring case."""
     if at + last - first > end:
         return False
     for k in range(first, last):
-        byte = byte_at(data, at + k - first)
+        byte = data[at + k - first]
         if 65 <= byte <= 90:
             byte |= 32
         if byte != _TAGS[k]:
@@ -161,10 +165,12 @@ def _is_tag(data: int, at: int, end: int, first: int, last: int) -> bool:
 def visible_chars(
     offsets: npt.NDArray[np.int32], text: npt.NDArray[np.uint8], html: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
-    """Characters of each HTML document outside of tags, comments, scripts and styles; a run of white space is one."""
+    """Counts the characters of each HTML document outside of tags, comments, scripts and styles; a run of white space
+    is one.
+    """
     documents = len(offsets) - 1
     found = np.zeros(documents, np.int32)
-    data = address_of(text)
+    data = view(text)
     for document in range(documents):
         at = int(offsets[document])
         end = int(offsets[document + 1])
@@ -173,7 +179,7 @@ def visible_chars(
         shown = 0
         space = True
         while at < end:
-            byte = byte_at(data, at)
+            byte = data[at]
             if byte != 60:
                 blank = byte <= 32
                 if not (blank and space) and byte & 0xC0 != 0x80:
@@ -181,16 +187,9 @@ def visible_chars(
                 space = blank
                 at += 1
                 continue
-            if (
-                at + 3 < end
-                and byte_at(data, at + 1) == 33
-                and byte_at(data, at + 2) == 45
-                and byte_at(data, at + 3) == 45
-            ):
+            if at + 3 < end and data[at + 1] == 33 and data[at + 2] == 45 and data[at + 3] == 45:
                 at += 4
-                while at < end and not (
-                    byte_at(data, at) == 62 and byte_at(data, at - 1) == 45 and byte_at(data, at - 2) == 45
-                ):
+                while at < end and not (data[at] == 62 and data[at - 1] == 45 and data[at - 2] == 45):
                     at += 1
                 at += 1
                 continue
@@ -199,13 +198,11 @@ def visible_chars(
                 # `<script` is `</script` without its second byte.
                 if at + 1 < end and _is_tag(data, at + 1, end, _NAMES[k] + 2, _NAMES[k + 1]):
                     raw = k
-            while at < end and byte_at(data, at) != 62:
+            while at < end and data[at] != 62:
                 at += 1
             at += 1
             if raw >= 0:
-                while at < end and not (
-                    byte_at(data, at) == 60 and _is_tag(data, at, end, _NAMES[raw], _NAMES[raw + 1])
-                ):
+                while at < end and not (data[at] == 60 and _is_tag(data, at, end, _NAMES[raw], _NAMES[raw + 1])):
                     at += 1
         found[document] = shown
     return found
@@ -215,27 +212,28 @@ def visible_chars(
 def encoded_runs(
     offsets: npt.NDArray[np.int32], text: npt.NDArray[np.uint8], digits: npt.NDArray[np.bool_], least: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Longest run of bytes in `digits`, and the sum of such runs, of each document; runs below `least` are no runs.
+    """Returns the longest run of bytes in `digits`, and the sum of such runs, of each document; runs below `least` do
+    not count.
 
     A run needs a digit and a letter: `====...` and a long word in one case are not data.
     """
     documents = len(offsets) - 1
     longest = np.zeros(documents, np.int32)
     total = np.zeros(documents, np.int32)
-    data = address_of(text)
+    data = view(text)
     for document in range(documents):
         end = int(offsets[document + 1])
         begin = int(offsets[document])
         at = begin
         while at <= end:
-            if at < end and digits[byte_at(data, at)]:
+            if at < end and digits[data[at]]:
                 at += 1
                 continue
             if at - begin >= least:
                 numbers = 0
                 letters = 0
                 for k in range(begin, at):
-                    byte = byte_at(data, k)
+                    byte = data[k]
                     numbers += 1 if 48 <= byte <= 57 else 0
                     letters += 1 if byte >= 65 else 0
                 if numbers and letters:

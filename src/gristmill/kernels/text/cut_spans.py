@@ -1,34 +1,36 @@
-"""Texts without some of their bytes."""
+"""Removes spans from texts."""
 
 from typing import Any
 
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_writes import copy_bytes
+from gristmill.kernels.text.ascii import LF, SP
 
 Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
-def blank_width(data: int, at: int, stop: int) -> int:
-    """Bytes of the character at `at` if it shows nothing, else 0.
+def blank_width(data: Bytes, at: int, stop: int) -> int:
+    """Returns the bytes of the character at `at` if it is invisible, else 0.
 
-    White space, control characters (not DEL), the soft hyphen, and the spaces, joiners and direction marks of no width.
-    A list of its own and not Python's tables, so that no output changes with the version of Unicode.
+    Invisible are white space, control characters (not DEL), the soft hyphen, and zero-width spaces, joiners and
+    direction marks. This is a separate list and not Python's tables, so that no output changes with the version of
+    Unicode.
     """
-    byte = byte_at(data, at)
+    byte = data[at]
     if byte < 0x80:
-        return 1 if byte <= 32 else 0
+        return 1 if byte <= SP else 0
     if byte == 0xC2:
         if at + 2 > stop:
             return 0
-        second = byte_at(data, at + 1)
+        second = data[at + 1]
         return 2 if second <= 0xA0 or second == 0xAD else 0
     if (byte != 0xE1 and byte != 0xE2 and byte != 0xE3 and byte != 0xEF) or at + 3 > stop:
         return 0
-    second, third = byte_at(data, at + 1), byte_at(data, at + 2)
+    second, third = data[at + 1], data[at + 2]
     if byte == 0xE2:
         if second == 0x80:  # U+2000..200F, U+2028..202F
             return 3 if third <= 0x8F or 0xA8 <= third <= 0xAF else 0
@@ -41,8 +43,8 @@ def blank_width(data: int, at: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def is_blank(data: int, at: int, stop: int) -> bool:
-    """Whether no character of a stretch shows anything."""
+def is_blank(data: Bytes, at: int, stop: int) -> bool:
+    """Whether all characters of a span are invisible."""
     while at < stop:
         width = blank_width(data, at, stop)
         if not width:
@@ -53,8 +55,8 @@ def is_blank(data: int, at: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> int:
-    """The first row whose spans are empty, overlap, leave the text, or cut a character of UTF-8 in two; -1: none."""
-    data = address_of(text)
+    """Returns the first row whose spans are empty, overlap, leave the text, or split a UTF-8 character; -1: none."""
+    data = view(text)
     for row in range(len(offsets) - 1):
         if (firsts[row + 1] - firsts[row]) & 1:
             return row
@@ -64,16 +66,16 @@ def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
             bound = bounds[place]
             if bound < least or bound > size:
                 return row
-            if bound < size and byte_at(data, begin + bound) & 0xC0 == 0x80:
+            if bound < size and data[begin + bound] & 0xC0 == 0x80:
                 return row
-            # a stop lies behind its start; a start may be where the last span stopped
+            # A stop is after its start; a start may be where the last span stopped.
             least = bound + 1 if (place - firsts[row]) & 1 == 0 else bound
     return -1
 
 
 @njit(nogil=True, cache=True)
 def _ends(offsets: Array, firsts: Array, bounds: Array) -> Array:
-    """Where the text that is left of each row ends."""
+    """Returns where the remaining text of each row ends."""
     rows = len(offsets) - 1
     ends = np.zeros(rows + 1, np.int32)
     for row in range(rows):
@@ -86,10 +88,10 @@ def _ends(offsets: Array, firsts: Array, bounds: Array) -> Array:
 
 @njit(nogil=True, cache=True)
 def _copy_rest(text: Array, offsets: Array, firsts: Array, bounds: Array, ends: Array, left: Array) -> Array:
-    """Puts the texts that are left one behind the other; which of them show nothing."""
+    """Concatenates the remaining texts; returns which of them are blank."""
     rows = len(offsets) - 1
     blank = np.zeros(rows, np.bool_)
-    data, target = address_of(text), address_of(left)
+    data, target = view(text), view(left)
     at = np.int64(0)
     for row in range(rows):
         begin = np.int64(offsets[row])
@@ -107,7 +109,7 @@ def _copy_rest(text: Array, offsets: Array, firsts: Array, bounds: Array, ends: 
 
 
 def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> tuple[Array, Array, Array]:
-    """Bytes and offsets (int32) of the texts that are left, and which of them show nothing.
+    """Returns bytes and offsets (int32) of the remaining texts, and which of them are blank.
 
     `bounds[firsts[row] : firsts[row + 1]]` are start, stop, start, stop ... of row's spans in its text.
     """
@@ -117,26 +119,26 @@ def without_spans(text: Array, offsets: Array, firsts: Array, bounds: Array) -> 
 
 
 @njit(nogil=True, cache=True)
-def _line_before(data: int, at: int, least: int) -> int:
-    """Where the line begins that ends before `at`, not before `least`."""
+def _line_before(data: Bytes, at: int, least: int) -> int:
+    """Returns the begin of the line that ends before `at`, not before `least`."""
     at -= 1
-    while at > least and byte_at(data, at - 1) != 10:
+    while at > least and data[at - 1] != LF:
         at -= 1
     return at
 
 
 @njit(nogil=True, cache=True)
 def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
-    """Widens spans (row, start, stop) of units, sorted and apart, so that what stays keeps its distance.
+    """Widens spans (row, start, stop) of units, sorted and separate, so that the rest keeps its spacing.
 
-    The blank lines behind a cut go with it if what stays before it is a blank line or nothing. Those before it go if
-    nothing stays behind it.
+    The blank lines after a cut are cut as well if a blank line or nothing remains before it. Those before it are cut if
+    nothing remains after it.
     """
-    data = address_of(text)
+    data = view(text)
     row: Any = -1
     stopped: Any = 0
-    free, run = 0, 0  # where the last stretch that stays begins, and the first span behind it
-    loose = True  # nothing stays before that span, or a blank line
+    free, run = 0, 0  # the begin of the last remaining span, and the first span after it
+    loose = True  # nothing remains before that span, or a blank line
     for place in range(len(spans)):
         begin = int(offsets[spans[place, 0]])
         end = int(offsets[spans[place, 0] + 1])
@@ -148,7 +150,7 @@ def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
             loose = is_blank(data, _line_before(data, start, free), start)
         while loose and stop < end:
             line = stop
-            while line < end and byte_at(data, line) != 10:
+            while line < end and data[line] != LF:
                 line += 1
             if not is_blank(data, stop, line):
                 break

@@ -1,13 +1,13 @@
-"""From which byte to which a page's text is the article: without the menus and teasers at its edges.
+"""Finds the span of a page's text that is the article, without the menus and teasers at its edges.
 
-A line reads on if it is prose or code, and not an entry of a menu:
+A line belongs to the article if it is prose or code, and not an entry of a menu:
 
     code     a brace, a semicolon at the end, " = ", "()", "->", "::"; four spaces or a tab before all but a bullet
     prose    100 bytes or more with a punctuation mark, or 60 that end a sentence and do not begin with a bullet
 
-Lengths are bytes: Chinese counts three a letter. An extractor leaves menus, bylines and teasers before the first such
-line and after the last. The heading above the first one stays: the last line that stands in the page's title, else the
-last line above the article.
+Lengths are in bytes: a Chinese letter counts as three. An extractor leaves menus, bylines and teasers before the first
+such line and after the last. The heading above the first one stays: the last line that is part of the page's title,
+else the last line above the article.
 """
 
 from typing import Any
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.memory_writes import copy_bytes
+from gristmill.kernels.text.ascii import LEFT_BRACE, LF, RIGHT_BRACE, SEMICOLON, SP, TAB
 
 Array = np.ndarray[Any, Any]
 
@@ -26,13 +27,13 @@ MIN_HEADING_CHARS = 8
 
 
 def _packed(characters: str) -> tuple[int, ...]:
-    """Each character as the number that its bytes of UTF-8 are."""
+    """Returns each character as the number of its UTF-8 bytes."""
     return tuple(int.from_bytes(char.encode(), "big") for char in characters)
 
 
 _CODE, _MARK, _LEAD = 1, 2, 4
 _KINDS = np.zeros(256, np.uint8)
-"""What a byte may mean to a line: it may open a sign of code, is a mark, or leads a character that may be a mark."""
+"""The role of a byte in a line: it may begin a sign of code, is a mark, or leads a character that may be a mark."""
 _KINDS[list(b"{}; (-:")] |= _CODE
 _KINDS[list(b".,;:!?")] |= _MARK
 _KINDS[[0xE2, 0xE3, 0xEF]] |= _LEAD
@@ -45,26 +46,26 @@ _FIRST_SPACE, _LAST_SPACE = _packed("\u2000\u200a")
 
 
 @njit(nogil=True, cache=True)
-def _char(data: int, at: int, stop: int) -> tuple[Any, int]:
-    """The character at `at` as the number that its bytes are, and where it ends."""
-    code = np.int64(byte_at(data, at))
+def _char(data: Bytes, at: int, stop: int) -> tuple[Any, int]:
+    """Returns the character at `at` as the number of its bytes, and its end."""
+    code = np.int64(data[at])
     at += 1
-    while at < stop and byte_at(data, at) & 0xC0 == 0x80:
-        code = code << 8 | np.int64(byte_at(data, at))
+    while at < stop and data[at] & 0xC0 == 0x80:
+        code = code << 8 | np.int64(data[at])
         at += 1
     return code, at
 
 
 @njit(nogil=True, cache=True)
 def _is_space(code: int) -> bool:
-    """Python's `str.isspace`."""
+    """Whether `str.isspace` of Python holds."""
     if code < 0x80:
         return code == 0x20 or 0x09 <= code <= 0x0D or 0x1C <= code <= 0x1F
     return code in _WIDE_SPACES or _FIRST_SPACE <= code <= _LAST_SPACE
 
 
 @njit(nogil=True, cache=True)
-def _skip_spaces(data: int, at: int, stop: int) -> int:
+def _skip_spaces(data: Bytes, at: int, stop: int) -> int:
     while at < stop:
         code, after = _char(data, at, stop)
         if not _is_space(code):
@@ -74,17 +75,17 @@ def _skip_spaces(data: int, at: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _last_char(data: int, at: int, stop: int) -> tuple[int, int]:
-    """The last character before `stop`, and where it starts."""
+def _last_char(data: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """Returns the last character before `stop`, and its begin."""
     begin = stop - 1
-    while begin > at and byte_at(data, begin) & 0xC0 == 0x80:
+    while begin > at and data[begin] & 0xC0 == 0x80:
         begin -= 1
     return _char(data, begin, stop)[0], begin
 
 
 @njit(nogil=True, cache=True)
-def _without_end(data: int, at: int, stop: int) -> int:
-    """`stop` less the white space before it."""
+def _without_end(data: Bytes, at: int, stop: int) -> int:
+    """Returns `stop` minus the white space before it."""
     while stop > at:
         code, begin = _last_char(data, at, stop)
         if not _is_space(code):
@@ -94,13 +95,13 @@ def _without_end(data: int, at: int, stop: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _begins_with_bullet(data: int, at: int, stop: int) -> bool:
+def _begins_with_bullet(data: Bytes, at: int, stop: int) -> bool:
     at = _skip_spaces(data, at, stop)
     return at < stop and _char(data, at, stop)[0] == _BULLET
 
 
 @njit(nogil=True, cache=True)
-def _ends_sentence(data: int, at: int, stop: int) -> bool:
+def _ends_sentence(data: Bytes, at: int, stop: int) -> bool:
     while stop > at:
         code, begin = _last_char(data, at, stop)
         if code not in _CLOSERS:
@@ -110,36 +111,36 @@ def _ends_sentence(data: int, at: int, stop: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_indented_code(data: int, at: int, stop: int) -> bool:
-    if stop - at > 4 and byte_at(data, at) == 0x20:
+def _is_indented_code(data: Bytes, at: int, stop: int) -> bool:
+    if stop - at > 4 and data[at] == SP:
         for place in range(at + 1, at + 4):
-            if byte_at(data, place) != 0x20:
+            if data[place] != SP:
                 return False
-    elif at == stop or byte_at(data, at) != 0x09:
+    elif at == stop or data[at] != TAB:
         return False
     first = _skip_spaces(data, at, stop)
     return first < stop and _char(data, first, stop)[0] != _BULLET
 
 
 @njit(nogil=True, cache=True)
-def _is_code_sign(data: int, at: int, stop: int) -> bool:
-    byte = byte_at(data, at)
-    if byte == 0x7B or byte == 0x7D:
+def _is_code_sign(data: Bytes, at: int, stop: int) -> bool:
+    byte = data[at]
+    if byte == LEFT_BRACE or byte == RIGHT_BRACE:
         return True
     if at + 1 == stop:
-        return bool(byte == 0x3B)
-    after = byte_at(data, at + 1)
-    if byte == 0x20:
-        return bool(after == 0x3D and at + 2 < stop and byte_at(data, at + 2) == 0x20)
+        return bool(byte == SEMICOLON)
+    after = data[at + 1]
+    if byte == SP:
+        return bool(after == 0x3D and at + 2 < stop and data[at + 2] == SP)
     pair = byte << 8 | after
     return pair in (0x2829, 0x2D3E, 0x3A3A)  # () -> ::
 
 
 @njit(nogil=True, cache=True)
-def _reads_on(data: int, at: int, stop: int) -> bool:
+def _reads_on(data: Bytes, at: int, stop: int) -> bool:
     marked = False
     for place in range(at, stop):
-        kind = _KINDS[byte_at(data, place)]
+        kind = _KINDS[data[place]]
         if kind:
             if kind & _CODE and _is_code_sign(data, place, stop):
                 return True
@@ -153,16 +154,16 @@ def _reads_on(data: int, at: int, stop: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _has_chars(data: int, at: int, stop: int, least: int) -> bool:
+def _has_chars(data: Bytes, at: int, stop: int, least: int) -> bool:
     while at < stop and least > 0:
-        least -= byte_at(data, at) & 0xC0 != 0x80
+        least -= data[at] & 0xC0 != 0x80
         at += 1
     return least <= 0
 
 
 @njit(nogil=True, cache=True)
-def _stands_in(data: int, at: int, stop: int, title: int, title_at: int, title_stop: int, borders: Array) -> bool:
-    """Whether the title has the bytes from `at` to `stop` in it. Knuth, Morris and Pratt 1977: linear in both."""
+def _stands_in(data: Bytes, at: int, stop: int, title: Bytes, title_at: int, title_stop: int, borders: Array) -> bool:
+    """Whether the title contains the bytes from `at` to `stop`. Knuth, Morris and Pratt 1977: linear in both."""
     size = stop - at
     if size <= 0:
         return True
@@ -170,17 +171,17 @@ def _stands_in(data: int, at: int, stop: int, title: int, title_at: int, title_s
         return False
     same = 0
     for place in range(1, size):
-        byte = byte_at(data, at + place)
-        while same > 0 and byte != byte_at(data, at + same):
+        byte = data[at + place]
+        while same > 0 and byte != data[at + same]:
             same = borders[same - 1]
-        same += byte == byte_at(data, at + same)
+        same += byte == data[at + same]
         borders[place] = same
     same = 0
     for place in range(title_at, title_stop):
-        byte = byte_at(title, place)
-        while same > 0 and byte != byte_at(data, at + same):
+        byte = title[place]
+        while same > 0 and byte != data[at + same]:
             same = borders[same - 1]
-        same += byte == byte_at(data, at + same)
+        same += byte == data[at + same]
         if same == size:
             return True
     return False
@@ -188,13 +189,13 @@ def _stands_in(data: int, at: int, stop: int, title: int, title_at: int, title_s
 
 @njit(nogil=True, cache=True)
 def _edges_of(
-    data: int, start: int, stop: int, title: int, title_at: int, title_stop: int, borders: Array
+    data: Bytes, start: int, stop: int, title: Bytes, title_at: int, title_stop: int, borders: Array
 ) -> tuple[int, int]:
     first = heading = start
     titled = False
     while True:
         end = first
-        while end < stop and byte_at(data, end) != 0x0A:
+        while end < stop and data[end] != LF:
             end += 1
         if _reads_on(data, first, end):
             break
@@ -212,7 +213,7 @@ def _edges_of(
     last = stop
     while True:
         begin = last
-        while begin > start and byte_at(data, begin - 1) != 0x0A:
+        while begin > start and data[begin - 1] != LF:
             begin -= 1
         if _reads_on(data, begin, last):
             return heading, last
@@ -223,7 +224,7 @@ def _edges_of(
 def _trim(
     text: Array, starts: Array, stops: Array, titles: Array, title_offsets: Array, wanted: Array, borders: Array
 ) -> None:
-    data, title = address_of(text), address_of(titles)
+    data, title = view(text), view(titles)
     for row in range(len(starts)):
         if wanted[row]:
             starts[row], stops[row] = _edges_of(
@@ -232,9 +233,9 @@ def _trim(
 
 
 def trim(text: Array, starts: Array, stops: Array, titles: Array, title_offsets: Array, wanted: Array) -> None:
-    """Moves start and stop of the `wanted` rows to the edges of the article; all stays where no line reads on.
+    """Moves start and stop of the `wanted` rows to the edges of the article; if no line belongs to it, nothing changes.
 
-    `text` and `titles` are UTF-8, and the title of a row lies between two of the offsets; all these are int64.
+    `text` and `titles` are UTF-8, and the title of a row is between two of the offsets; all these are int64.
     """
     longest = int(np.diff(title_offsets).max(initial=0))
     _trim(text, starts, stops, titles, title_offsets, wanted, np.zeros(longest + 1, np.int64))
@@ -242,13 +243,13 @@ def trim(text: Array, starts: Array, stops: Array, titles: Array, title_offsets:
 
 @njit(nogil=True, cache=True)
 def _take_spans(text: Array, starts: Array, offsets: Array, kept: Array) -> None:
-    source, target = address_of(text), address_of(kept)
+    source, target = view(text), view(kept)
     for row in range(len(starts)):
         copy_bytes(target, offsets[row], source, starts[row], offsets[row + 1] - offsets[row])
 
 
 def take_spans(text: Array, starts: Array, stops: Array) -> tuple[Array, Array]:
-    """The bytes from each start to its stop, one behind the other, and the offsets (int64) between them."""
+    """Returns the bytes from each start to its stop, concatenated, and the offsets (int64) between them."""
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(stops - starts, out=offsets[1:])
     kept = np.empty(max(int(offsets[-1]), 1), np.uint8)

@@ -3,15 +3,15 @@ Classification*; the hashes and the order of features are those of fastText 0.9)
 
 A document's hidden vector is the mean of the rows of its words, their character n-grams and its word n-grams. Here it
 is the sum over words of *word vectors*, and a word vector is a pure function of the word's bytes: its rows summed in
-float64, rounded to float32. So a word met before in the same call is taken from a table of word vectors, and whether
-it was there changes no bit.
+float64, rounded to float32. So a word that was seen before in the same call is taken from a table of word vectors, and
+this changes no bit.
 
-The same bytes come out of every CPU: there are only additions, multiplications and divisions in a fixed order, which
-IEEE 754 defines to the bit, and an exponential made of them. LLVM fuses a product into a sum, or reorders a sum, only
-where fastmath flags allow it; there are none here.
+Every CPU gives the same bytes: there are only additions, multiplications and divisions in a fixed order, which IEEE 754
+defines to the bit, and an exponential made of them. LLVM fuses a product into a sum, or reorders a sum, only if
+fastmath flags allow it; there are none here.
 
-Functions that take arrays are inlined and get them borrowed: Numba counts references atomically for each array of
-each call, which took four times as long as the work itself.
+Functions that take arrays are inlined and get them borrowed: Numba counts references atomically for each array of each
+call, which took four times as long as the work itself.
 """
 
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import CR, SP, TAB
 from gristmill.kernels.text.fasttext_output import HIERARCHICAL, Array, flat, walk_tree
 
 _OFFSET, _PRIME = np.uint32(2166136261), np.uint32(16777619)
@@ -30,24 +31,24 @@ _CACHE_SLOTS, _CACHE_BYTES = 1 << 15, 1 << 26  # of word vectors, at most: 2 MB 
 CHUNK = 256  # characters of a word that are hashed at a time
 
 
-class Model(NamedTuple):
+class FasttextArrays(NamedTuple):
     """A model as arrays, all read-only, so that every model runs the same compiled code."""
 
     shape: Array
     """int64: dim, words, buckets, minn, maxn, word n-gram length, loss, entry of `</s>` or -1."""
     words: Array
-    """uint8: bytes that hold the dictionary,"""
+    """uint8: the bytes of the dictionary."""
     word_starts: Array
     word_ends: Array
-    """int64: where its entries lie there, words before labels."""
+    """int64: begin and end of its entries there, words before labels."""
     word_slots: Array
     """uint64, a power of two: open addressing; hash << 32 | entry + 1, or 0."""
     kept: Array
-    """uint64: bit b % 64 of kept[b // 64] says that a pruned model kept bucket b. Empty where nothing is pruned."""
+    """uint64: bit b % 64 of kept[b // 64] says that a pruned model kept bucket b. Empty if nothing is pruned."""
     before: Array
-    """int32: how many kept buckets lie before bucket 64 * i; the rows of kept buckets stand in bucket order."""
+    """int32: the number of kept buckets before bucket 64 * i; the rows of kept buckets are in bucket order."""
     table: Array
-    """float32 (rows, dim), or (0, dim) where the rows stay quantised:"""
+    """float32 (rows, dim), or (0, dim) if the rows stay quantised."""
     codes: Array
     """uint8 (rows, subquantisers)"""
     norms: Array
@@ -55,17 +56,17 @@ class Model(NamedTuple):
     centroids: Array
     """float32 (subquantisers, 256, width), the last padded with zeros."""
     output: Array
-    """float32 (dim, labels): the transposed output matrix, so that labels are summed side by side."""
+    """float32 (dim, labels): the transposed output matrix, so that all labels are summed together."""
     tree: Array
     """int32 (2 * labels - 1, 2): the children of each node of the Huffman tree; empty for other losses."""
 
 
 class Work(NamedTuple):
-    """Room that documents use one after the other."""
+    """Scratch memory that is used again for each document."""
 
     keys: Array
-    """uint64 (slots + 1, 4): the bytes of a word whose vector is kept, at most 24, and rows + 1 << 32 | hash.
-    The last slot takes words that are not kept."""
+    """uint64 (slots + 1, 4): the bytes of a word whose vector is cached, at most 24, and rows + 1 << 32 | hash. The
+    last slot is for words that are not cached."""
     vectors: Array
     """float32 (slots + 1, dim): their vectors"""
     hidden: Array
@@ -74,7 +75,7 @@ class Work(NamedTuple):
     rows: Array
     piece: Array
     bounds: Array
-    """of a stretch of a word: the rows of its n-grams, its bytes, and where its characters start"""
+    """For a stretch of a word: the rows of its n-grams, its bytes, and where its characters start."""
     recent: Array
     """uint64: the running hashes of word n-grams"""
     scores: Array
@@ -85,7 +86,7 @@ class Work(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _step(h: Any, byte: Any) -> Any:
-    """FNV-1a by one byte, sign-extended as fastText does: bytes from 128 on flip the upper 24 bits too."""
+    """Adds one byte to FNV-1a, sign-extended as in fastText: bytes from 128 on flip the upper 24 bits too."""
     return np.uint32((h ^ np.uint32(np.int8(byte))) * _PRIME)
 
 
@@ -99,7 +100,7 @@ def hash_bytes(data: Array, start: int, end: int) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def find_word(words: Array, starts: Array, ends: Array, slots: Array, data: Array, start: int, end: int, h: Any) -> Any:
-    """The dictionary entry that is this word, or -1."""
+    """Returns the dictionary entry of this word, or -1."""
     mask = np.uint64(slots.size - 1)
     slot = np.uint64(h) & mask
     entry: Any = -1
@@ -118,7 +119,7 @@ def find_word(words: Array, starts: Array, ends: Array, slots: Array, data: Arra
 
 @njit(nogil=True, cache=True)
 def _popcount(bits: Any) -> Any:
-    """The number of ones; LLVM knows this pattern and makes it one instruction."""
+    """Counts the ones; LLVM recognises this pattern and makes it one instruction."""
     bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
     bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -127,7 +128,7 @@ def _popcount(bits: Any) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _append_row(rows: Array, n: int, bucket: Any, exists: Any, base: int, kept: Array, before: Array) -> Any:
-    """Writes the row of a bucket to rows[n]; 1, or 0 where `exists` is 0 or the model was pruned of the bucket."""
+    """Writes the row of a bucket to rows[n]; returns 1, or 0 if `exists` is 0 or the bucket was pruned."""
     added: Any = np.int64(exists)
     if kept.size == 0:
         rows[n] = base + np.int64(bucket)
@@ -145,7 +146,7 @@ def _append_row(rows: Array, n: int, bucket: Any, exists: Any, base: int, kept: 
 def _add_rows(table: Array, codes: Array, norms: Array, centroids: Array, rows: Array, n: int, total: Array) -> None:
     if table.shape[0] > 0:
         for at in range(n):
-            row = rows[at]  # read once: `total` might overlap `rows` for all that LLVM knows
+            row = rows[at]  # read once: for all that LLVM knows, `total` might overlap `rows`
             for d in range(table.shape[1]):
                 total[d] += table[row, d]
     else:
@@ -164,13 +165,14 @@ def ngram_rows(
     shape: Array, kept: Array, before: Array, work: Any, n: int, data: Array, at: int, start: int, end: int
 ) -> Any:
     """Writes to rows[n:] the rows of the n-grams of `<word>` that begin at `at` or at one of the CHUNK - 1 characters
-    after it: minn to maxn characters, but no bracket alone. Returns the number of rows and where to go on.
+    after it: minn to maxn characters, but not a bracket alone. Returns the number of rows and where to continue.
 
-    `at` counts in `data`; start - 1 is the opening bracket and `end` the closing one. n-grams that would run over the
-    end are hashed and not counted: every round of the loop is alike, so that the CPU guesses its branches right."""
+    `at` counts in `data`; start - 1 is the opening bracket and `end` the closing one. n-grams that would extend past
+    the end are hashed and not counted: every round of the loop is alike, so the CPU predicts its branches correctly.
+    """
     piece, bounds, rows = work
     base, buckets, minn, maxn = shape[1], shape[2], shape[3], shape[4]
-    one = np.uint64(1)  # unsigned counters: Numba tests every signed index for being negative
+    one = np.uint64(1)  # unsigned counters: Numba checks every signed index for being negative
     chars, size, j = np.uint64(0), np.uint64(0), at
     while j <= end and size < piece.size:
         byte = np.uint8(60) if j < start else np.uint8(62) if j == end else data[j]
@@ -209,8 +211,9 @@ def ngram_rows(
 def word_ngram_rows(
     h: Any, recent: Array, seen: int, base: int, buckets: int, kept: Array, before: Array, rows: Array
 ) -> int:
-    """Writes the rows of the word n-grams that end at this word; `recent` holds the running hash of each that began
-    at one of the words before."""
+    """Writes the rows of the word n-grams that end at this word; `recent` has the running hash of each that began at
+    one of the words before.
+    """
     length = recent.size
     word = np.uint64(np.int64(np.int32(h)))  # fastText keeps hashes as int32: the sign is extended
     count = 0
@@ -224,12 +227,12 @@ def word_ngram_rows(
 
 @njit(nogil=True, cache=True)
 def is_space(byte: Any) -> Any:
-    return byte <= 32 and (byte == 32 or byte == 0 or 9 <= byte <= 13)
+    return byte <= SP and (byte == SP or byte == 0 or TAB <= byte <= CR)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _next_bytes(data: Array, i: int, end: int) -> Any:
-    """The next bytes of a word, up to eight, as a little-endian number, and how many they are."""
+    """Returns the next bytes of a word, up to eight, as a little-endian number, and their number."""
     room = end - i
     n: Any = -1
     x = np.uint64(0)
@@ -261,8 +264,8 @@ def _next_bytes(data: Array, i: int, end: int) -> Any:
 
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool:
-    """Writes the mean of the document's rows; False where it has no word, no row or no finite mean."""
+def _hidden(model: FasttextArrays, work: Work, data: Array, start: int, end: int) -> bool:
+    """Writes the mean of the document's rows; returns False if it has no word, no row or no finite mean."""
     dictionary, word_slots = borrow(model.words), borrow(model.word_slots)
     word_starts, word_ends = borrow(model.word_starts), borrow(model.word_ends)
     table, codes = borrow(model.table), borrow(model.codes)
@@ -312,7 +315,7 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
                 entry = find_word(dictionary, word_starts, word_ends, word_slots, data, first, i, h)
                 if maxn > 0 and buckets > 0:
                     at = first - 1
-            # a word of the text that is a label, or looks like one: "__label_" and "_"
+            # A word of the text that is a label, or looks like one: "__label_" and "_".
             label = entry >= words or (entry < 0 and key0 == 0x5F6C6562616C5F5F and key1 & np.uint64(255) == 0x5F)
             n = 0
             if 0 <= entry < words:
@@ -349,7 +352,9 @@ def _hidden(model: Model, work: Work, data: Array, start: int, end: int) -> bool
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _predict(model: Model, work: Work, data: Array, starts: Array, ends: Array, labels: Array, chances: Array) -> None:
+def _predict(
+    model: FasttextArrays, work: Work, data: Array, starts: Array, ends: Array, labels: Array, chances: Array
+) -> None:
     hidden, scores, best = work.hidden, work.scores, work.best
     output = model.output
     for doc in range(starts.size):
@@ -369,10 +374,12 @@ def _predict(model: Model, work: Work, data: Array, starts: Array, ends: Array, 
             chances[doc, at] = min(best[at], 1.0)
 
 
-def predict(model: Model, data: Array, starts: Array, ends: Array, k: int) -> tuple[Array, Array]:
-    """The k best labels of each document data[start:end] and their probabilities: int32 and float32 (documents, k).
+def predict(model: FasttextArrays, data: Array, starts: Array, ends: Array, k: int) -> tuple[Array, Array]:
+    """Returns the k best labels of each document data[start:end] and their probabilities: int32 and float32 (documents,
+    k).
 
-    -1 and 0 where there are fewer; a document without a word has none."""
+    -1 and 0 if there are fewer; a document without a word has none.
+    """
     dim, _, buckets, _, maxn, length, _, _ = (max(int(value), 0) for value in model.shape)
     slots, text_bytes = 256, int((ends - starts).sum())
     while slots < min(text_bytes // 16, _CACHE_SLOTS) and 8 * dim * slots <= _CACHE_BYTES:
@@ -393,7 +400,7 @@ def predict(model: Model, data: Array, starts: Array, ends: Array, k: int) -> tu
         best=np.empty(k),
     )
     data = data.view()
-    data.flags.writeable = False  # one compiled version for all
+    data.flags.writeable = False  # one compiled form for all
     labels = np.full((starts.size, k), -1, np.int32)
     probabilities = np.zeros((starts.size, k), np.float32)
     _predict(model, work, data, starts, ends, labels, probabilities)
@@ -402,8 +409,9 @@ def predict(model: Model, data: Array, starts: Array, ends: Array, k: int) -> tu
 
 @njit(nogil=True, cache=True)
 def scan_dictionary(data: Array, start: int, entries: int) -> Any:
-    """Where each entry (word, NUL, int64 count, int8 type) of a model file starts and ends, and the end of all; -1 for
-    that where the file is cut off."""
+    """Returns begin and end of each entry (word, NUL, int64 count, int8 type) of a model file, and the end of all; -1
+    for that if the file is cut off.
+    """
     starts = np.empty(entries, np.int64)
     ends = np.empty(entries, np.int64)
     at = start
@@ -420,7 +428,7 @@ def scan_dictionary(data: Array, start: int, entries: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def index_words(words: Array, starts: Array, ends: Array) -> Any:
-    """`Model.word_slots`; of equal entries the last is found first."""
+    """Returns `FasttextArrays.word_slots`; of equal entries the last is found first."""
     size = 2
     while size < 2 * starts.size:
         size *= 2

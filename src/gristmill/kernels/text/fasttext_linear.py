@@ -1,11 +1,11 @@
-"""Scores of a fastText model with one number a row (fasttext.py): what is left of a classifier of two labels.
+"""Scores of a fastText model with one number per row (fasttext.py): a classifier of two labels, reduced.
 
-The scores of labels are linear in the rows of a document's features, and a softmax of two depends on their difference
-alone. So each row is multiplied with the difference of the two output rows once, when a model is loaded; of 100
-dimensions and 2 million buckets, 800 MB, 8 MB are left, and a feature costs one load.
+The scores of labels are linear in the rows of a document's features, and a softmax of two depends only on their
+difference. So each row is multiplied with the difference of the two output rows once, when a model is loaded. Of 100
+dimensions and 2 million buckets, 800 MB, 8 MB remain, and a feature costs one load.
 
-What a word gives is kept in a table of words met before, as in fasttext.py. The rows of word n-grams are collected
-first and summed in the order of the text then, so that many loads are under way at once.
+The sums of words are cached in a table, as in fasttext.py. The rows of word n-grams are collected first and then summed
+in the order of the text, so that many loads are in flight at once.
 """
 
 from typing import Any, NamedTuple
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, borrow, eight_bytes_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, borrow, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in
 from gristmill.kernels.text.fasttext import (
     _CACHED_BYTES,
     _WORD_NGRAM_FACTOR,
     CHUNK,
     END_OF_LINE,
-    Model,
+    FasttextArrays,
     _append_row,
     find_word,
     hash_bytes,
@@ -32,22 +32,22 @@ _SLOTS = 1 << 14
 _BLOCK = 512
 """Rows that are collected before they are summed."""
 PADDING = BLOCK
-"""Bytes behind a document that are read, and say nothing."""
+"""Bytes after a document that are read and ignored."""
 _ONE = np.uint64(1)
 
 
-class Words(NamedTuple):
-    """Room that documents use one after the other, and words met before."""
+class WordSums(NamedTuple):
+    """Scratch memory that is used again for each document, and cached words."""
 
     keys: Array
-    """uint64 (slots + 1, 4): the bytes of a word, at most 24, and rows + 1 << 32 | hash. The last slot takes words
-    that are not kept."""
+    """uint64 (slots + 1, 4): the bytes of a word, at most 24, and rows + 1 << 32 | hash. The last slot is for words
+    that are not cached."""
     sums: Array
     """float64 (slots + 1): the sum of the word's own rows"""
     rows: Array
     piece: Array
     bounds: Array
-    """of a stretch of a word: the rows of its n-grams, its bytes, and where its characters start"""
+    """For a stretch of a word: the rows of its n-grams, its bytes, and where its characters start."""
     recent: Array
     """uint64: the running hashes of word n-grams"""
     block: Array
@@ -56,7 +56,7 @@ class Words(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def project(table: Array, codes: Array, norms: Array, centroids: Array, direction: Array) -> Any:
-    """Each row (float32, or its codes) times `direction` (float64), summed in order, as float32."""
+    """Multiplies each row (float32, or its codes) with `direction` (float64), summed in order, as float32."""
     rows = max(table.shape[0], codes.shape[0])
     found = np.empty(rows, np.float32)
     width = centroids.shape[2]
@@ -86,7 +86,9 @@ def _collect(
     block: Array,
     waiting: int,
 ) -> Any:
-    """Puts the rows of the word n-grams that end at a word behind those that wait; how many wait then, and its hash."""
+    """Appends the rows of the word n-grams that end at a word to the waiting ones; returns their number, and the word's
+    hash.
+    """
     length = recent.size
     word = np.uint64(np.int64(np.int32(np.uint32(told))))  # kept as int32: the sign is extended
     if length == 2:
@@ -103,22 +105,26 @@ def _collect(
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _first_bytes(text: int, at: int, count: int) -> Any:
-    """The first `count` of the bytes at `at`, up to eight, as a little-endian number; others may lie behind them."""
+def _first_bytes(text: Bytes, at: int, count: int) -> Any:
+    """Returns the first `count` of the bytes at `at`, up to eight, as a little-endian number; others may follow
+    them.
+    """
     shift = np.uint64(64 - 8 * min(count, 8))
     return (eight_bytes_at(text, at) << shift) >> shift
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array, ends: Array, means: Array) -> None:
-    """The mean weight of the rows of each document; NaN where it has none. PADDING bytes can be read behind each."""
+def _means(
+    model: FasttextArrays, weights: Array, work: WordSums, data: Array, starts: Array, ends: Array, means: Array
+) -> None:
+    """Writes the mean weight of the rows of each document; NaN if it has none. PADDING bytes after each can be read."""
     dictionary, word_slots = borrow(model.words), borrow(model.word_slots)
     word_starts, word_ends = borrow(model.word_starts), borrow(model.word_ends)
     kept, before, shape = borrow(model.kept), borrow(model.before), borrow(model.shape)
     keys, sums, rows, recent = borrow(work.keys), borrow(work.sums), borrow(work.rows), borrow(work.recent)
     block, values, bytes_ = borrow(work.block), borrow(weights), borrow(data)
     room = (borrow(work.piece), borrow(work.bounds), rows)
-    text = address_of(data)
+    text = view(data)
     words, buckets, maxn, eos = shape[1], shape[2], shape[4], shape[7]
     mask = np.uint64(keys.shape[0] - 2)
     modulus = np.uint64(max(buckets, 1))
@@ -131,7 +137,7 @@ def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array
         more = True
         while more:
             spaces = bytes_in(text, base, 0, 32, 1) | bytes_in(text, base, 0, 9, 5) | bytes_in(text, base, 0, 0, 1)
-            if end - base < BLOCK:  # the end is a space, and nothing behind it is looked at
+            if end - base < BLOCK:  # the end is a space, and nothing after it is read
                 spaces |= _ONE << np.uint64(end - base)
             while spaces != 0 and more:
                 i = base + trailing_zeros(spaces)
@@ -160,7 +166,7 @@ def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array
                     h = hash_bytes(bytes_, start, i)
                     entry = find_word(dictionary, word_starts, word_ends, word_slots, bytes_, start, i, h)
                     at = start - 1 if maxn > 0 and buckets > 0 else i + 1
-                    # a word of the text that is a label, or looks like one: "__label_" and "_"
+                    # A word of the text that is a label, or looks like one: "__label_" and "_".
                     label = entry >= words or (
                         entry < 0 and key0 == 0x5F6C6562616C5F5F and key1 & np.uint64(255) == 0x5F
                     )
@@ -206,13 +212,13 @@ def _means(model: Model, weights: Array, work: Words, data: Array, starts: Array
         means[doc] = total / count if count > 0 else np.nan
 
 
-def means(model: Model, weights: Array, data: Array, starts: Array, ends: Array) -> Array:
-    """The mean weight of the rows of each document data[start:end], float64; NaN where it has none."""
+def means(model: FasttextArrays, weights: Array, data: Array, starts: Array, ends: Array) -> Array:
+    """Returns the mean weight of the rows of each document data[start:end], float64; NaN if it has none."""
     _, _, buckets, _, maxn, length, _, _ = (max(int(value), 0) for value in model.shape)
     slots, text_bytes = 256, int((ends - starts).sum())
     while slots < min(text_bytes // 16, _SLOTS):
         slots *= 2
-    work = Words(
+    work = WordSums(
         keys=np.zeros((slots + 1, 4), np.uint64),
         sums=np.empty(slots + 1),
         rows=np.empty(1 + CHUNK * maxn, np.int64),
@@ -223,12 +229,12 @@ def means(model: Model, weights: Array, data: Array, starts: Array, ends: Array)
     )
     found = np.empty(starts.size)
     inside = ends + PADDING <= data.size
-    for some in (inside, ~inside):  # what lies at the very end is read from a copy with room behind it
+    for some in (inside, ~inside):  # the very end is read from a copy with room after it
         if some.any():
             first = int(starts[some].min()) if some is not inside else 0
             room = data if some is inside else np.concatenate([data[first:], np.zeros(PADDING, np.uint8)])
             room = room.view()
-            room.flags.writeable = False  # one compiled version for all
+            room.flags.writeable = False  # one compiled form for all
             means_here = np.empty(int(some.sum()))
             _means(model, weights, work, room, starts[some] - first, ends[some] - first, means_here)
             found[some] = means_here

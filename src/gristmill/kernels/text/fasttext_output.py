@@ -1,7 +1,7 @@
-"""From scores to labels, the last layer of fastText: softmax, one-vs-all, negative sampling, a Huffman tree.
+"""The last layer of fastText, from scores to labels: softmax, one-vs-all, negative sampling, a Huffman tree.
 
-Only additions, multiplications and divisions in a fixed order, and an exponential made of them: the same bits come out
-of every CPU.
+There are only additions, multiplications and divisions in a fixed order, and an exponential made of them, so every CPU
+gives the same bits.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ _POW2 = np.ldexp(1.0, np.arange(-1022, 1024))
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def exponential(x: float) -> float:
-    """e**x within 1e-11 of its value, the same bits on every CPU; the functions of system libraries differ."""
+    """Returns e**x with a relative error below 1e-11, the same bits on every CPU; system libraries differ."""
     if not x >= -708.0:
         return 0.0
     x = min(x, 709.0)
@@ -37,7 +37,7 @@ def exponential(x: float) -> float:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def offer(label: int, p: float, found: int, labels: Array, doc: int, best: Array) -> int:
-    """Puts a label among the best k, best first; among equals the later goes first, as fastText's heap leaves it."""
+    """Puts a label among the best k, best first; among equals the later one is first, as in fastText's heap."""
     k = best.size
     if found < k or p >= best[k - 1]:
         at = min(found, k - 1)
@@ -51,7 +51,7 @@ def offer(label: int, p: float, found: int, labels: Array, doc: int, best: Array
 
 @njit(nogil=True, cache=True)
 def sigmoid(score: float) -> float:
-    """fastText looks it up in a table of 512 steps over [-8, 8], without interpolation, in float32."""
+    """Returns a value of a table of 512 steps over [-8, 8], without interpolation, in float32, as fastText does."""
     x = np.float32(score)
     if x < -8.0:
         return 0.0
@@ -63,7 +63,7 @@ def sigmoid(score: float) -> float:
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def flat(loss: int, scores: Array, labels: Array, doc: int, best: Array) -> None:
-    """The best labels by softmax, or by a sigmoid of each score (one-vs-all, negative sampling)."""
+    """Finds the best labels by softmax, or by a sigmoid of each score (one-vs-all, negative sampling)."""
     top, z = scores[0], 0.0
     for label in range(scores.size):
         top = max(top, scores[label])
@@ -78,7 +78,7 @@ def flat(loss: int, scores: Array, labels: Array, doc: int, best: Array) -> None
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def walk_tree(tree: Array, scores: Array, stack: Array, chances: Array, labels: Array, doc: int, best: Array) -> None:
-    """The best leaves of the Huffman tree, left before right, cutting what cannot be among them."""
+    """Finds the best leaves of the Huffman tree, left before right, skipping subtrees that cannot contain them."""
     leaves = (tree.shape[0] + 1) // 2
     found = 0
     stack[0], chances[0] = tree.shape[0] - 1, 1.0
@@ -99,13 +99,14 @@ def walk_tree(tree: Array, scores: Array, stack: Array, chances: Array, labels: 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def two_labels(scores: Array, k: int) -> Any:
-    """The k best of two labels of a softmax and their probabilities (int32 and float32), where `scores` say by how much
-    the first is ahead of the second; -1 and 0 where that is not known."""
+    """Returns the k best of two labels of a softmax and their probabilities (int32 and float32); `scores` are by how
+    much the first is ahead of the second; -1 and 0 if that is unknown.
+    """
     labels = np.full((scores.size, k), -1, np.int32)
     chances = np.zeros((scores.size, k), np.float32)
     for doc in range(scores.size):
         if scores[doc] - scores[doc] == 0.0:
-            first = np.int32(0 if scores[doc] > 0.0 else 1)  # among equals the later goes first
+            first = np.int32(0 if scores[doc] > 0.0 else 1)  # among equals the later one is first
             less = exponential(-abs(scores[doc]))
             for place in range(k):
                 labels[doc, place] = first if place == 0 else 1 - first

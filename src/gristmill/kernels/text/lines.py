@@ -1,7 +1,7 @@
-"""Which lines of a text stay, by C4's rules for lines, and the text that is left.
+"""Removes lines of a text by C4's rules for lines.
 
-A line is what lies between newlines. Blank lines are not judged: they go together with a line that is cut before them,
-so that the paragraphs that stay keep their distance. White space at the end of a text goes where the end was cut.
+A line is the text between newlines. Blank lines are not judged: they are removed together with a removed line before
+them, so the remaining paragraphs keep their spacing. White space at the end of a text is removed if the end was cut.
 """
 
 from typing import Any
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at
+from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 from gristmill.kernels.signals.lines import PHRASE_BYTES, PHRASE_ENDS, c4_end, contains
-from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
+from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables, UnicodeViews, unicode_views
 from gristmill.kernels.text.words import class_at, trimmed
 
 RULES = ("long_word", "no_end", "few_words", "javascript", "policy")
-"""In the order in which they are tried; a line is cut by the first."""
+"""The rules in the order in which they are tried; the first one that matches cuts a line."""
 LONG_WORD, NO_END, FEW_WORDS, JAVASCRIPT, POLICY = range(len(RULES))
 
 
@@ -24,7 +24,9 @@ _PLAIN, _SPACE, _NEWLINE, _WIDE, _STEM = range(5)
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """What a byte may be to the scan, so that most bytes cost one look: v, k and m are in every phrase that counts."""
+    """Returns the role of a byte in the scan, so that most bytes cost one lookup: v, k and m are in every phrase that
+    counts.
+    """
     kinds = np.full(256, _PLAIN, np.uint8)
     for byte in range(128):
         if chr(byte).isspace():
@@ -48,20 +50,20 @@ _SEVEN, _EIGHT, _REST = np.uint64(7), np.uint64(8), np.uint64(56)
 
 
 @njit(nogil=True, cache=True)
-def _is_stem(data: int, begin: int, at: int) -> bool:
+def _is_stem(data: Bytes, begin: int, at: int) -> bool:
     """Whether the word at `begin` has jav, riv, ook or erm up to `at`: javascript, privacy, cookies, terms."""
     if at - begin < 2:
         return False
-    last = byte_at(data, at) | 32
-    two = (byte_at(data, at - 2) << 8 | byte_at(data, at - 1)) | 0x2020
+    last = data[at] | 32
+    two = (data[at - 2] << 8 | data[at - 1]) | 0x2020
     if last == 118:
         return bool(two == 0x6A61 or two == 0x7269)
     return bool(two == 0x6F6F if last == 107 else two == 0x6572)
 
 
 @njit(nogil=True, cache=True)
-def _phrase(data: int, begin: int, end: int, javascript: bool, policy: bool) -> int:
-    """The rule that a line breaks with what it says, or -1."""
+def _phrase(data: Bytes, begin: int, end: int, javascript: bool, policy: bool) -> int:
+    """Returns the rule that a phrase of the line breaks, or -1."""
     if javascript and contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[1], PHRASE_ENDS[2]):
         return JAVASCRIPT
     if policy:
@@ -73,21 +75,22 @@ def _phrase(data: int, begin: int, end: int, javascript: bool, policy: bool) -> 
 
 @njit(nogil=True, cache=True)
 def _has_zero(eight: np.uint64) -> np.uint64:
-    """Not 0 if one of eight bytes is 0."""
+    """Returns a number that is not 0 if one of eight bytes is 0."""
     return (eight - _ONES) & ~eight & _HIGH
 
 
 @njit(nogil=True, cache=True)
-def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: int) -> tuple[int, int, bool, int]:
-    """Of the line at `at`: its end, its words, whether it may hold a phrase, and no fewer bytes than its longest word.
+def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeViews) -> tuple[int, int, bool, int]:
+    """Returns for the line at `at`: its end, its words, whether it may contain a phrase, and an upper bound on the
+    bytes of its longest word.
 
-    Eight bytes at a time as long as they are printable ASCII without v, k and m, else byte by byte; no branch at the
-    ends of words, which no processor foresees.
+    It reads eight bytes at a time as long as they are printable ASCII without v, k and m, else byte by byte; there is
+    no branch at the ends of words, which are unpredictable.
     """
     words: Any = 0
     longest = 0
     suspect = False
-    word = at  # not behind the begin of the open word
+    word = at  # at or before the begin of the open word
     space: Any = 1  # whether the byte before is white space
     while at < end:
         stop = min(at + 8, end)
@@ -107,13 +110,13 @@ def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: in
                 at = stop
                 continue
         while at < stop:
-            kind = byte_at(kinds, byte_at(data, at))
+            kind = kinds[data[at]]
             after = at + 1
             if kind > _SPACE:
                 if kind == _NEWLINE:
                     return at, words, suspect, max(longest, at - word)
                 if kind == _WIDE:
-                    bits, _, after = class_at(data, at, end, pages, classes)
+                    bits, _, after = class_at(data, at, end, unicode)
                     kind = _SPACE if bits & SPACE else _PLAIN
                 else:
                     suspect = suspect or _is_stem(data, word, at)
@@ -127,14 +130,14 @@ def _scan_line(data: int, at: int, end: int, kinds: int, pages: int, classes: in
 
 
 @njit(nogil=True, cache=True)
-def _has_long_word(data: int, at: int, end: int, most: int, kinds: int, pages: int, classes: int) -> bool:
+def _has_long_word(data: Bytes, at: int, end: int, most: int, kinds: Bytes, unicode: UnicodeViews) -> bool:
     """Whether a word of the line has more than `most` characters."""
     chars = 0
     while at < end:
-        kind = byte_at(kinds, byte_at(data, at))
+        kind = kinds[data[at]]
         after = at + 1
         if kind == _WIDE:
-            bits, _, after = class_at(data, at, end, pages, classes)
+            bits, _, after = class_at(data, at, end, unicode)
             kind = _SPACE if bits & SPACE else _PLAIN
         chars = 0 if kind == _SPACE else chars + 1
         if chars > most:
@@ -155,19 +158,18 @@ def cut_lines(
     javascript: bool,
     policy: bool,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Bytes and offsets of the texts that are left; lines cut (a row a rule); lines kept, blank ones not counted.
+    """Returns bytes and offsets of the remaining texts; lines cut (a row per rule); lines kept, without blank ones.
 
-    Words are stretches without white space. A limit below 0 is off. Documents that are not valid stay empty.
+    Words are stretches without white space. A limit below 0 is off. Invalid documents stay empty.
     """
     documents = len(offsets) - 1
     left = np.empty(offsets[documents] - offsets[0], np.uint8)
     ends = np.zeros(documents + 1, np.int32)
     cut = np.zeros((len(RULES), documents), np.int32)
     kept = np.zeros(documents, np.int32)
-    data = address_of(text)
-    kinds = address_of(_KINDS)
-    pages = address_of(tables.pages)
-    classes = address_of(tables.classes)
+    data = view(text)
+    kinds = view(_KINDS)
+    unicode = unicode_views(tables)
     size = 0
     for document in range(documents):
         start = size
@@ -177,20 +179,20 @@ def cut_lines(
         cutting = False
         while at < end:
             line = at
-            at, words, suspect, longest = _scan_line(data, at, end, kinds, pages, classes)
+            at, words, suspect, longest = _scan_line(data, at, end, kinds, unicode)
             if not words:
                 at = min(at + 1, end)
                 continue
-            first, last = trimmed(data, line, at, pages, classes)
+            first, last = trimmed(data, line, at, unicode)
             at = min(at + 1, end)
             long_word = 0 <= max_word_chars < longest
             if long_word:
-                long_word = _has_long_word(data, first, last, max_word_chars, kinds, pages, classes)
+                long_word = _has_long_word(data, first, last, max_word_chars, kinds, unicode)
 
             rule = -1
             if long_word:
                 rule = LONG_WORD
-            elif terminal and not c4_end(data, first, last, pages, classes):
+            elif terminal and not c4_end(data, first, last, unicode):
                 rule = NO_END
             elif words < min_words:
                 rule = FEW_WORDS

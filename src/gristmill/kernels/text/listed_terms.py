@@ -1,16 +1,16 @@
-"""Words and phrases of a list, found in texts where words begin and end.
+"""Finds words and phrases of a list in texts, at word boundaries.
 
 Words are those of `kernels.dedup.shingles`: runs of letters, numbers and `_` in lower case, with their marks, and each
-letter of a script without spaces by itself. So `ass` is not found in `class`, and a term in Han, kana or Thai is found
-wherever its letters follow each other, but for two things that would find it in the middle of other words: one such
-letter alone is no term, and katakana, which is written in runs, is not found inside of a longer run.
+letter of a script without spaces. So `ass` is not found in `class`, and a term in Han, kana or Thai is found wherever
+its letters are consecutive, with two exceptions that would be found inside other words: one such letter is not a term,
+and katakana, which is written in runs, is not found inside a longer run.
 
-A phrase is found where its words follow each other and what stands between them is white space, hyphens and
-apostrophes, or just what stands there in the list: `s&m` is `S & M` and not `s. m.`. A sign at the edge of a term
-stands there in the text, too: `@ss` is not `SS`.
+A phrase is found if its words are consecutive and separated by white space, hyphens and apostrophes, or by exactly the
+signs of the list: `s&m` is `S & M` and not `s. m.`. A sign at the edge of a term must be in the text, too: `@ss` is not
+`SS`.
 
-A text goes through a sieve first: the shingles of its words against those of the list, at the speed of the scan. Only
-a text in which some sequence of words stands is looked at again, word by word, for what stands between them and where.
+A text is filtered first: the shingles of its words against those of the list, at the speed of the scan. Only a text
+that contains some sequence of words is read again, word by word, for the separators and positions.
 """
 
 from typing import Any, NamedTuple
@@ -21,47 +21,56 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.shingles import WordTables, roll_power, room_for, shingle_at, sums_of
 from gristmill.kernels.hash.hashset import count_lines, next_entry
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import address_of, byte_at, half_at
-from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.signals.terms import find_key, hash_set
-from gristmill.kernels.text.unicode_classes import LETTER, MARK, NUMBER, PIECE, SPACE, UNIT
+from gristmill.kernels.text.ascii import APOSTROPHE, HYPHEN, LOWER_A, LOWER_Z, NINE, UNDERSCORE, ZERO
+from gristmill.kernels.text.unicode_classes import (
+    ALONE,
+    LETTER,
+    MARK,
+    NUMBER,
+    SPACE,
+    UnicodeViews,
+    class_of,
+    unicode_views,
+)
 from gristmill.kernels.text.words import decode
 
 Array = np.ndarray[Any, Any]
 
 MOST_WORDS = 32
-"""Of a phrase: what is done for a word of a text is bounded by it."""
+"""The most words of a phrase: they bound the work for each word of a text."""
 MOST_BETWEEN = 32
-"""Bytes between two words of a phrase."""
+"""The most bytes between two words of a phrase."""
 _BEFORE, _BEHIND = MOST_WORDS, MOST_WORDS + 1
-"""The places of signs at the edges of a term, behind those between its words."""
-_APART = np.uint64(1)  # stands for what is too long to be between two words of a phrase
+"""The places of signs at the edges of a term, after those between its words."""
+_APART = np.uint64(1)  # a separator that is too long to be between two words of a phrase
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _NOTHING = np.uint64(0)
 
 
 class Terms(NamedTuple):
-    """A list as open-addressing sets; `terms_of` makes it."""
+    """A list as sets with open addressing; `terms_of` builds it."""
 
     heads: Array
     """uint64: the first words of terms, as shingles of one word."""
     longest: Array
-    """int64: in the slot of a head, the words of the longest term that begins so."""
+    """int64: in the slot of a head, the number of words of the longest term that begins with it."""
     sequences: Array
-    """uint64: shingles of all words of a term, whatever stands between them."""
+    """uint64: shingles of all words of a term, without the separators."""
     terms: Array
-    """uint64: the same with what stands between them."""
+    """uint64: the same with the separators."""
 
 
 @njit(nogil=True, cache=True)
-def _next_word(data: int, at: int, stop: int, pages: int, classes: int) -> tuple[int, int]:
-    """Begin and end of the first word from `at` on; begin is `stop` where there is none."""
+def _next_word(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[int, int]:
+    """Returns begin and end of the first word from `at` on; begin is `stop` if there is none."""
     begin, alone = -1, False
     while at < stop:
-        byte = byte_at(data, at)
+        byte = data[at]
         if byte < 0x80:
-            # letters by their lower case, digits, `_`
-            if 97 <= byte | 32 <= 122 or 48 <= byte <= 57 or byte == 95:
+            # Letters by their lower case, digits, `_`.
+            if LOWER_A <= byte | 32 <= LOWER_Z or ZERO <= byte <= NINE or byte == UNDERSCORE:
                 if begin < 0:
                     begin = at
                 elif alone:
@@ -71,8 +80,8 @@ def _next_word(data: int, at: int, stop: int, pages: int, classes: int) -> tuple
             at += 1
             continue
         point, after = decode(data, at, stop)
-        bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
-        if bits & (UNIT | PIECE):
+        bits = class_of(unicode, point)
+        if bits & ALONE:
             if begin >= 0:
                 break
             begin, alone = at, True
@@ -88,55 +97,56 @@ def _next_word(data: int, at: int, stop: int, pages: int, classes: int) -> tuple
 
 
 @njit(nogil=True, cache=True)
-def _between(data: int, begin: int, end: int, pages: int, classes: int) -> np.uint64:
-    """0 for what may stand between any two words of a phrase, _APART for what is too long, else a hash of it without
-    its white space.
+def _between(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> np.uint64:
+    """Returns 0 for a separator that is allowed between any two words of a phrase, _APART for one that is too long,
+    else a hash of it without its white space.
     """
     if end - begin > MOST_BETWEEN:
         return _APART
     state, other = _NOTHING, False
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         point, at = (byte, at + 1) if byte < 0x80 else decode(data, at, end)
-        bits = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
+        bits = class_of(unicode, point)
         if bits & (SPACE | MARK):
             continue
-        # hyphens and apostrophes, typed and typeset
-        other = other or not (point == 0x2D or point == 0x27 or 0x2010 <= point <= 0x2011 or point == 0x2019)
+        # Hyphens and apostrophes, typed and typeset.
+        other = other or not (point == HYPHEN or point == APOSTROPHE or 0x2010 <= point <= 0x2011 or point == 0x2019)
         state = mix((state ^ np.uint64(point)) * _ODD)
     return max(state, np.uint64(2)) if other else _NOTHING
 
 
 @njit(nogil=True, cache=True)
 def _joined(key: np.uint64, between: np.uint64, place: int) -> np.uint64:
-    """The key of a term with what stands before its word number `place`."""
-    # the place times a large number: `&` before a word and `-` behind it would be the same, one time in eight, else
+    """Returns the key of a term with the separator before its word number `place`."""
+    # The place is multiplied with a large number: otherwise `&` before a word and `-` after it would be equal one time
+    # in eight.
     return key if between == _NOTHING else max(mix((key ^ between) + np.uint64(place) * _ODD), np.uint64(1))
 
 
 @njit(nogil=True, cache=True)
-def _sign_before(data: int, begin: int, at: int) -> np.uint64:
-    """The character that ends at `at`, + 2; 0 where the text begins there."""
+def _sign_before(data: Bytes, begin: int, at: int) -> np.uint64:
+    """Returns the character that ends at `at`, + 2; 0 if the text begins there."""
     start = at - 1
-    while start > begin and at - start < 4 and byte_at(data, start) & 0xC0 == 0x80:
+    while start > begin and at - start < 4 and data[start] & 0xC0 == 0x80:
         start -= 1
     return _NOTHING if at <= begin else _sign_behind(data, start, at)
 
 
 @njit(nogil=True, cache=True)
-def _sign_behind(data: int, at: int, stop: int) -> np.uint64:
-    """The character that begins at `at`, + 2; 0 where the text ends there."""
+def _sign_behind(data: Bytes, at: int, stop: int) -> np.uint64:
+    """Returns the character that begins at `at`, + 2; 0 if the text ends there."""
     if at >= stop:
         return _NOTHING
-    byte = byte_at(data, at)
+    byte = data[at]
     point, _ = (byte, 0) if byte < 0x80 else decode(data, at, stop)
     return np.uint64(point + 2)
 
 
 @njit(nogil=True, cache=True)
 def _is_katakana(sign: np.uint64) -> bool:
-    """Of a character + 2; the sign of a long vowel is one."""
+    """Whether a character + 2 is katakana, including the sign of a long vowel."""
     point = np.int64(sign) - 2
     if point < 0x30A1 or point > 0xFF9D or point == 0x30FB:
         return False
@@ -144,24 +154,24 @@ def _is_katakana(sign: np.uint64) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_letter_alone(data: int, begin: int, stop: int, pages: int, classes: int) -> bool:
+def _is_letter_alone(data: Bytes, begin: int, stop: int, unicode: UnicodeViews) -> bool:
     """Whether a word is one letter of a script without spaces."""
-    point = np.int64(_sign_behind(data, begin, stop)) - 2
-    if point < 0:  # bytes that are no text, of which one scan makes a word and another none
+    point = int(np.int64(_sign_behind(data, begin, stop))) - 2
+    if point < 0:  # invalid UTF-8, which only one of the two scans reads as a word
         return False
-    return bool(half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255) & (UNIT | PIECE))
+    return bool(class_of(unicode, point) & ALONE)
 
 
 @njit(nogil=True, cache=True)
 def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
-    """For every entry of a list: head, words, sequence, key; and how many entries are never found, because they have
-    no word, too many of them or too much between two, or are one letter of a script without spaces.
+    """Returns for every entry of a list: head, words, sequence, key; and the number of entries that are never found,
+    because they have no word, too many words or too much between two, or are one letter of a script without spaces.
     """
     hashes = np.empty((count_lines(data), 4), np.uint64)
     buffer, edge = np.empty(0, np.uint64), np.empty(64, np.uint8)
     powers = _powers()
-    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
-    pages, classes = address_of(tables.pages), address_of(tables.classes)
+    text, stop, at, count, faults = view(data), len(data), 0, 0, 0
+    unicode = unicode_views(tables)
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -174,12 +184,12 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
         if good:
             hashes[count, 0], hashes[count, 1] = _shingle(buffer, 0, 1, powers), words
             key = hashes[count, 2] = _shingle(buffer, 0, words, powers)
-            first, last = _next_word(text, begin, end, pages, classes)
-            good = words > 1 or not _is_letter_alone(text, first, end, pages, classes)
+            first, last = _next_word(text, begin, end, unicode)
+            good = words > 1 or not _is_letter_alone(text, first, end, unicode)
             key = _joined(key, _sign_before(text, begin, first), _BEFORE)
             for place in range(1, words):
-                first, after = _next_word(text, last, end, pages, classes)
-                between = _between(text, last, first, pages, classes)
+                first, after = _next_word(text, last, end, unicode)
+                between = _between(text, last, first, unicode)
                 good = good and between != _APART
                 key, last = _joined(key, between, place), after
             hashes[count, 3] = _joined(key, _sign_behind(text, last, end), _BEHIND)
@@ -190,8 +200,8 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
 
 @njit(nogil=True, cache=True)
 def _shingle(sums: Array, at: int, width: int, powers: Array) -> np.uint64:
-    """Never 0."""
-    return max(shingle_at(address_of(sums), at, width, powers[width]), np.uint64(1))
+    """Returns a shingle; never 0."""
+    return max(shingle_at(view(sums), at, width, powers[width]), np.uint64(1))
 
 
 @njit(nogil=True, cache=True)
@@ -203,7 +213,7 @@ def _powers() -> Array:
 
 
 def terms_of(hashes: Array) -> Terms:
-    """The sets of a list, from what `hash_terms` says of its entries."""
+    """Builds the sets of a list from the result of `hash_terms`."""
     longest: dict[int, int] = {}
     for head, words in hashes[:, :2].tolist():
         longest[head] = max(longest.get(head, 0), words)
@@ -214,7 +224,7 @@ def terms_of(hashes: Array) -> Terms:
 
 @njit(nogil=True, cache=True)
 def _has_sequence(sums: Array, words: int, at: int, most: int, powers: Array, terms: Terms) -> bool:
-    """Whether the words of some term stand at word `at`, whatever stands between them."""
+    """Whether the words of some term begin at word `at`, with any separators."""
     for width in range(1, min(most, words - at) + 1):
         if find_key(terms.sequences, _shingle(sums, at, width, powers)) >= 0:
             return True
@@ -223,7 +233,7 @@ def _has_sequence(sums: Array, words: int, at: int, most: int, powers: Array, te
 
 @njit(nogil=True, cache=True)
 def _sieve(sums: Array, words: int, powers: Array, terms: Terms, places: Array) -> int:
-    """Writes the numbers of words at which some sequence stands, and counts them."""
+    """Writes the numbers of words at which some sequence begins, and counts them."""
     count = 0
     for at in range(words):
         slot = find_key(terms.heads, _shingle(sums, at, 1, powers))
@@ -235,15 +245,14 @@ def _sieve(sums: Array, words: int, powers: Array, terms: Terms, places: Array) 
 
 @njit(nogil=True, cache=True)
 def _bounds(data: Array, begin: int, end: int, tables: WordTables, bounds: Array) -> int:
-    """Writes where each word begins and ends, and counts them."""
-    text, pages, classes = address_of(data), address_of(tables.pages), address_of(tables.classes)
-    out = address_of(bounds)
+    """Writes begin and end of each word, and counts them."""
+    text, unicode = view(data), unicode_views(tables)
+    out = view(bounds)
     words, at = 0, begin
     while at < end:
-        first, at = _next_word(text, at, end, pages, classes)
+        first, at = _next_word(text, at, end, unicode)
         if first < end:
-            put_eight_bytes(out, 16 * words, np.uint64(first))
-            put_eight_bytes(out, 16 * words + 8, np.uint64(at))
+            out[2 * words], out[2 * words + 1] = first, at
             words += 1
     return words
 
@@ -261,8 +270,8 @@ def _longest_at(
     tables: WordTables,
     terms: Terms,
 ) -> int:
-    """Words of the longest term that stands at word `at`, which is a head; 0: none does."""
-    text, pages, classes = address_of(data), address_of(tables.pages), address_of(tables.classes)
+    """Returns the words of the longest term at word `at`, which is a head; 0: none."""
+    text, unicode = view(data), unicode_views(tables)
     before = _sign_before(text, begin, bounds[at, 0])
     most = min(terms.longest[find_key(terms.heads, _shingle(sums, at, 1, powers))], words - at)
     if _is_katakana(before) and _is_katakana(_sign_behind(text, bounds[at, 0], end)):
@@ -271,7 +280,7 @@ def _longest_at(
     gaps = np.empty(MOST_WORDS, np.uint64)
     for width in range(1, most + 1):
         if width > 1:
-            gaps[width - 1] = _between(text, bounds[at + width - 2, 1], bounds[at + width - 1, 0], pages, classes)
+            gaps[width - 1] = _between(text, bounds[at + width - 2, 1], bounds[at + width - 1, 0], unicode)
             if gaps[width - 1] == _APART:
                 break
         key = _shingle(sums, at, width, powers)
@@ -290,8 +299,8 @@ def _longest_at(
 
 @njit(nogil=True, cache=True)
 def find_terms(data: Array, offsets: Array, rows: Array, tables: WordTables, terms: Terms) -> tuple[Array, Array]:
-    """Of the texts of these rows: how many words each has, and every term found, as (row, begin, end) in bytes of
-    `data`. At each word the longest term counts, and the search goes on behind it.
+    """Returns for the texts of these rows: the number of words of each, and every term found, as (row, begin, end) in
+    bytes of `data`. At each word the longest term counts, and the search continues after it.
     """
     longest = 0
     for row in rows:

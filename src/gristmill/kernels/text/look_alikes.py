@@ -1,8 +1,9 @@
-"""How the search for copies reads characters: look-alikes as what they resemble, invisible characters as nothing.
+"""How the search for copies reads characters: look-alikes as the character that they resemble, invisible characters as
+nothing.
 
 `Тhе mіll`, half of it in Cyrillic, a zero-width space or control character inside a word, and accents (`mĩll`) leave a
 text readable, so they must not hide a copy from decontamination, takedowns and the index. Both sides of a comparison
-are read this way, and no text is changed. Canonically equal texts read alike (NFC and NFD), and real Russian or Greek
+are read this way, and no text is changed. Canonically equal texts are equal (NFC and NFD), and real Russian or Greek
 loses nothing: all its words are read by the same rules.
 """
 
@@ -16,7 +17,7 @@ from gristmill.kernels.text.unicode_classes import LOWER, UPPER, UnicodeTables, 
 from gristmill.kernels.text.unicode_data import DATA, ranges
 
 IGNORED = 2048
-"""A bit of `classes`: the character is no part of a word, and ends none."""
+"""A bit of `classes`: the character is not part of a word, and does not end one."""
 
 _PAIR, _SYLLABLE = 1 << 30, 1 << 29
 """Bits of `packed` numbers: a code point with the distance of a second one; a Hangul syllable."""
@@ -26,7 +27,9 @@ _FIRST_SYLLABLE, _SYLLABLES, _VOWEL_COUNT, _TAIL_COUNT = 0xAC00, 11172, 21, 28
 
 @lru_cache(maxsize=1)
 def readings() -> dict[int, str]:
-    """Code point -> how it reads, "" for nothing, as `str.translate` takes them; of all others the lower case is it."""
+    """Returns code point -> reading, "" for nothing, for `str.translate`; the reading of all others is their lower
+    case.
+    """
     found = {point: "" for first, last in ranges(DATA["ignored"]) for point in range(first, last + 1)}
     for line in Path(__file__).with_name("look_alikes.txt").read_text("utf-8").splitlines():
         reading, _, characters = line.partition(" ")
@@ -40,7 +43,9 @@ def readings() -> dict[int, str]:
 
 
 def packed(reading: str) -> int:
-    """A code point; two or three ASCII letters with their number in the bits from 24 on; or for `parts`."""
+    """Returns a code point; two or three ASCII letters with their number in the bits from 24 on; or a number for
+    `parts`.
+    """
     points = [ord(one) for one in reading]
     if len(points) == 1:
         return points[0]
@@ -54,7 +59,7 @@ def packed(reading: str) -> int:
 
 @njit(nogil=True, cache=True)
 def parts(number: int) -> tuple[int, int, int]:
-    """The code points of a `packed` number: one to three, zero for those that are missing."""
+    """Returns the code points of a `packed` number: one to three, zero for missing ones."""
     if number & _PAIR:
         first = number & 0x3FFFF
         return first, first + (number >> 18 & 0xFFF) - 2048, 0
@@ -66,20 +71,20 @@ def parts(number: int) -> tuple[int, int, int]:
 
 
 def unpacked(number: int) -> str:
-    """The letters of a `packed` number that is a code point or ASCII letters."""
+    """Returns the letters of a `packed` number that is a code point or ASCII letters."""
     return (number & 0xFFFFFF).to_bytes(number >> 24, "little").decode() if number >> 24 else chr(number)
 
 
 @lru_cache(maxsize=1)
 def reading_tables() -> UnicodeTables:
-    """`unicode_tables()` with these readings for lower case (see `packed`)."""
+    """Returns `unicode_tables()` with these readings as lower case (see `packed`)."""
     tables = unicode_tables()
     classes = tables.classes.reshape(-1, 256)[tables.pages].ravel()
     lowers = tables.lowers.reshape(-1, 256)[tables.lower_pages].ravel()
     points = np.array(list(readings()), np.int64)
     read = list(readings().values())
     firsts = np.array([ord(one[0]) if one else 0 for one in read])
-    # UPPER marks every character that has another reading, also letters without case and marks.
+    # UPPER marks every character that has another reading, including letters without case and marks.
     classes[points] = np.where([not one for one in read], IGNORED, classes[firsts] & ~np.uint16(LOWER) | UPPER)
     lowers[points] = np.array([packed(one) if one else 0 for one in read]) - points
     return UnicodeTables(*two_level(classes), *two_level(lowers))

@@ -1,4 +1,4 @@
-"""The plain form of texts but for NFC (stages/extract/normalise.py says what it is), in one pass over UTF-8."""
+"""The plain form of texts except for NFC (defined in stages/extract/normalise.py), in one pass over UTF-8."""
 
 from typing import Any
 
@@ -6,25 +6,26 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import borrow
+from gristmill.kernels.text.ascii import CR, LF, SP
 
 Array = np.ndarray[Any, Any]
 
 PLAIN, COMPOSES, SPACE, COMPOSING_SPACE, REMOVED_CHAR, LINE_END = range(6)
-"""What a character is to the scan."""
+"""Classes of characters for the scan."""
 
 _SPACES, _ONES, _TOPS = (np.uint64(byte * 0x0101010101010101) for byte in (0x20, 0x01, 0x80))
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _skip_ascii(data: Array, words: Array, at: int, stop: int) -> int:
-    """Where the stretch of printable ASCII that `at` lies in ends; eight bytes at a time."""
-    while at < stop and data[at] >= 0x20 and data[at] < 0x7F:
+    """Returns the end of the run of printable ASCII at `at`; reads eight bytes at a time."""
+    while at < stop and data[at] >= SP and data[at] < 0x7F:
         at += 1
         if at & 7 == 0:
             word = at >> 3
             while word << 3 < stop and word < words.size:
                 eight = words[word]
-                # A byte's top bit is set in the sum for 7F and above, in the difference for all below 20.
+                # The top bit of a byte is set in the sum for 7F and above, and in the difference for all below 20.
                 if ((eight + _ONES) | (eight - _SPACES) | eight) & _TOPS:
                     break
                 word += 1
@@ -36,16 +37,16 @@ def _skip_ascii(data: Array, words: Array, at: int, stop: int) -> int:
 def _scan(
     data: Array, words: Array, first: int, stop: int, kinds: Array, max_line_feeds: int, out: Array
 ) -> tuple[int, int]:
-    """Writes the plain form of the UTF-8 from `first` to `stop` into the same place of `out`.
+    """Writes the plain form of the UTF-8 from `first` to `stop` to the same place of `out`.
 
-    Gives where it ends, and its longest run of characters that NFC may change.
+    Returns its end, and its longest run of characters that NFC may change.
     """
     read = write = end = first
     line_feeds = 0
     run = longest = 0
     while read < stop:
         byte = data[read]
-        if byte >= 0x20 and byte < 0x7F:
+        if byte >= SP and byte < 0x7F:
             start = read
             run = 0
             read = _skip_ascii(data, words, read, stop)
@@ -53,7 +54,7 @@ def _scan(
                 out[write + at] = data[start + at]
             write += read - start
             last = write
-            while last > write - (read - start) and out[last - 1] == 0x20:
+            while last > write - (read - start) and out[last - 1] == SP:
                 last -= 1
             if last > write - (read - start):
                 end = last
@@ -63,9 +64,9 @@ def _scan(
         if byte < 0x80:
             read += 1
             kind = kinds[byte]
-            if byte == 0x0A and start > first and data[start - 1] == 0x0D:
+            if byte == LF and start > first and data[start - 1] == CR:
                 continue
-        elif start + (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) > stop:  # no UTF-8
+        elif start + (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) > stop:  # not UTF-8
             read = stop
             kind = np.uint8(PLAIN)
         elif byte < 0xE0:
@@ -89,7 +90,7 @@ def _scan(
         if kind == LINE_END:
             write = end + line_feeds  # drops the white space since the last word or line feed
             if end > first and line_feeds < max_line_feeds:
-                out[write] = 0x0A
+                out[write] = LF
                 write += 1
                 line_feeds += 1
         elif kind != REMOVED_CHAR:
@@ -121,9 +122,10 @@ def _scan_rows(
 
 
 def plain_forms(texts: bytes, offsets: Array, kinds: Array, max_line_feeds: int) -> tuple[Array, Array, Array]:
-    """The plain forms of texts: each begins where it did; where each ends, and its longest run that NFC may change.
+    """Returns the plain forms of texts, each at the begin of its text; their ends, and their longest runs that NFC may
+    change.
 
-    `texts` are UTF-8 that lie between the offsets (int64); `kinds` has a kind for each of the first 65,536 code points.
+    `texts` are UTF-8 between the offsets (int64); `kinds` has a kind for each of the first 65,536 code points.
     """
     data = np.frombuffer(texts, np.uint8)
     out = np.empty(data.size, np.uint8)

@@ -1,11 +1,12 @@
-"""What kind of character each code point is, as a two-level table that a compiled loop can index.
+"""The class of each code point, as a two-level table that a compiled loop can index.
 
 `classes[(pages[c >> 8] << 8) | (c & 255)]` is the sum of the bits below; `lowers`, indexed the same way through
-`lower_pages`, is what to add to `c` to get its lower case. Page 0 is stored first, so an ASCII byte indexes `classes`
-directly. About 60 KB of distinct pages instead of 2 MB for one entry a code point.
+`lower_pages`, is the number to add to `c` to get its lower case. Page 0 is stored first, so an ASCII byte indexes
+`classes` directly. There are about 60 KB of distinct pages, instead of 2 MB for one entry per code point.
 
-The tables are made on first use from a file of one Unicode version (`unicode_data`), so every Python has the same. They
-are passed to kernels as arguments: a global would be frozen into Numba's cache, which does not see the file change.
+The tables are built on first use from a file of one Unicode version (`unicode_data`), so every Python has the same.
+They are passed to kernels as arguments: a global would be frozen into Numba's cache, which does not notice a change of
+the file.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.kernels.compile import njit
+from gristmill.kernels.memory import Bytes, Ints, view
 from gristmill.kernels.text.unicode_data import DATA, UNICODE_VERSION, ranges
 
 __all__ = ["UNICODE_VERSION", "UnicodeTables", "by_category", "unicode_tables"]
@@ -23,7 +26,7 @@ __all__ = ["UNICODE_VERSION", "UnicodeTables", "by_category", "unicode_tables"]
 LETTER = 1
 """General category L*."""
 MARK = 2
-"""M* and Cf: combining marks, joiners, soft hyphens; part of the word that they stand in."""
+"""M* and Cf: combining marks, joiners, soft hyphens; part of the word that contains them."""
 NUMBER = 4
 """N*."""
 DIGIT = 8
@@ -33,19 +36,21 @@ UPPER = 16
 LOWER = 32
 """Ll."""
 SPACE = 64
-"""White space as `str.isspace` has it, so that chunks are those of `str.split`; and the zero-width space."""
+"""White space as in `str.isspace`, so that chunks are those of `str.split`; and the zero-width space."""
 PUNCTUATION = 128
 """P*."""
 TERMINAL = 256
 """Ends a sentence: Unicode's Sentence_Terminal and the end marks of Khmer, Samaritan, Syriac and others."""
 UNIT = 512
-"""A letter that is a word by itself: Han, Hiragana, Katakana, Bopomofo, Yi, Tangut and their kin."""
+"""A letter that is a word alone: Han, Hiragana, Katakana, Bopomofo, Yi, Tangut and related scripts."""
 PIECE = 1024
-"""A letter of a script written without spaces whose letters are not words: Thai, Lao, Khmer, Myanmar and their kin."""
+"""A letter of a script without spaces whose letters are not words: Thai, Lao, Khmer, Myanmar and related scripts."""
 
+ALONE = UNIT | PIECE
+"""A letter of a script without spaces."""
 WORD = LETTER | MARK | NUMBER
 ZERO_WIDTH_SPACE = 0x200B
-"""Separates words where spaces do not: Khmer, Burmese, Lao and Thai are often typed so. Its category is Cf."""
+"""Separates words instead of a space: Khmer, Burmese, Lao and Thai are often typed this way. Its category is Cf."""
 
 UNIT_RANGES, PIECE_RANGES = ranges(DATA["unit"]), ranges(DATA["piece"])
 """Whole blocks; only letters (L*) in them get the bit."""
@@ -77,7 +82,7 @@ _NAMES = (*_CATEGORY_BITS, *("Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cs
 
 
 class UnicodeTables(NamedTuple):
-    """The arrays that kernels take."""
+    """The arrays for kernels."""
 
     pages: npt.NDArray[np.uint8]
     classes: npt.NDArray[np.uint16]
@@ -85,8 +90,35 @@ class UnicodeTables(NamedTuple):
     lowers: npt.NDArray[np.int32]
 
 
+class UnicodeViews(NamedTuple):
+    """Views of the arrays of `UnicodeTables`."""
+
+    pages: Bytes
+    classes: Ints
+    lower_pages: Bytes
+    lowers: Ints
+
+
+@njit(nogil=True, cache=True)
+def unicode_views(tables: Any) -> UnicodeViews:
+    """Views of `UnicodeTables`, or of other tables with these fields, which the caller's caller keeps alive."""
+    return UnicodeViews(view(tables.pages), view(tables.classes), view(tables.lower_pages), view(tables.lowers))
+
+
+@njit(nogil=True, cache=True)
+def class_of(unicode: UnicodeViews, point: int) -> int:
+    """Returns the class bits of a code point."""
+    return unicode.classes[unicode.pages[point >> 8] << 8 | point & 255]
+
+
+@njit(nogil=True, cache=True)
+def lower_change(unicode: UnicodeViews, point: int) -> int:
+    """Returns the number to add to a code point to get its lower case."""
+    return unicode.lowers[unicode.lower_pages[point >> 8] << 8 | point & 255]
+
+
 def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
-    """Pages numbered by first appearance, so that page 0 stays page 0."""
+    """Returns pages, numbered by first appearance, so that page 0 stays page 0, and their content."""
     found: dict[bytes, int] = {}
     pages = np.empty(len(flat) // 256, np.uint8)
     kept: list[npt.NDArray[Any]] = []
@@ -100,7 +132,7 @@ def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArra
 
 @lru_cache(maxsize=1)
 def _categories() -> npt.NDArray[np.uint8]:
-    """The category of every code point, as its place in `_NAMES`."""
+    """Returns the category of every code point, as its index in `_NAMES`."""
     found = np.full(0x110000, _NAMES.index("Cn"), np.uint8)
     for name, text in DATA["categories"].items():
         for first, last in ranges(text):
@@ -109,13 +141,13 @@ def _categories() -> npt.NDArray[np.uint8]:
 
 
 def by_category(values: Mapping[str, int]) -> npt.NDArray[np.uint16]:
-    """For every code point the value of its general category, 0 where the category has none."""
+    """Returns for every code point the value of its general category, 0 if the category has none."""
     return np.array([values.get(name, 0) for name in _NAMES], np.uint16)[_categories()]
 
 
 @lru_cache(maxsize=1)
 def unicode_tables() -> UnicodeTables:
-    """Read-only tables for all 0x110000 code points; takes some milliseconds, once a process."""
+    """Returns read-only tables for all 0x110000 code points; takes some milliseconds, once per process."""
     flat = by_category(_CATEGORY_BITS)
     for blocks, bit in ((UNIT_RANGES, UNIT), (PIECE_RANGES, PIECE)):
         for first, last in blocks:

@@ -1,12 +1,13 @@
-"""The characters that output depends on: one version of Unicode, whatever Python runs.
+"""The characters that output depends on: one version of Unicode, whichever Python runs.
 
-`unicode.json` holds it, as ranges of code points: categories, lower case and white space of Unicode 14.0 (written by
+`unicode.json` has it, as ranges of code points: categories, lower case and white space of Unicode 14.0 (written by
 tests/kernels/text/unicode_table.py); letters that are words (`unit`), letters of scripts without spaces (`piece`) and
-ends of sentences (`terminal`), by Scripts.txt and PropList.txt of Unicode 15; and what Unicode 16 classes differently.
+sentence ends (`terminal`), by Scripts.txt and PropList.txt of Unicode 15; and the code points that Unicode 16 classes
+differently.
 
-Python's own `str` methods, `re` and `unicodedata` know the characters of its own version. Those that Unicode 14.0
-has are the same in all later ones (up to 15.1, Python 3.13): categories, case and normal forms. So it is enough that
-code which uses them does not show them newer characters: `known` and `per_known`.
+Python's `str` methods, `re` and `unicodedata` know the characters of its own version. The characters of Unicode 14.0
+are the same in all later ones (up to 15.1, Python 3.13): categories, case and normal forms. So code that uses them only
+has to hide newer characters from them: `known` and `per_known`.
 """
 
 import json
@@ -24,14 +25,14 @@ _STAND_INS = {2: "\u0378", 3: "\ufffe", 4: "\U0010fffe"}
 
 
 def ranges(text: str) -> list[tuple[int, int]]:
-    """First and last code point of each range."""
+    """Returns the first and last code point of each range."""
     pairs = [part.split("-") for part in text.split()]
     return [(int(pair[0], 16), int(pair[-1], 16)) for pair in pairs]
 
 
 @cache
 def _newer() -> re.Pattern[str] | None:
-    """The characters that the running Python knows and the file does not; None where there are none."""
+    """Returns the characters that the running Python knows and the file does not; None if there are none."""
     if unicodedata.unidata_version == UNICODE_VERSION:
         return None
     known = {
@@ -42,7 +43,9 @@ def _newer() -> re.Pattern[str] | None:
 
 
 def known(text: str) -> str:
-    """The text with newer characters replaced by unassigned ones of the same size: for searching, not for output."""
+    """Returns the text with newer characters replaced by unassigned ones of the same size: for searching, not for
+    output.
+    """
     newer = None if text.isascii() else _newer()
     return (
         text if newer is None else newer.sub(lambda run: "".join(_STAND_INS[len(one.encode())] for one in run[0]), text)
@@ -50,7 +53,7 @@ def known(text: str) -> str:
 
 
 def per_known(function: Callable[[str], str], text: str) -> str:
-    """The text with each stretch between newer characters changed by a function; newer characters stay."""
+    """Applies a function to each part of the text between newer characters; newer characters stay."""
     newer = None if text.isascii() else _newer()
     if newer is None:
         return function(text)
@@ -58,5 +61,5 @@ def per_known(function: Callable[[str], str], text: str) -> str:
 
 
 def nfc(text: str) -> str:
-    """Normal form C of Unicode 14.0."""
+    """Returns normal form C of Unicode 14.0."""
     return per_known(lambda piece: unicodedata.normalize("NFC", piece), text)

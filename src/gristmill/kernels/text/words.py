@@ -1,22 +1,24 @@
-"""Tokens of UTF-8 text: words and marks, found without building a string.
+"""Splits UTF-8 text into tokens, words and marks, without building a string.
 
-Gopher's and FineWeb's thresholds were set on the tokens of spaCy's rule tokenizer (that is what datatrove runs), so the
-cuts here are close to its cuts for English, with rules that hold in one left-to-right scan for every script:
+Gopher's and FineWeb's thresholds were set on the tokens of spaCy's rule tokenizer (which datatrove runs), so the splits
+here are close to its splits for English, with rules that work in one left-to-right scan for every script:
 
-- A chunk is a stretch without white space. It is cut into tokens; a token with a letter or a number is a *word*, any
+- A chunk is a stretch without white space. It is split into tokens; a token with a letter or a number is a *word*, any
   other is a *mark*.
-- Letters, numbers, combining marks and format characters (soft hyphen, joiners) run together. Symbols at the start or
-  end of a chunk are marks of one character each; `.` `-` `~` `|` `/` repeated are one mark.
-- One symbol or more inside a chunk, with a word character on both sides, belong to the word (`foo.bar`, `a_b`, `AT&T`,
-  `3.14`, `f(x`, `http://a.b/c?d`), but these cut it: `-` between two letters or two numbers; `"`; `,` unless between
-  numbers; `:` `=` `<` `>` `/` before a letter; `.` between a lower and an upper letter; `..`; `--`; `.` `!` `?` with
-  another symbol after it; any symbol outside ASCII but `’`, and `–` between numbers. After `://`, or after a `.` before
-  a lower-case letter (a host name), nothing cuts but the end of the chunk.
-- `'s 't 'm 'd 'll 've 're` at the end of a word are words (it|'s); other apostrophes inside join (O'Brien).
+- Letters, numbers, combining marks and format characters (soft hyphen, joiners) belong together. Symbols at the start
+  or end of a chunk are marks of one character each; `.` `-` `~` `|` `/` repeated are one mark.
+- Symbols inside a chunk, with a word character on both sides, belong to the word (`foo.bar`, `a_b`, `AT&T`, `3.14`,
+  `f(x`, `http://a.b/c?d`), but these split it: `-` between two letters or two numbers; `"`; `,` unless between numbers;
+  `:` `=` `<` `>` `/` before a letter; `.` between a lower and an upper letter; `..`; `--`; `.` `!` `?` with another
+  symbol after it; any symbol outside ASCII except `’`, and `–` between numbers. After `://`, or after a `.` before a
+  lower-case letter (a host name), only the end of the chunk splits.
+- `'s 't 'm 'd 'll 've 're` at the end of a word are words (it|'s); other apostrophes inside a word belong to it
+  (O'Brien).
 - `.` after a single letter belongs to it (J. / U.S. / e.g.).
-- `-` `--` `/` `//` `~` `@` `^` `+` `\\` right before a word that they do not follow belong to it (--help, /usr, @name).
-- Each Han, kana, Yi... character is a word; Thai, Lao, Khmer, Myanmar... runs are cut every 4 letters, near the mean
-  length of a Thai word. Hangul and all other scripts have spaces and are cut like Latin.
+- `-` `--` `/` `//` `~` `@` `^` `+` `\\` right before a word, and not right after one, belong to it (--help, /usr,
+  @name).
+- Each Han, kana, Yi... character is a word; Thai, Lao, Khmer, Myanmar... runs are split every 4 letters, near the mean
+  length of a Thai word. Hangul and all other scripts have spaces and are split like Latin.
 """
 
 from typing import Any
@@ -25,7 +27,27 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import address_of, byte_at, eight_bytes_at, four_bytes_at, half_at, trailing_zeros
+from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, trailing_zeros, view
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    AT_SIGN,
+    BACKSLASH,
+    BAR,
+    CARET,
+    COLON,
+    COMMA,
+    DOT,
+    EQUALS,
+    EXCLAMATION,
+    GREATER,
+    HYPHEN,
+    LESS,
+    PLUS,
+    QUESTION,
+    QUOTE,
+    SLASH,
+    TILDE,
+)
 from gristmill.kernels.text.unicode_classes import (
     DIGIT,
     LETTER,
@@ -36,6 +58,10 @@ from gristmill.kernels.text.unicode_classes import (
     UNIT,
     UPPER,
     WORD,
+    UnicodeTables,
+    UnicodeViews,
+    class_of,
+    unicode_views,
 )
 
 PIECE_LETTERS = 4
@@ -54,66 +80,69 @@ _PAST_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
 
 
 @njit(nogil=True, cache=True)
-def decode(data: int, at: int, stop: int) -> tuple[int, int]:
-    """The code point at a byte >= 0x80 and where the next begins; each byte that is not UTF-8 reads as U+FFFD."""
-    lead = byte_at(data, at)
+def decode(data: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """Returns the code point at a byte >= 0x80 and where the next begins; each byte that is not UTF-8 reads as
+    U+FFFD.
+    """
+    lead = data[at]
     if lead < 0xC0:
         return 0xFFFD, at + 1
     if lead < 0xE0:
         if at + 2 > stop:
             return 0xFFFD, at + 1
-        return (lead & 0x1F) << 6 | (byte_at(data, at + 1) & 0x3F), at + 2
+        return (lead & 0x1F) << 6 | (data[at + 1] & 0x3F), at + 2
     if lead < 0xF0:
         if at + 3 > stop:
             return 0xFFFD, at + 1
-        return (lead & 0x0F) << 12 | (byte_at(data, at + 1) & 0x3F) << 6 | (byte_at(data, at + 2) & 0x3F), at + 3
+        return (lead & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | (data[at + 2] & 0x3F), at + 3
     if at + 4 > stop:
         return 0xFFFD, at + 1
-    high = (lead & 0x07) << 18 | (byte_at(data, at + 1) & 0x3F) << 12
-    point = high | (byte_at(data, at + 2) & 0x3F) << 6 | (byte_at(data, at + 3) & 0x3F)
+    high = (lead & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+    point = high | (data[at + 2] & 0x3F) << 6 | (data[at + 3] & 0x3F)
     if point > 0x10FFFF:
         return 0xFFFD, at + 1
     return point, at + 4
 
 
 @njit(nogil=True, cache=True)
-def _wide_class_at(data: int, at: int, stop: int, pages: int, classes: int) -> int:
-    """Code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
+def _wide_class_at(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> int:
+    """Returns code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
     point, after = decode(data, at, stop)
-    bits: int = half_at(classes, byte_at(pages, point >> 8) << 8 | point & 255)
-    return point << 20 | (after - at) << 16 | bits
+    return point << 20 | (after - at) << 16 | class_of(unicode, point)
 
 
 @njit(nogil=True, cache=True)
-def class_at(data: int, at: int, stop: int, pages: int, classes: int) -> tuple[int, int, int]:
-    """Class bits, code point and end of the character at `at`, which is below `stop`; small enough to be inlined."""
-    byte = byte_at(data, at)
+def class_at(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[int, int, int]:
+    """Returns class bits, code point and end of the character at `at`, which is below `stop`; small enough to be
+    inlined.
+    """
+    byte = data[at]
     if byte < 0x80:
-        return half_at(classes, byte), byte, at + 1
-    packed = _wide_class_at(data, at, stop, pages, classes)
+        return unicode.classes[byte], byte, at + 1
+    packed = _wide_class_at(data, at, stop, unicode)
     return packed & 0xFFFF, packed >> 20, at + (packed >> 16 & 15)
 
 
 @njit(nogil=True, cache=True)
-def last_character(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int, int]:
-    """Class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
+def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> tuple[int, int, int]:
+    """Returns class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
     at = end - 1
-    while at > begin and byte_at(data, at) & 0xC0 == 0x80:
+    while at > begin and data[at] & 0xC0 == 0x80:
         at -= 1
-    bits, point, _ = class_at(data, at, end, pages, classes)
+    bits, point, _ = class_at(data, at, end, unicode)
     return bits, point, at
 
 
 @njit(nogil=True, cache=True)
-def trimmed(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[int, int]:
-    """A stretch of text without the white space around it."""
+def trimmed(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> tuple[int, int]:
+    """Returns a span of text without the white space around it."""
     while begin < end:
-        bits, _, after = class_at(data, begin, end, pages, classes)
+        bits, _, after = class_at(data, begin, end, unicode)
         if not bits & SPACE:
             break
         begin = after
     while begin < end:
-        bits, _, at = last_character(data, begin, end, pages, classes)
+        bits, _, at = last_character(data, begin, end, unicode)
         if not bits & SPACE:
             break
         end = at
@@ -121,11 +150,11 @@ def trimmed(data: int, begin: int, end: int, pages: int, classes: int) -> tuple[
 
 
 @njit(nogil=True, cache=True)
-def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
-    """64-bit hash, eight bytes a step; never 0, which sets use for an empty slot.
+def hash_bytes(data: Bytes, begin: int, end: int) -> np.uint64:
+    """Returns a 64-bit hash, eight bytes per step; never 0, which sets use for an empty slot.
 
-    What is left at the end is read with loads that overlap: a loop over single bytes would mispredict its end, which
-    costs more than the hash of a word.
+    The rest at the end is read with overlapping loads: a loop over single bytes would mispredict its end, which costs
+    more than the hash of a word.
     """
     size = end - begin
     state = np.uint64(size) * _MUL
@@ -139,8 +168,8 @@ def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
     elif size >= 4:
         rest = np.uint64(four_bytes_at(data, begin) | four_bytes_at(data, end - 4) << 32)
     elif size > 0:
-        middle = byte_at(data, begin + (size >> 1))
-        rest = np.uint64(byte_at(data, begin) | middle << 8 | byte_at(data, end - 1) << 16)
+        middle = data[begin + (size >> 1)]
+        rest = np.uint64(data[begin] | middle << 8 | data[end - 1] << 16)
     else:
         rest = np.uint64(0)
     state = (state ^ rest) * _MUL
@@ -152,22 +181,21 @@ def hash_bytes(data: int, begin: int, end: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def contraction_end(
-    data: int,
+    data: Bytes,
     at: int,
     stop: int,
-    pages: int,
-    classes: int,
+    unicode: UnicodeViews,
 ) -> int:
-    """Where `s t m d ll ve re` ends that starts at `at` and is not part of a longer word; 0 if there is none."""
-    first = byte_at(data, at) | 32
+    """Returns the end of `s t m d ll ve re` at `at` if it is not part of a longer word; 0 if there is none."""
+    first = data[at] | 32
     end = 0
     if first == 115 or first == 116 or first == 109 or first == 100:
         end = at + 1
     elif at + 1 < stop:
-        second = byte_at(data, at + 1) | 32
+        second = data[at + 1] | 32
         if (first == 108 and second == 108) or ((first == 118 or first == 114) and second == 101):
             end = at + 2
-    if end == 0 or (end < stop and class_at(data, end, stop, pages, classes)[0] & WORD):
+    if end == 0 or (end < stop and class_at(data, end, stop, unicode)[0] & WORD):
         return 0
     return end
 
@@ -180,27 +208,27 @@ def _cuts(
     before: int,
     after: int,
 ) -> bool:
-    """Whether `run` symbols in a chunk, the first of them `symbol`, cut a word; `plain`: ASCII without `..`, `--`."""
+    """Whether `run` symbols in a chunk, the first of them `symbol`, split a word; `plain`: ASCII without `..`, `--`."""
     if run > 1:
-        return not plain or symbol == 46 or symbol == 33 or symbol == 63
+        return not plain or symbol == DOT or symbol == EXCLAMATION or symbol == QUESTION
     if symbol >= 0x80:
         return not (symbol == 0x2019 or (symbol == 0x2013 and before & NUMBER and after & NUMBER))
-    if symbol == 46:
+    if symbol == DOT:
         return before & LOWER != 0 and after & UPPER != 0
-    if symbol == 44:
+    if symbol == COMMA:
         return not (before & NUMBER and after & NUMBER)
-    if symbol == 58 or symbol == 61 or symbol == 60 or symbol == 62 or symbol == 47:
+    if symbol == COLON or symbol == EQUALS or symbol == LESS or symbol == GREATER or symbol == SLASH:
         return after & LETTER != 0
-    if symbol == 45:
+    if symbol == HYPHEN:
         return before & after & (LETTER | NUMBER) != 0
-    return symbol == 34
+    return symbol == QUOTE
 
 
 @njit(nogil=True, cache=True)
 def _ascii_run(block: np.uint64) -> tuple[int, int]:
-    """How many of eight bytes, from the lowest, are ASCII letters or digits before one that is not, and their bits.
+    """Counts how many of eight bytes, from the lowest on, are ASCII letters or digits, and returns their bits.
 
-    All bytes at once, in their highest bits: a loop that ends with the word mispredicts that end every time.
+    It handles all bytes at once, in their highest bits: a loop would mispredict its end at every word.
     """
     low = block & _LOW_BITS
     folded = low | _CASE_BITS
@@ -216,45 +244,44 @@ def _ascii_run(block: np.uint64) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def token_end(
-    data: int,
+    data: Bytes,
     begin: int,
     stop: int,
     after_word: bool,
-    pages: int,
-    classes: int,
+    unicode: UnicodeViews,
 ) -> tuple[int, int, int]:
-    """End, characters and class bits of the token at `begin`, which is not white space.
+    """Returns end, characters and class bits of the token at `begin`, which is not white space.
 
     `after_word`: a word ends right at `begin`. The bits are those of all word characters of a word together (so LETTER
-    says whether it has one), or those of the symbol that a mark is made of.
+    says whether it has one), or those of the symbol of a mark.
     """
-    bits, symbol, at = class_at(data, begin, stop, pages, classes)
+    bits, symbol, at = class_at(data, begin, stop, unicode)
     chars = 1
     if bits & WORD == 0:
         mark_bits = bits
-        repeats = symbol == 46 or symbol == 45 or symbol == 126 or symbol == 124 or symbol == 47
-        while repeats and at < stop and byte_at(data, at) == symbol:
+        repeats = symbol == DOT or symbol == HYPHEN or symbol == TILDE or symbol == BAR or symbol == SLASH
+        while repeats and at < stop and data[at] == symbol:
             at += 1
             chars += 1
         if at == stop:
             return at, chars, mark_bits
         if after_word:
-            if symbol == 39 or symbol == 0x2019:
-                end = contraction_end(data, at, stop, pages, classes)
+            if symbol == APOSTROPHE or symbol == 0x2019:
+                end = contraction_end(data, at, stop, unicode)
                 if end:
                     return end, chars + end - at, LETTER | LOWER | UPPER
             return at, chars, mark_bits
-        attaches = symbol == 45 or symbol == 47 or symbol == 126 or symbol == 64
-        if not (attaches or symbol == 94 or symbol == 43 or symbol == 92):
+        attaches = symbol == HYPHEN or symbol == SLASH or symbol == TILDE or symbol == AT_SIGN
+        if not (attaches or symbol == CARET or symbol == PLUS or symbol == BACKSLASH):
             return at, chars, mark_bits
-        bits, _, after = class_at(data, at, stop, pages, classes)
+        bits, _, after = class_at(data, at, stop, unicode)
         if bits & WORD == 0 or bits & UNIT:
             return at, chars, mark_bits
         at = after
         chars += 1
     if bits & UNIT:
-        while at < stop and byte_at(data, at) >= 0x80:
-            more, _, after = class_at(data, at, stop, pages, classes)
+        while at < stop and data[at] >= 0x80:
+            more, _, after = class_at(data, at, stop, unicode)
             if more & WORD == 0 or more & LETTER or more & NUMBER:
                 break
             at = after
@@ -273,9 +300,9 @@ def token_end(
                 at += run
                 chars += run
                 alone = False
-                last = half_at(classes, byte_at(data, at - 1))
+                last = unicode.classes[data[at - 1]]
                 continue
-        more, symbol, after = class_at(data, at, stop, pages, classes)
+        more, symbol, after = class_at(data, at, stop, unicode)
         if more & WORD:
             if more & (UNIT | PIECE):
                 if more & UNIT or pieces >= PIECE_LETTERS:
@@ -296,7 +323,7 @@ def token_end(
         over_bits = 0
         over_symbol = 0
         while over < stop:
-            over_bits, over_symbol, next_over = class_at(data, over, stop, pages, classes)
+            over_bits, over_symbol, next_over = class_at(data, over, stop, unicode)
             if over_bits & (WORD | SPACE):
                 break
             repeated = over_symbol == previous and (over_symbol == 46 or over_symbol == 45)
@@ -305,22 +332,22 @@ def token_end(
             over = next_over
             run += 1
         if over == stop or over_bits & (SPACE | UNIT):
-            next_dot = after < stop and byte_at(data, after) == 46
-            if symbol == 46 and alone and last & LETTER and not next_dot:
+            next_dot = after < stop and data[after] == DOT
+            if symbol == DOT and alone and last & LETTER and not next_dot:
                 return after, chars + 1, bits
             break
         if not host:
-            quote = run == 1 and (symbol == 39 or symbol == 0x2019) and last & LETTER != 0
-            if quote and contraction_end(data, after, stop, pages, classes):
+            quote = run == 1 and (symbol == APOSTROPHE or symbol == 0x2019) and last & LETTER != 0
+            if quote and contraction_end(data, after, stop, unicode):
                 break
             if _cuts(symbol, run, plain, last, over_bits):
                 break
-            scheme = run == 3 and symbol == 58 and byte_at(data, at + 1) == 47 and byte_at(data, at + 2) == 47
-            host = scheme or (run == 1 and symbol == 46 and over_bits & LOWER != 0)
-        alone = run == 1 and symbol == 46
+            scheme = run == 3 and symbol == COLON and data[at + 1] == SLASH and data[at + 2] == SLASH
+            host = scheme or (run == 1 and symbol == DOT and over_bits & LOWER != 0)
+        alone = run == 1 and symbol == DOT
         chars += run
         at = over
-        more, symbol, after = class_at(data, at, stop, pages, classes)
+        more, symbol, after = class_at(data, at, stop, unicode)
         pieces += 1 if more & PIECE else 0
         bits |= more
         last = more
@@ -330,21 +357,19 @@ def token_end(
 
 
 @njit(nogil=True, cache=True)
-def scan_tokens(
-    text: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint8], classes: npt.NDArray[np.uint16]
-) -> npt.NDArray[np.int64]:
-    """Begin, end, characters and class bits of every token of one text, a row each."""
-    stop = len(text)
+def scan_tokens(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArray[np.int64]:
+    """Returns begin, end, characters and class bits of every token of one text, a row each."""
+    data, stop, unicode = view(text), len(text), unicode_views(tables)
     found = np.empty((stop, 4), np.int64)
     count = 0
     at = 0
     word_end = -1
     while at < stop:
-        bits, _, after = class_at(address_of(text), at, stop, address_of(pages), address_of(classes))
+        bits, _, after = class_at(data, at, stop, unicode)
         if bits & SPACE:
             at = after
             continue
-        end, chars, bits = token_end(address_of(text), at, stop, word_end == at, address_of(pages), address_of(classes))
+        end, chars, bits = token_end(data, at, stop, word_end == at, unicode)
         found[count] = at, end, chars, bits
         count += 1
         at = end

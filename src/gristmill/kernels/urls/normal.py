@@ -1,18 +1,18 @@
-"""URLs in a form in which spellings of one address are equal. A key to compare by, not an address to fetch.
+"""Brings URLs into a form in which spellings of one address are equal. It is a key to compare, not an address to fetch.
 
-    scheme      http and https are one and go; another stays, in lower case
-    host        as `urls.split` finds it, in lower case; IDN must come as `xn--` (`odd_hosts` tells which do not), and
-                tabs and line breaks must be gone (`stages/dedup/url_parts.py`, which also composes letters: NFC)
-    port        80 and 443 go, as the scheme does that tells them apart; no zeros in front
-    path        `\\` is a slash; dot segments go (RFC 3986, 5.2.4); slashes at the end go, also before a query;
-                parameters of a segment whose name tracks go (`;jsessionid=…`)
-    query       parameters whose name tracks and empty ones go; the others are sorted by name, if asked, those of one
-                name in their order; an empty query goes; `&amp;` is `&`
-    fragment    goes, stays, or only `#!…` stays: pages of the time of AJAX crawling differ in nothing else
-    %XX         letters, digits and `-._~` are decoded; other codes get capitals; bytes that may not stand in a URL
+    scheme      http and https are equal and removed; another one stays, in lower case
+    host        as `urls.split` finds it, in lower case; IDN must be `xn--` (`odd_hosts` finds others), without tabs and
+                line breaks (`stages/dedup/url_parts.py`, which also composes letters: NFC)
+    port        80 and 443 are removed, like the scheme that they belong to; leading zeros are removed
+    path        `\\` is a slash; dot segments are resolved (RFC 3986, 5.2.4); slashes at the end are removed, also
+                before a query; tracking parameters of a segment are removed (`;jsessionid=…`)
+    query       tracking parameters and empty ones are removed; with `sort` the others are sorted by name, those with
+                the same name stay in order; an empty query is removed; `&amp;` is `&`
+    fragment    is removed, stays, or stays only as `#!…`, in which old AJAX pages differ
+    %XX         letters, digits and `-._~` are decoded; other codes get capitals; bytes that are not allowed in a URL
                 (white space, controls, `"<>^`{|}`, all outside ASCII) are encoded; `%` without two digits stays
 
-What has no host (`urn:…`) stays as it is, without white space around it.
+A URL without a host (`urn:…`) stays as it is, without white space around it.
 """
 
 from typing import Any
@@ -22,85 +22,102 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.exact_hash import sealed
 from gristmill.kernels.hash.hashset import lower
-from gristmill.kernels.memory import address_of, byte_at
-from gristmill.kernels.memory_writes import put_byte
+from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import (
+    AMPERSAND,
+    AT_SIGN,
+    BACKSLASH,
+    COLON,
+    DOT,
+    EQUALS,
+    EXCLAMATION,
+    HASH,
+    PERCENT,
+    QUESTION,
+    SEMICOLON,
+    SLASH,
+    SP,
+    ZERO,
+)
 from gristmill.kernels.urls.parts import HOST, HOST_END, split
-from gristmill.kernels.urls.spelling import Names, Tables, is_named, put_next, tables_of
+from gristmill.kernels.urls.spelling import ParamNames, UrlViews, is_named, put_next, tables_of
 
 Array = np.ndarray[Any, Any]
 
 MOST_SORTED = 256
-"""A query with more parameters keeps its order: sorting by insertion is for the few that real ones have."""
+"""A query with more parameters keeps its order: insertion sort is for the few parameters of real queries."""
 
 NO_FRAGMENT, HASHBANG, FRAGMENT = range(3)
 """Which fragments stay."""
 
 
 @njit(nogil=True, cache=True)
-def _segment_end(data: int, at: int, end: int) -> int:
+def _segment_end(data: Bytes, at: int, end: int) -> int:
     while at < end:
-        byte = byte_at(data, at)
-        if byte == 47 or byte == 92 or byte == 63:
+        byte = data[at]
+        if byte == SLASH or byte == BACKSLASH or byte == QUESTION:
             return at
         at += 1
     return at
 
 
 @njit(nogil=True, cache=True)
-def _put_path(data: int, at: int, end: int, out: int, size: int, tables: Tables) -> tuple[int, int]:
-    """Write a path; where the query begins, and where the next is written."""
+def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlViews) -> tuple[int, int]:
+    """Writes a path; returns where the query begins, and where the next byte is written."""
     root = size
-    while at < end and byte_at(data, at) != 63:
+    while at < end and data[at] != QUESTION:
         at += 1  # the slash before a segment
         stop = _segment_end(data, at, end)
-        put_byte(out, size, 47)
+        out[size] = SLASH
         slash, size = size, size + 1
         piece, name_end = -1, -1  # of a parameter: its `;`, and the end of its name
         while at < stop:
-            sign = byte_at(data, at)
-            if sign == 59:
+            sign = data[at]
+            if sign == SEMICOLON:
                 size = _without(out, piece, name_end, size, tables)
                 piece, name_end = size, -1
-            elif sign == 61 and name_end < 0:
+            elif sign == EQUALS and name_end < 0:
                 name_end = size
             at, size = put_next(data, at, stop, out, size, tables)
         size = _without(out, piece, name_end, size, tables)
         dots = size - slash - 1
-        if dots == 1 and byte_at(out, size - 1) == 46:
+        if dots == 1 and out[size - 1] == DOT:
             size = slash
-        elif dots == 2 and byte_at(out, size - 1) == 46 and byte_at(out, size - 2) == 46:
+        elif dots == 2 and out[size - 1] == DOT and out[size - 2] == DOT:
             size = slash
             while size > root:
                 size -= 1
-                if byte_at(out, size) == 47:
+                if out[size] == SLASH:
                     break
-    while size > root and byte_at(out, size - 1) == 47:
+    while size > root and out[size - 1] == SLASH:
         size -= 1
     return at, size
 
 
 @njit(nogil=True, cache=True)
-def _without(out: int, piece: int, name_end: int, size: int, tables: Tables) -> int:
-    """Take back the parameter of a segment that begins at `piece` if its name tracks; where the next is written."""
+def _without(out: Bytes, piece: int, name_end: int, size: int, tables: UrlViews) -> int:
+    """Removes the parameter of a segment that begins at `piece` if it is a tracking parameter; returns where the next
+    byte is written.
+    """
     if piece < 0:
         return size
     return piece if is_named(out, piece + 1, size if name_end < 0 else name_end, tables) else size
 
 
 @njit(nogil=True, cache=True)
-def _after(out: int, one: Any, two: Any) -> bool:
-    """Whether the name of parameter `one` (begin, end of name) sorts behind that of `two`."""
+def _after(out: Bytes, one: Any, two: Any) -> bool:
+    """Whether the name of parameter `one` (begin, end of name) sorts after that of `two`."""
     size = min(one[1] - one[0], two[1] - two[0])
     for place in range(size):
-        difference = byte_at(out, one[0] + place) - byte_at(out, two[0] + place)
+        difference = out[one[0] + place] - out[two[0] + place]
         if difference:
             return bool(difference > 0)
     return bool(one[1] - one[0] > two[1] - two[0])
 
 
 @njit(nogil=True, cache=True)
-def _sort_query(out: int, begin: int, size: int, pieces: Array, count: int, spare: int) -> None:
-    """Put the parameters (begin, end of name, end) in the order of their names; `spare` has room for all."""
+def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, spare: Bytes) -> None:
+    """Sorts the parameters (begin, end of name, end) by name; `spare` has room for all."""
     moved = False
     for number in range(1, count):
         at = number
@@ -113,31 +130,31 @@ def _sort_query(out: int, begin: int, size: int, pieces: Array, count: int, spar
     if not moved:
         return
     for at in range(begin, size):
-        put_byte(spare, at - begin, byte_at(out, at))
+        spare[at - begin] = out[at]
     to = begin
     for number in range(count):
         if number:
-            put_byte(out, to, 38)
+            out[to] = AMPERSAND
             to += 1
         for at in range(pieces[number, 0], pieces[number, 2]):
-            put_byte(out, to, byte_at(spare, at - begin))
+            out[to] = spare[at - begin]
             to += 1
 
 
 @njit(nogil=True, cache=True)
-def _is_amp(data: int, at: int, end: int) -> bool:
-    """Whether `amp;` stands there, what is left of a `&` that was copied out of HTML."""
-    if at + 4 > end or byte_at(data, at + 3) != 59:
+def _is_amp(data: Bytes, at: int, end: int) -> bool:
+    """Whether the bytes at `at` are `amp;`, the rest of a `&` that was copied out of HTML."""
+    if at + 4 > end or data[at + 3] != SEMICOLON:
         return False
-    two = lower(byte_at(data, at)) == 97 and lower(byte_at(data, at + 1)) == 109
-    return bool(two and lower(byte_at(data, at + 2)) == 112)
+    two = lower(data[at]) == 97 and lower(data[at + 1]) == 109
+    return bool(two and lower(data[at + 2]) == 112)
 
 
 @njit(nogil=True, cache=True)
 def _put_query(
-    data: int, at: int, end: int, out: int, size: int, tables: Tables, sort: bool, pieces: Array, spare: int
+    data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlViews, sort: bool, pieces: Array, spare: Bytes
 ) -> int:
-    """Write a query with its `?`, if anything is left of it; where the next is written."""
+    """Writes a query with its `?`, if it is not empty; returns where the next byte is written."""
     mark = size
     size += 1
     count = 0
@@ -145,8 +162,8 @@ def _put_query(
         begin, name_end = size, -1
         while _is_amp(data, at, end):
             at += 4
-        while at < end and byte_at(data, at) != 38:
-            if byte_at(data, at) == 61 and name_end < 0:
+        while at < end and data[at] != AMPERSAND:
+            if data[at] == EQUALS and name_end < 0:
                 name_end = size
             at, size = put_next(data, at, end, out, size, tables)
         at += 1
@@ -159,11 +176,11 @@ def _put_query(
         if count < MOST_SORTED:
             pieces[count, 0], pieces[count, 1], pieces[count, 2] = begin, name_end, size
         count += 1
-        put_byte(out, size, 38)
+        out[size] = AMPERSAND
         size += 1
     if count == 0:
         return mark
-    put_byte(out, mark, 63)
+    out[mark] = QUESTION
     size -= 1
     if sort and 1 < count <= MOST_SORTED:
         _sort_query(out, mark + 1, size, pieces, count, spare)
@@ -171,121 +188,121 @@ def _put_query(
 
 
 @njit(nogil=True, cache=True)
-def _is_web(data: int, begin: int, end: int) -> bool:
+def _is_web(data: Bytes, begin: int, end: int) -> bool:
     """Whether a scheme is http or https."""
     size = end - begin
     if size == 0:
         return True
     if size != 4 and size != 5:
         return False
-    four = lower(byte_at(data, begin)) == 104 and lower(byte_at(data, begin + 3)) == 112
-    four = four and lower(byte_at(data, begin + 1)) == 116 and lower(byte_at(data, begin + 2)) == 116
-    return bool(four and (size == 4 or lower(byte_at(data, begin + 4)) == 115))
+    four = lower(data[begin]) == 104 and lower(data[begin + 3]) == 112
+    four = four and lower(data[begin + 1]) == 116 and lower(data[begin + 2]) == 116
+    return bool(four and (size == 4 or lower(data[begin + 4]) == 115))
 
 
 @njit(nogil=True, cache=True)
-def _scheme_end(data: int, begin: int, end: int) -> int:
-    """Where the scheme before `://` ends, or `begin`."""
+def _scheme_end(data: Bytes, begin: int, end: int) -> int:
+    """Returns the end of the scheme before `://`, or `begin`."""
     at = begin
     while at < end:
-        byte = byte_at(data, at)
-        if byte == 58:
+        byte = data[at]
+        if byte == COLON:
             break
-        if byte == 47 or byte == 92 or byte == 63 or byte == 35 or byte == 64:
+        if byte == SLASH or byte == BACKSLASH or byte == QUESTION or byte == HASH or byte == AT_SIGN:
             return begin
         at += 1
     if at + 2 >= end:
         return begin
-    one, two = byte_at(data, at + 1), byte_at(data, at + 2)
+    one, two = data[at + 1], data[at + 2]
     return at if (one == 47 or one == 92) and (two == 47 or two == 92) else begin
 
 
 @njit(nogil=True, cache=True)
-def _is_web_port(data: int, begin: int, end: int) -> bool:
+def _is_web_port(data: Bytes, begin: int, end: int) -> bool:
     """Whether a port is 80 or 443."""
     if end - begin == 2:
-        return bool(byte_at(data, begin) == 56 and byte_at(data, begin + 1) == 48)
-    four = end - begin == 3 and byte_at(data, begin) == 52 and byte_at(data, begin + 1) == 52
-    return bool(four and byte_at(data, begin + 2) == 51)
+        return bool(data[begin] == 56 and data[begin + 1] == ZERO)
+    four = end - begin == 3 and data[begin] == 52 and data[begin + 1] == 52
+    return bool(four and data[begin + 2] == 51)
 
 
 @njit(nogil=True, cache=True)
-def _put_host(data: int, host: int, host_end: int, port: int, port_end: int, out: int, size: int, www: bool) -> int:
-    """Write host and port; `www`: without a first label www, if two more follow."""
-    if www and host_end - host > 4 and byte_at(data, host + 3) == 46:
-        three = lower(byte_at(data, host)) == 119 and lower(byte_at(data, host + 1)) == 119
+def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, out: Bytes, size: int, www: bool) -> int:
+    """Writes host and port; `www`: without a first label www, if two more follow."""
+    if www and host_end - host > 4 and data[host + 3] == DOT:
+        three = lower(data[host]) == 119 and lower(data[host + 1]) == 119
         dot = host + 4
-        while dot < host_end and byte_at(data, dot) != 46:
+        while dot < host_end and data[dot] != DOT:
             dot += 1
-        if three and lower(byte_at(data, host + 2)) == 119 and dot < host_end:
+        if three and lower(data[host + 2]) == 119 and dot < host_end:
             host += 4
     for at in range(host, host_end):
-        put_byte(out, size, lower(byte_at(data, at)))
+        out[size] = lower(data[at])
         size += 1
     if port < port_end:
-        put_byte(out, size, 58)
+        out[size] = COLON
         size += 1
         for at in range(port, port_end):
-            put_byte(out, size, byte_at(data, at))
+            out[size] = data[at]
             size += 1
     return size
 
 
 @njit(nogil=True, cache=True)
 def odd_hosts(data: Array, spans: Array) -> Array:
-    """Which URLs have a host that is not plain ASCII; `spans` are those of `urls.split_urls`."""
+    """Returns which URLs have a host that is not plain ASCII; `spans` are those of `urls.split_urls`."""
     odd = np.zeros(len(spans), np.bool_)
-    text = address_of(data)
+    text = view(data)
     for row in range(len(spans)):
         for at in range(spans[row, HOST], spans[row, HOST_END]):
-            byte = byte_at(text, at)
-            odd[row] |= byte >= 0x80 or byte == 37
+            byte = text[at]
+            odd[row] |= byte >= 0x80 or byte == PERCENT
     return odd
 
 
 @njit(nogil=True, cache=True)
 def _normal_urls(
-    data: Array, offsets: Array, named: Names, sort: bool, www: bool, fragment: int, buffer: Array, spare: Array
+    data: Array, offsets: Array, named: ParamNames, sort: bool, www: bool, fragment: int, buffer: Array, spare: Array
 ) -> Array:
     rows = len(offsets) - 1
     pieces = np.empty((MOST_SORTED, 3), np.int64)
     ends = np.zeros(rows + 1, np.int64)
-    text, out, kept = address_of(data), address_of(buffer), address_of(spare)
+    text, out, kept = view(data), view(buffer), view(spare)
     tables = tables_of(named)
     size = 0
     for row in range(rows):
         begin, end = offsets[row], offsets[row + 1]
-        while begin < end and byte_at(text, begin) <= 32:
+        while begin < end and text[begin] <= SP:
             begin += 1
-        while end > begin and byte_at(text, end - 1) <= 32:
+        while end > begin and text[end - 1] <= SP:
             end -= 1
         host, host_end, port, port_end, rest, rest_end = split(text, begin, end)
         if host == host_end:
             for at in range(begin, end):
-                put_byte(out, size, byte_at(text, at))
+                out[size] = text[at]
                 size += 1
             ends[row + 1] = size
             continue
         scheme = _scheme_end(text, begin, end)
-        while port < port_end and byte_at(text, port) == 48:
+        while port < port_end and text[port] == ZERO:
             port += 1
         if _is_web(text, begin, scheme):
             port = port_end if _is_web_port(text, port, port_end) else port
         else:
             for at in range(begin, scheme):
-                put_byte(out, size, lower(byte_at(text, at)))
+                out[size] = lower(text[at])
                 size += 1
-            put_byte(out, size, 58)
+            out[size] = COLON
             size += 1
-        put_byte(out, size, 47)
-        put_byte(out, size + 1, 47)
+        out[size] = SLASH
+        out[size + 1] = SLASH
         size = _put_host(text, host, host_end, port, port_end, out, size + 2, www)
         query, size = _put_path(text, rest, rest_end, out, size, tables)
         size = _put_query(text, query + 1, rest_end, out, size, tables, sort, pieces, kept)
-        bang = rest_end + 1 < end and byte_at(text, rest_end + 1) == 33
+        bang = rest_end + 1 < end and text[rest_end + 1] == EXCLAMATION
         if rest_end + 1 < end and (fragment == FRAGMENT or (bang and fragment == HASHBANG)):
             at = rest_end + 1
-            put_byte(out, size, 35)
+            out[size] = HASH
             size += 1
             while at < end:
                 at, size = put_next(text, at, end, out, size, tables)
@@ -294,11 +311,11 @@ def _normal_urls(
 
 
 def normal_urls(
-    data: Array, offsets: Array, tracking: Names, sort: bool, www: bool, fragment: int
+    data: Array, offsets: Array, tracking: ParamNames, sort: bool, www: bool, fragment: int
 ) -> tuple[Array, Array]:
-    """Offsets (int64) and bytes of the normal form of each URL of an Arrow array.
+    """Returns offsets (int64) and bytes of the normal form of each URL of an Arrow array.
 
-    `sort`: the query, by names; `www`: hosts without it; `fragment`: which stay.
+    `sort`: sorts the query by name; `www`: removes it from hosts; `fragment`: which fragments stay.
     """
     data, offsets, rows = sealed(data), sealed(np.asarray(offsets, np.int64)), len(offsets) - 1
     # Every byte may become a code of three, and the form adds a few: `//`, `/`, `&`.

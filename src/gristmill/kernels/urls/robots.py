@@ -1,8 +1,8 @@
-"""Paths against the rules of robots.txt (RFC 9309, section 2.2.2): `*` is any bytes, `$` at the end is the end.
+"""Matches paths with the rules of robots.txt (RFC 9309, section 2.2.2): `*` is any bytes, `$` at the end is the end.
 
-Both sides are brought to one form first: `%XX` of a letter, digit or one of `-._~` is decoded, other `%XX` get
-upper-case digits, bytes above 127 are encoded. `*` and `$` stand in a path as `%2A` and `%24`, which is also how a rule
-spells them when it means the characters.
+Both are brought to one form first: `%XX` of a letter, digit or one of `-._~` is decoded, other `%XX` get upper-case
+digits, bytes above 127 are encoded. `*` and `$` in a path are `%2A` and `%24`, which is also how a rule spells the
+characters.
 """
 
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import hex_digit, lower
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import BACKSLASH, DOT, HYPHEN, LOWER_A, LOWER_Z, NINE, SLASH, TILDE, UNDERSCORE, ZERO
 from gristmill.kernels.urls.parts import HOST, HOST_END, PORT, PORT_END, REST, REST_END
 
 Array = np.ndarray[Any, Any]
@@ -23,8 +24,8 @@ _STAR, _DOLLAR, _PERCENT = 42, 36, 37
 
 @njit(nogil=True, cache=True)
 def _unreserved(byte: int) -> bool:
-    letter = 97 <= byte | 32 <= 122 and byte < 128
-    return letter or 48 <= byte <= 57 or byte == 45 or byte == 46 or byte == 95 or byte == 126
+    letter = LOWER_A <= byte | 32 <= LOWER_Z and byte < 128
+    return letter or ZERO <= byte <= NINE or byte == HYPHEN or byte == DOT or byte == UNDERSCORE or byte == TILDE
 
 
 @njit(nogil=True, cache=True)
@@ -36,14 +37,14 @@ def _escape(out: Array, size: int, byte: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _write(data: int, begin: int, end: int, out: Array, size: int, rule: bool) -> int:
-    """Append a path, or the path of a rule, in the common form; the new size."""
+def _write(data: Bytes, begin: int, end: int, out: Array, size: int, rule: bool) -> int:
+    """Appends a path, or the path of a rule, in the common form; returns the new size."""
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         at += 1
         if byte == _PERCENT and at + 1 < end:
-            high, low = hex_digit(byte_at(data, at)), hex_digit(byte_at(data, at + 1))
+            high, low = hex_digit(data[at]), hex_digit(data[at + 1])
             if high >= 0 and low >= 0:
                 byte = high << 4 | low
                 at += 2
@@ -64,37 +65,37 @@ def _write(data: int, begin: int, end: int, out: Array, size: int, rule: bool) -
 
 @njit(nogil=True, cache=True)
 def write_rule(data: Array) -> Array:
-    """The path of a rule in the common form."""
+    """Returns the path of a rule in the common form."""
     out = np.empty(3 * len(data), np.uint8)
-    return out[: _write(address_of(data), 0, len(data), out, 0, True)].copy()
+    return out[: _write(view(data), 0, len(data), out, 0, True)].copy()
 
 
 @njit(nogil=True, cache=True)
 def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Two Arrow arrays (offsets and bytes): host in lower case with its port, and path with query in the common form;
-    and which paths are /robots.txt.
+    """Returns two Arrow arrays (offsets and bytes): host in lower case with its port, and path with query in the common
+    form; and which paths are /robots.txt.
     """
     rows = len(spans)
     site_offsets, path_offsets = np.zeros(rows + 1, np.int32), np.zeros(rows + 1, np.int32)
     sites = np.empty(len(data) + rows, np.uint8)
     paths = np.empty(3 * len(data) + rows, np.uint8)
     robots = np.zeros(rows, np.bool_)
-    text = address_of(data)
+    text = view(data)
     size = length = 0
     for row in range(rows):
         for at in range(spans[row, HOST], spans[row, HOST_END]):
-            sites[size] = lower(byte_at(text, at))
+            sites[size] = lower(text[at])
             size += 1
         if spans[row, PORT] < spans[row, PORT_END]:
             sites[size] = 58
             size += 1
             for at in range(spans[row, PORT], spans[row, PORT_END]):
-                sites[size] = byte_at(text, at)
+                sites[size] = text[at]
                 size += 1
         site_offsets[row + 1] = size
         begin = length
         rest, end = spans[row, REST], spans[row, REST_END]
-        if rest == end or (byte_at(text, rest) != 47 and byte_at(text, rest) != 92):
+        if rest == end or (text[rest] != SLASH and text[rest] != BACKSLASH):
             paths[length] = 47
             length += 1
         length = _write(text, rest, end, paths, length, False)
@@ -109,11 +110,11 @@ def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Arr
 
 
 @njit(nogil=True, cache=True)
-def _matches(rule: int, begin: int, end: int, path: int, at: int, stop: int) -> bool:
-    """Whether a rule matches a path from its start on. A `*` takes as little as it can, and more when that fails; only
-    the last `*` ever has to take more.
+def _matches(rule: Bytes, begin: int, end: int, path: Bytes, at: int, stop: int) -> bool:
+    """Whether a rule matches the start of a path. A `*` matches as little as possible, and more if that fails; only the
+    last `*` ever has to match more.
     """
-    anchored = end > begin and byte_at(rule, end - 1) == _DOLLAR
+    anchored = end > begin and rule[end - 1] == _DOLLAR
     if anchored:
         end -= 1
     star = -1
@@ -123,11 +124,11 @@ def _matches(rule: int, begin: int, end: int, path: int, at: int, stop: int) -> 
         if place == end:
             if not anchored or at == stop:
                 return True
-        elif byte_at(rule, place) == _STAR:
+        elif rule[place] == _STAR:
             star, resume = place, at
             place += 1
             continue
-        elif at < stop and byte_at(rule, place) == byte_at(path, at):
+        elif at < stop and rule[place] == path[at]:
             place += 1
             at += 1
             continue
@@ -141,9 +142,9 @@ def _matches(rule: int, begin: int, end: int, path: int, at: int, stop: int) -> 
 def decide(
     paths: Array, path_offsets: Array, rules: Array, rule_offsets: Array, first_rules: Array, last_rules: Array
 ) -> Array:
-    """For each path: the first of its rules, in [first, last), that matches it, or -1."""
+    """Returns for each path the first of its rules, in [first, last), that matches it, or -1."""
     decided = np.full(len(path_offsets) - 1, -1, np.int64)
-    text, rule_text = address_of(paths), address_of(rules)
+    text, rule_text = view(paths), view(rules)
     for row in range(len(decided)):
         for rule in range(first_rules[row], last_rules[row]):
             if _matches(

@@ -1,7 +1,7 @@
-"""Words in URLs: whole ones, pairs of suspicious ones, and letters anywhere.
+"""Finds words in URLs: whole words, pairs of suspicious words, and letters anywhere.
 
-A URL is looked at as host, path and query without scheme, user name and port, ASCII letters in lower case, `%XX`
-decoded (non-Latin words come encoded). Its words are the runs of ASCII letters, digits and bytes above 127.
+A URL is searched as host, path and query without scheme, user name and port, with ASCII letters in lower case and `%XX`
+decoded (non-Latin words are encoded). Its words are the runs of ASCII letters, digits and bytes above 127.
 """
 
 from typing import Any
@@ -22,24 +22,25 @@ from gristmill.kernels.hash.hashset import (
     lower,
     next_entry,
 )
-from gristmill.kernels.memory import address_of, byte_at
+from gristmill.kernels.memory import Bytes, view
+from gristmill.kernels.text.ascii import LOWER_A, LOWER_Z, NINE, PERCENT, ZERO
 from gristmill.kernels.urls.parts import HOST, HOST_END, REST, REST_END
 
 Array = np.ndarray[Any, Any]
 
 MOST_SOFT = 16
-"""Different words that can be asked for at once."""
+"""The most different words that can be required at once."""
 
 
 @njit(nogil=True, cache=True)
-def _fold(data: int, begin: int, end: int, out: Array, size: int) -> int:
-    """Append a stretch to `out` in the form that is searched; the new size."""
+def _fold(data: Bytes, begin: int, end: int, out: Array, size: int) -> int:
+    """Appends a span to `out` in the form that is searched; returns the new size."""
     at = begin
     while at < end:
-        byte = byte_at(data, at)
+        byte = data[at]
         at += 1
-        if byte == 37 and at + 1 < end:
-            high, low = hex_digit(byte_at(data, at)), hex_digit(byte_at(data, at + 1))
+        if byte == PERCENT and at + 1 < end:
+            high, low = hex_digit(data[at]), hex_digit(data[at + 1])
             if high >= 0 and low >= 0:
                 byte = high << 4 | low
                 at += 2
@@ -50,19 +51,21 @@ def _fold(data: int, begin: int, end: int, out: Array, size: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _in_word(byte: int) -> bool:
-    return 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
+    return LOWER_A <= byte <= LOWER_Z or ZERO <= byte <= NINE or byte >= 128
 
 
 @njit(nogil=True, cache=True)
 def hash_tokens(data: Array) -> tuple[Array, int]:
-    """Place and mark of every word of a list, in lower case, and how many entries are not one word: no URL has any."""
+    """Returns place and mark of every word of a list, in lower case, and the number of entries that are not one word:
+    no URL has those.
+    """
     hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count, faults = address_of(data), len(data), 0, 0, 0
+    text, stop, at, count, faults = view(data), len(data), 0, 0, 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         good = True
         for place in range(begin, end):
-            good = good and _in_word(lower(byte_at(text, place)))
+            good = good and _in_word(lower(text[place]))
         if not good:
             faults += 1
         elif begin < end:
@@ -79,7 +82,7 @@ def _find(
     offsets = np.zeros(len(spans) + 1, np.int32)
     texts = np.empty(len(data) + 2 * len(spans) * MOST_SOFT, np.uint8)
     seen = np.empty((wanted, 3), np.uint64)
-    text, form = address_of(data), address_of(folded)
+    text, form = view(data), view(folded)
     written = 0
     for row in range(len(spans)):
         size = _fold(text, spans[row, HOST], spans[row, HOST_END], folded, 0)
@@ -120,13 +123,13 @@ def _find(
 
 
 def _room_for_one(data: Array) -> Array:
-    """For any one URL of `data` in the form that is searched, and a byte behind it."""
+    """Returns the bytes that any one URL of `data` takes in the form that is searched, plus one."""
     return np.empty(len(data) + 1, np.uint8)
 
 
 def find_words(words: HashSet, data: Array, spans: Array, wanted: int = 1) -> tuple[Array, Array, Array]:
-    """For each URL with `wanted` different words of a set: the list of the first, or -1, and the words as text (offsets
-    and bytes of an Arrow array).
+    """Returns for each URL with `wanted` different words of a set the list of the first word, or -1, and the words as
+    text (offsets and bytes of an Arrow array).
     """
     found, offsets, texts = _find(data, spans, words.marks, words.labels, wanted, _room_for_one(data))
     return found, offsets, texts
@@ -134,19 +137,19 @@ def find_words(words: HashSet, data: Array, spans: Array, wanted: int = 1) -> tu
 
 @njit(nogil=True, cache=True)
 def openings(data: Array, pairs: Array, lengths: Array) -> None:
-    """Note how the entries of a list begin, by two bytes (bool[65536]), and how long they are (bool[256]).
+    """Marks the first two bytes of the entries of a list (bool[65536]), and their lengths (bool[256]).
 
-    An entry of more than 255 bytes is longer than what anybody seeks in a URL, and is not noted.
+    An entry of more than 255 bytes is too long for a URL, and is not marked.
     """
-    text, stop, at = address_of(data), len(data), 0
+    text, stop, at = view(data), len(data), 0
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         size = end - begin
         if 0 < size < 256:
             lengths[size] = True
-            first = lower(byte_at(text, begin)) << 8
+            first = lower(text[begin]) << 8
             if size > 1:
-                pairs[first | lower(byte_at(text, begin + 1))] = True
+                pairs[first | lower(text[begin + 1])] = True
             else:
                 pairs[first : first + 256] = True
 
@@ -158,7 +161,7 @@ def _find_inside(
     found = np.full(len(spans), -1, np.int32)
     offsets = np.zeros(len(spans) + 1, np.int32)
     texts = np.empty(len(data), np.uint8)
-    text, form = address_of(data), address_of(folded)
+    text, form = view(data), view(folded)
     longest = 0
     for size in range(256):
         longest = size if lengths[size] else longest
@@ -172,7 +175,7 @@ def _find_inside(
                 continue
             one, two = SEED
             for size in range(1, min(longest, stop - begin) + 1):
-                one, two = feed(one, two, byte_at(form, begin + size - 1))
+                one, two = feed(one, two, form[begin + size - 1])
                 if lengths[size]:
                     place, mark = finish(one, two)
                     found[row] = label_of(marks, labels, place, mark)
@@ -188,8 +191,8 @@ def _find_inside(
 
 
 def find_inside(words: HashSet, pairs: Array, lengths: Array, data: Array, spans: Array) -> tuple[Array, Array, Array]:
-    """For each URL that has an entry of a set anywhere in it: the list of the first such entry, or -1, and the entry as
-    text. `pairs` and `lengths` are the entries' openings.
+    """Returns for each URL that contains an entry of a set the list of the first such entry, or -1, and the entry as
+    text. `pairs` and `lengths` are those of `openings`.
     """
     room = _room_for_one(data)
     found, offsets, texts = _find_inside(data, spans, words.marks, words.labels, pairs, lengths, room)

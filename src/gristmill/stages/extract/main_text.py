@@ -28,7 +28,7 @@ from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import (
     COLUMNS,
     MAX_BLOCKS,
-    Room,
+    PageBuffers,
     cut_and_measure,
     decide,
     main_text,
@@ -170,7 +170,7 @@ class Extractor:
         self.max_blocks = min(max_blocks, MAX_BLOCKS)
         self.comments = comments
         self.markdown = markdown
-        self._buffers = Room(1 << 20, self.max_blocks)
+        self._buffers = PageBuffers(1 << 20, self.max_blocks)
 
     def text(self, data: Array, words: Array, begin: int, stop: int) -> bytes:
         """The text of the page `data[begin:stop]` (UTF-8); `data` and `words` come from `as_words`."""
@@ -195,9 +195,9 @@ class Extractor:
             raise TooManyBlocks
         return int(end)
 
-    def _buffers_for(self, size: int) -> Room:
+    def _buffers_for(self, size: int) -> PageBuffers:
         if size > self._buffers.page_bytes:
-            self._buffers = Room(2 * size, self.max_blocks)
+            self._buffers = PageBuffers(2 * size, self.max_blocks)
         return self._buffers
 
     def blocks(self, page: bytes) -> Blocks:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.errors import UserError
-from gristmill.kernels.quality.features import Shape, Vocabulary
+from gristmill.kernels.quality.features import Shape, WordRows
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +21,7 @@ _MAGIC, _VERSION, _SOFTMAX, _SUPERVISED = 793712314, 12, 3, 3
 _MARK = b"gristmill report"
 
 
-def model_bytes(words: Vocabulary, shape: Shape, weights: Array, epochs: int, examples: tuple[int, int]) -> bytes:
+def model_bytes(words: WordRows, shape: Shape, weights: Array, epochs: int, examples: tuple[int, int]) -> bytes:
     """A supervised model of one dimension: the score of a text is half the distance from `low` to `high`.
 
     `examples`: the number of examples in the high and in the low class.

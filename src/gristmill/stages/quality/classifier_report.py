@@ -20,7 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.kernels.quality.features import Rows, Shape, Vocabulary, count_words, cut_words, passages, rows_of
+from gristmill.kernels.quality.features import (
+    Shape,
+    TextRows,
+    WordRows,
+    count_words,
+    cut_words,
+    passages,
+    rows_of,
+)
 from gristmill.kernels.quality.train import chances_of, score_rows, texts_with
 from gristmill.stages.quality.classifier_examples import Examples
 
@@ -54,10 +62,10 @@ _NO_LETTERS = re.compile(rb"(?<![^\s\x00])[\x21-\x40\x5b-\x60\x7b-\x7e]+(?![^\s\
 class Judge:
     """A trained classifier, for the report."""
 
-    def __init__(self, words: Vocabulary, shape: Shape, weights: Array) -> None:
+    def __init__(self, words: WordRows, shape: Shape, weights: Array) -> None:
         self.words, self.shape, self.weights = words, shape, weights
 
-    def rows(self, data: Array, starts: Array, ends: Array, with_spans: bool = False) -> Rows:
+    def rows(self, data: Array, starts: Array, ends: Array, with_spans: bool = False) -> TextRows:
         return rows_of(self.words, self.shape, data, starts, ends, with_spans)
 
     def scores(self, data: Array, starts: Array, ends: Array) -> Array:
@@ -65,7 +73,9 @@ class Judge:
         return np.asarray(score_rows(rows.rows, rows.firsts, self.weights))
 
 
-def judged(judge: Judge, training: Rows, texts: Any, high: Array, known: Examples, held: Examples) -> dict[str, Any]:
+def judged(
+    judge: Judge, training: TextRows, texts: Any, high: Array, known: Examples, held: Examples
+) -> dict[str, Any]:
     """The report. `training` are the rows of the examples, `texts` (bytes, starts, ends) their texts, and `known` the
     documents that they were cut from."""
     telling = _telling(judge, training, high)
@@ -123,7 +133,7 @@ def _separation(scores: Array, high: Array) -> float:
     return means[0] - means[1]
 
 
-def _telling(judge: Judge, training: Rows, high: Array) -> dict[str, Array]:
+def _telling(judge: Judge, training: TextRows, high: Array) -> dict[str, Array]:
     """The most informative rows of each class: weight times the difference between the shares of texts with them."""
     found = texts_with(training.rows, training.firsts, high.astype(np.int8), len(judge.weights))
     shares = found / np.maximum([[int((~high).sum())], [int(high.sum())]], 1)

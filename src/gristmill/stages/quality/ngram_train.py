@@ -21,7 +21,7 @@ import numpy as np
 from gristmill.kernels.ngram import counts as kernel
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, hash_texts
 from gristmill.kernels.ngram.tables import LEAST_WALK, hash_ngrams, lay_out, log10, packed
-from gristmill.kernels.ngram.vocabulary import Vocabulary, hash_strings, number_texts, vocabulary_of
+from gristmill.kernels.ngram.vocabulary import NumberedWords, hash_strings, number_texts, vocabulary_of
 from gristmill.stages.quality.ngram_runs import RowFile, Sorter
 
 Array = np.ndarray[Any, Any]
@@ -116,7 +116,7 @@ def _frequent(texts: Texts, settings: NgramSettings, folder: Path) -> tuple[Arra
     return best[np.lexsort((best[:, 0], ~best[:, 1]))][:, 0].copy(), tokens, distinct
 
 
-def _adjusted(texts: Texts, known: Vocabulary, settings: NgramSettings, folder: Path) -> tuple[list[Any], Array]:
+def _adjusted(texts: Texts, known: NumberedWords, settings: NgramSettings, folder: Path) -> tuple[list[Any], Array]:
     """Unigrams with their counts, a sorter by context for every longer order, and counts of counts."""
     order = settings.order
     sorter = Sorter(folder / "ngrams", 3, settings.memory // 2, sums=True)
@@ -294,7 +294,7 @@ def _grams(rows: RowFile, order: int, folder: Path) -> Path:
     return path
 
 
-def _spelled(known: Vocabulary) -> tuple[bytes, Array]:
+def _spelled(known: NumberedWords) -> tuple[bytes, Array]:
     """The concatenated words by number, from <unk> on, and their offsets."""
     words = [word.encode() for word in SPECIAL]
     words += [

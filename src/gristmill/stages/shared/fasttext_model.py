@@ -39,7 +39,7 @@ _LARGEST = 1e15  # a weight: sums of products of two stay within float32; traine
 class FastText:
     """A classifier in memory."""
 
-    arrays: kernel.Model
+    arrays: kernel.FasttextArrays
     labels: tuple[str, ...]
     """By label number, without `__label__`."""
 
@@ -50,7 +50,7 @@ class FastText:
         return self._times(output[:, 0] - output[:, 1])
 
     @cached_property
-    def scored(self) -> kernel.Model:
+    def scored(self) -> kernel.FasttextArrays:
         """The same model with rows that already are label scores, if there are fewer labels than dimensions."""
         dim, labels = self.arrays.output.shape
         if labels >= dim:
@@ -259,7 +259,7 @@ def parse(data: Array, name: str) -> FastText:
     slots = kernel.index_words(data, starts, ends)
     four = np.flatnonzero(ends[:words] - starts[:words] == 4)
     eos = [at for at in four if data[starts[at] : ends[at]].tobytes() == b"</s>"]
-    arrays = kernel.Model(
+    arrays = kernel.FasttextArrays(
         shape=np.array([dim, words, buckets, minn, maxn, word_ngrams, loss, eos[-1] if eos else -1], np.int64),
         words=data,
         word_starts=starts,
@@ -346,7 +346,7 @@ def _centroids(file: _Cursor, dim: int) -> Array:
 
 
 def _kept_buckets(file: _Cursor, kept: Array, buckets: int, source: _Matrix, words: int) -> tuple[Array, Array]:
-    """`Model.kept` and `Model.before`; sorts the rows of the buckets by bucket."""
+    """`FasttextArrays.kept` and `FasttextArrays.before`; sorts the rows of the buckets by bucket."""
     kept = kept[np.argsort(kept[:, 0], kind="stable")]
     known, rows = kept[:, 0], kept[:, 1]
     if kept.size and (

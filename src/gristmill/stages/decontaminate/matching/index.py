@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from gristmill.kernels.decontaminate.match import Units, seeds_of
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.tokens import fill_kept
+from gristmill.kernels.decontaminate.units import Units, seeds_of
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.decontaminate.matching.code_tokens import code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.matching.passage import spelled

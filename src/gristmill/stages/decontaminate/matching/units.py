@@ -19,7 +19,8 @@ from unicodedata import category
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.decontaminate.match import (
+from gristmill.kernels.decontaminate.texts import words_of
+from gristmill.kernels.decontaminate.units import (
     Units,
     choose_seeds,
     fill_gate,
@@ -28,7 +29,6 @@ from gristmill.kernels.decontaminate.match import (
     seeds_of,
     unpack_postings,
 )
-from gristmill.kernels.decontaminate.texts import words_of
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.buffers import bytes_of

@@ -1,0 +1,199 @@
+"""Eval items as *units*: lists of words (64-bit hashes) with tables to find them in a text.
+
+Some short windows of each unit, its *seeds*, are in a hash table. A filter of a few hundred kilobytes, in two halves,
+is in front of it: each word of a document costs one look into the first half, one in thirty costs a second look, and
+almost all of them end there. Seeds are so close together that every run of `ngram` words contains one: no such run is
+missed.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.kernels.compile import njit
+from gristmill.kernels.dedup.shingles import ROLL
+
+Array = np.ndarray[Any, Any]
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio: a product with it spreads the bits of a seed."""
+LENGTH = np.uint64(0xC0AC29B7C97C50DD)
+"""Times the number of words, this makes seeds of different lengths differ."""
+_ONE = np.uint64(1)
+UPPER = np.uint64(0xFFFFFFFF00000000)
+LOWER = np.uint64(0xFFFFFFFF)
+_SIX_BITS = np.uint64(63)
+AROUND = 12
+"""Words from the start of a seed, on either side, that are compared before an alignment is tried."""
+
+POSTING_NUMBERS = 3
+LAST, GOES_ON, IS_PART = (np.uint64(1 << bit) for bit in (63, 62, 61))
+UNIT_BITS, WORD_BITS, AT_WORD = LOWER, np.uint64((1 << 27) - 1), np.uint64(32)
+"""Fields of the first number of a posting, see `pack_postings`."""
+FIVE_BITS = np.uint64(31)
+COUNT_BITS = np.uint64(15)
+AT_COUNT, AT_MISSES = np.uint64(55), np.uint64(59)
+"""Fields of the third number of a posting: how many words after the seed it has, at most eleven, and how many words on
+both sides may differ."""
+
+
+class Units(NamedTuple):
+    """The units to search for; `make_units` builds them."""
+
+    seed_words: int
+    """Words of a seed."""
+    gate: npt.NDArray[np.uint64]
+    """One bit for each seed of one word and for each mark; empty for longer seeds."""
+    filter: npt.NDArray[np.uint64]
+    """Two halves of equal size; each seed sets three bits of one number in either half."""
+    slots: npt.NDArray[np.uint64]
+    """Hash table of seeds with open addressing: the upper half of a seed, and 1 + its first posting; 0 is free."""
+    postings: npt.NDArray[np.uint64]
+    """Three numbers for each posting, those of a seed together: see `pack_postings`."""
+    starts: npt.NDArray[np.int64]
+    """Unit u has the words starts[u] to starts[u + 1]."""
+    words: npt.NDArray[np.uint64]
+    """Hashes of the words of all units."""
+    ngram: npt.NDArray[np.int64]
+    """For each unit: the least number of words in a run."""
+    allowed: npt.NDArray[np.int64]
+    """For each unit: the greatest number of edits in an alignment; -1: alignments are not searched."""
+
+
+@njit(nogil=True, cache=True)
+def _seed(words: Array, at: int, length: int) -> np.uint64:
+    total = np.uint64(0)
+    for k in range(length):
+        total = total * ROLL + words[at + k]
+    return total + np.uint64(length) * LENGTH
+
+
+@njit(nogil=True, cache=True)
+def three_bits(seed: np.uint64) -> np.uint64:
+    """The bits that a seed sets in a number of the filter."""
+    one, two, three = seed & _SIX_BITS, seed >> np.uint64(6) & _SIX_BITS, seed >> np.uint64(12) & _SIX_BITS
+    return _ONE << one | _ONE << two | _ONE << three
+
+
+@njit(nogil=True, cache=True)
+def seeds_of(words: Array, at: Array, length: int) -> Array:
+    """The hash of each window of words."""
+    found = np.empty(len(at), np.uint64)
+    for k in range(len(at)):
+        found[k] = _seed(words, at[k], length)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def choose_seeds(starts: Array, counts: Array, width: int, steps: Array) -> tuple[Array, Array]:
+    """Returns the units and words where seeds of `width` words begin; counts[i] is how often word i is in all units.
+
+    Two consecutive seeds of a unit are at most its step apart, and the first one is within the first step. Among the
+    windows in the later half of a step, the one with the rarest word is taken, the first one of equals.
+    """
+    most = 0
+    for unit in range(len(starts) - 1):
+        most += max(starts[unit + 1] - starts[unit] - width + 1, 0)
+    of_unit, at_word = np.empty(most, np.int64), np.empty(most, np.int64)
+    found = 0
+    for unit in range(len(starts) - 1):
+        begin, last = starts[unit], starts[unit + 1] - starts[unit] - width
+        low = 0
+        # Each turn chooses one seed from the step that begins at word `low`.
+        while low <= last and (low == 0 or low + steps[unit] - 1 <= last):
+            best, best_count = low, np.int64(1) << 62
+            half = 0 if steps[unit] > last else steps[unit] // 2
+            for at in range(min(low + half, last), min(low + steps[unit] - 1, last) + 1):
+                count = counts[begin + at]
+                for k in range(1, width):
+                    count = min(count, counts[begin + at + k])
+                if count < best_count:
+                    best, best_count = at, count
+            of_unit[found], at_word[found] = unit, best
+            found += 1
+            low = best + 1
+    return of_unit[:found].copy(), at_word[:found].copy()
+
+
+@njit(nogil=True, cache=True)
+def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
+    """Puts seeds, sorted like their postings, into the filter and the hash table."""
+    mask = len(slots) - 1
+    shift = np.uint64(64 - table_bits(len(slots)))
+    half = len(filter_) // 2
+    narrow = np.uint64(64 - table_bits(half))
+    for at in range(len(sorted_seeds)):
+        seed = sorted_seeds[at]
+        if at and seed == sorted_seeds[at - 1]:
+            continue
+        spread = seed * GOLDEN
+        filter_[np.int64(seed >> narrow)] |= three_bits(seed)
+        filter_[half + np.int64(spread >> narrow)] |= three_bits(spread)
+        place = np.int64(spread >> shift)
+        while slots[place]:
+            place = (place + 1) & mask
+        slots[place] = seed & UPPER | np.uint64(at + 1)
+
+
+@njit(nogil=True, cache=True)
+def pack_postings(
+    of_unit: Array, at_word: Array, length: int, starts: Array, words: Array, ngram: Array, allowed: Array
+) -> Array:
+    """Packs postings into three numbers each, so that most are rejected without reading their unit.
+
+    The first number has the unit, the word of it where the seed begins, and flags: the last posting of its seed, a word
+    beside the seed must agree, the unit has more words than the seed. The second number has five bits of each word
+    before the seed, the nearest word lowest. The third number has the same for the words after the seed, their number,
+    and how many words on both sides may differ if a run of `ngram` words or an alignment (`_is_near` of `match`) goes
+    through the seed.
+
+    `at_word` of the last posting of a seed is -1 - the word.
+    """
+    packed = np.zeros((len(of_unit), POSTING_NUMBERS), np.uint64)
+    for posting in range(len(of_unit)):
+        unit, at = of_unit[posting], at_word[posting]
+        head = np.uint64(unit) | (LAST if at < 0 else np.uint64(0))
+        at = at if at >= 0 else -1 - at
+        begin, size = starts[unit], starts[unit + 1] - starts[unit]
+        needed = min(ngram[unit], size)
+        if needed > length:
+            is_inside = at > 0 and at + length < size
+            head |= IS_PART | (GOES_ON if is_inside or allowed[unit] < 0 else np.uint64(0))
+        packed[posting, 0] = head | np.uint64(at) << AT_WORD
+        # Five bits of up to AROUND words on either side of the seed.
+        before, behind = min(at, AROUND), min(max(size - at, 0), AROUND) - length
+        for k in range(before):
+            packed[posting, 1] |= (words[begin + at - 1 - k] & FIVE_BITS) << np.uint64(5 * k)
+        for k in range(behind):
+            packed[posting, 2] |= (words[begin + at + length + k] & FIVE_BITS) << np.uint64(5 * k)
+        misses = before + behind - min(needed, AROUND) + length
+        if allowed[unit] >= 0:
+            misses = max(misses, 2 * (before + length + behind) // 5)
+        packed[posting, 2] |= np.uint64(behind) << AT_COUNT | np.uint64(max(misses, 0)) << AT_MISSES
+    return packed
+
+
+@njit(nogil=True, cache=True)
+def fill_gate(seeds: Array, gate: Array) -> None:
+    """Sets the bits of seeds in the gate; the upper half of a seed is enough to find its bit."""
+    shift = np.uint64(58 - table_bits(len(gate)))
+    for seed in seeds:
+        place = seed >> shift
+        gate[place >> np.uint64(6)] |= _ONE << (place & _SIX_BITS)
+
+
+def unpack_postings(packed: Array) -> tuple[Array, Array]:
+    """Returns units and words, as `pack_postings` takes them."""
+    head = packed[:, 0]
+    at_word = (head >> AT_WORD & WORD_BITS).astype(np.int64)
+    return (head & UNIT_BITS).astype(np.int64), np.where(head & LAST, -1 - at_word, at_word)
+
+
+@njit(nogil=True, cache=True)
+def table_bits(size: int) -> int:
+    """The number of bits of an index into a table of `size` entries."""
+    bits = 0
+    while 1 << bits < size:
+        bits += 1
+    return bits
