@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
-from gristmill.stages.decontaminate.matching.evidence import Budget
+from gristmill.stages.decontaminate.matching.evidence import WorkBudget
 from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import open_index
 from gristmill.stages.decontaminate.matching.passage import WordWindow
@@ -269,9 +269,9 @@ def test_words_that_are_spelled_are_charged(tmp_path, monkeypatch):
     shared = prose("shared", 16)
     step = step_of(tmp_path, *(item(n, q=f"{shared} {prose(n, 14)}", a="yes indeed") for n in range(60)), settings=None)
     index, spelled, charged = open_index(step.models["eval_index"]), [], []
-    letters, allows = WordWindow.letters, Budget.allows
+    letters, allows = WordWindow.letters, WorkBudget.allows
     monkeypatch.setattr(WordWindow, "letters", lambda self, *place: spelled.append(1) or letters(self, *place))
-    monkeypatch.setattr(Budget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
+    monkeypatch.setattr(WorkBudget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
     find(pa.array([f"{shared} {prose(-1, 5)}"]), index)
     assert 0 < len(spelled) <= sum(charged)
 

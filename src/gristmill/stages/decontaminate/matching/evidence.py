@@ -79,7 +79,7 @@ class Finding(NamedTuple):
     """The `information` of the matched words, plus ENOUGH if they have a line to themselves."""
 
 
-class Budget:
+class WorkBudget:
     """How many words may still be compared for the hits in one text."""
 
     def __init__(self, size: int) -> None:
@@ -99,7 +99,7 @@ class Placed(NamedTuple):
     spans: Sequence[tuple[int, int]]
 
 
-def with_evidence(found: list[Placed], index: EvalIndex, budget: Budget) -> Iterator[Finding]:
+def with_evidence(found: list[Placed], index: EvalIndex, budget: WorkBudget) -> Iterator[Finding]:
     """The findings with enough evidence in one of their spans, marked `whole` where the item is complete."""
     pieces: dict[int, set[int]] = {}
     for one in found:

@@ -29,9 +29,9 @@ from gristmill.stages.decontaminate.matching.evidence import (
     MILLION,
     NGRAM,
     RENAMED,
-    Budget,
     Finding,
     Placed,
+    WorkBudget,
     with_evidence,
 )
 from gristmill.stages.decontaminate.matching.index import SHORT, TABLES, TEXT, TOKENS, EvalIndex
@@ -50,7 +50,7 @@ def find(texts: pa.Array, index: EvalIndex) -> tuple[list[Finding], Array]:
     """The findings in a column of texts, by row; and which rows reached the work limit.
 
     The cost of a text is at most a constant plus a constant per byte, for any texts and items: the kernels count their
-    comparisons (`match.py`), and `Budget` counts the rest.
+    comparisons (`match.py`), and `WorkBudget` counts the rest.
     """
     data, offsets = bytes_of(texts)
     found: list[Finding] = []
@@ -67,7 +67,7 @@ def find(texts: pa.Array, index: EvalIndex) -> tuple[list[Finding], Array]:
     for row in sorted(hits):
         text = data[offsets[row] : offsets[row + 1]]
         here = places[np.searchsorted(places[:, 0], row) : np.searchsorted(places[:, 0], row, "right")]
-        budget = Budget(len(text))
+        budget = WorkBudget(len(text))
         found += _in_text(row, text, hits[row], here, index, budget)
         over[row] |= budget.left < 0
     return found, bounded | over
@@ -85,7 +85,7 @@ _Hits = tuple[str, int, Array]
 
 
 def _in_text(
-    row: int, text: Array, hits: list[tuple[str, Array]], places: Array, index: EvalIndex, budget: Budget
+    row: int, text: Array, hits: list[tuple[str, Array]], places: Array, index: EvalIndex, budget: WorkBudget
 ) -> list[Finding]:
     """The findings in one text. Only the words around hits are read. The unit with the longest run comes first, so that
     partial matches of other items cannot use up the budget before a whole copy is found.
@@ -218,7 +218,7 @@ def _copies(hits: Array, size: int, cut: int) -> tuple[int, list[tuple[int, int]
 
 
 def _tokens(
-    row: int, text: Array, hits: Array, number: int, words: WordWindow, index: EvalIndex, budget: Budget
+    row: int, text: Array, hits: Array, number: int, words: WordWindow, index: EvalIndex, budget: WorkBudget
 ) -> Iterator[Placed]:
     """The finding that runs of equal tokens add up to. A run counts if its names are consistently renamed. The longest
     run is read first.
