@@ -78,7 +78,7 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
     among them changes nothing; and the next run, which reads nothing again, stops as well.
     """
     wanted = (
-        r"recipe\.yaml:5: sources\.notes: nothing of its first part.*61 records.* as missing_text"
+        r"recipe\.yaml:5: sources\.notes: no record of its first part.*61 records.*: missing_text"
         r'.* a\.jsonl#0: nothing under content or html; there are \["id", "text", "data\.lang"\]\. '
         r".*did you mean `fields: \{text: text\}`"
     )
@@ -145,7 +145,7 @@ def test_a_field_that_no_record_has_stops_the_run(read, project, workers):
 )
 def test_other_mistakes_stop_it_too(read, setting, name, content, wanted):
     """For every reader; the message has the detail of the first row."""
-    with pytest.raises(UserError, match=rf"sources\.notes: nothing of its first part.*{wanted}"):
+    with pytest.raises(UserError, match=rf"sources\.notes: no record of its first part.*{wanted}"):
         read(f"{setting}, paths: [{name}]", {name: content})
 
 
