@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -33,7 +34,7 @@ benchmarks:
   prose: {files: prose.jsonl, question: text}
   cloze: {files: cloze.jsonl, question: question, answer: answer, choices: [a, b]}
 """
-DECONTAMINATE = "[decontaminate: {{suite: suite, allow_unprotected: 100}}]"
+DECONTAMINATE = "[decontaminate: {{suite: evals, allow_unprotected: 100}}]"
 
 
 def sentences(seed, count):
@@ -129,21 +130,25 @@ def test_a_training_that_was_killed_ends_with_the_same_losses(recipes, tmp_path,
 @needs_torch
 @pytest.mark.slow
 def test_the_gate_refuses_a_win_on_leaked_items(recipes):
-    """Of six items three are in B: B scores better on these alone. They do not count, and the gate says so."""
-    items = [json.loads(line)["text"] for line in (recipes / "suite" / "prose.jsonl").read_text().splitlines()]
-    write(recipes / "leaked.jsonl", [{"text": text} for text in [*sentences(1, 24), *items[:3] * 10]])
-    leaked = RECIPE.replace("40k", "12k")
+    """Half of the items, all in capitals, are in B: B is better on these alone. They do not count, and the gate says
+    so. A has the same documents, decontaminated.
+    """
+    shutil.copytree(recipes / "suite", recipes / "evals")
+    shouted = [text.upper() for text in sentences(7, 4)]
+    write(recipes / "evals" / "prose.jsonl", [{"text": text} for text in [*sentences(8, 4), *shouted]])
+    write(recipes / "leaked.jsonl", [{"text": text} for text in [*sentences(1, 12), *shouted * 4]])
+    leaked = RECIPE.replace("40k", "6k")
     guarded = leaked.replace("{name}.jsonl", "leaked.jsonl").replace("steps: []", f"steps: {DECONTAMINATE}")
     for name, text in (("guarded", guarded), ("leaked", leaked)):
         (recipes / f"{name}.yaml").write_text(text.format(name=name))
         gristmill(recipes, "run", f"{name}.yaml", "--workers", "1")
-    asked = ("ablate", "guarded.yaml", "leaked.yaml", "--suite", "suite", "--tokens", "12k", "--workers", "1", "--gate")
+    asked = ("ablate", "guarded.yaml", "leaked.yaml", "--suite", "evals", "--tokens", "6k", "--workers", "1", "--gate")
     ended = gristmill(recipes, *asked, "--json", code=3)
     found = json.loads(ended.stdout)
-    assert found["touched"] == {"prose": {"A": 0, "B": 3}}
+    assert found["touched"] == {"prose": {"A": 0, "B": 4}}
     assert found["verdict"] != "better"
     assert found["on_touched"][-1]["verdict"] == "better"
-    assert "B is better on the 3 items that are in its training data" in " ".join(ended.stderr.split())
+    assert "B is better on the 4 items that are in its training data" in " ".join(ended.stderr.split())
     assert [remark[:17] for remark in found["remarks"] if "not decontaminated" in remark] == ["B (leaked.yaml) w"]
 
 
