@@ -24,7 +24,7 @@ from gristmill.recipe.load import load
 from gristmill.stages.config_types import parse_count
 from gristmill.store.store import Store
 
-EXAMPLE = "Example: gristmill ablate old.yaml new.yaml --suite evals --gate"
+EXAMPLE = "Example: gristmill ablate demo/store@before recipes/demo.yaml --suite demo/inputs/evals --plan"
 NOT_BETTER = 3
 """The exit code of --gate."""
 
