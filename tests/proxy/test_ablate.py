@@ -3,9 +3,11 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -32,6 +34,7 @@ benchmarks:
   prose: {files: prose.jsonl, question: text}
   cloze: {files: cloze.jsonl, question: question, answer: answer, choices: [a, b]}
 """
+DECONTAMINATE = "[decontaminate: {{suite: evals, allow_unprotected: 100}}]"
 
 
 def sentences(seed, count):
@@ -91,7 +94,8 @@ def test_numbers_are_worse_than_words(recipes):
     found = json.loads(ended.stdout)
     assert found["verdict"] == "worse"
     assert [task["name"] for task in found["tasks"]] == ["cloze", "prose", "overall"]
-    assert found["tasks"][0]["others"].keys() == {"accuracy", "probability"}
+    measures = {f"{name}_per_{unit}" for name in ("accuracy", "probability") for unit in ("character", "token")}
+    assert found["tasks"][0]["others"].keys() == measures
     again = gristmill(recipes, *ASKED)
     assert "B is worse" in again.stdout
     last = sorted((recipes / "store" / "runs").glob("ablate_*/*.json"))[-1]
@@ -121,6 +125,96 @@ def test_a_training_that_was_killed_ends_with_the_same_losses(recipes, tmp_path,
     assert resumed[1] == whole[1]
     for one, other in zip(resumed[0], whole[0], strict=True):
         assert all((one[name] == other[name]).all() for name in other)
+
+
+@needs_torch
+@pytest.mark.slow
+def test_the_gate_refuses_a_win_on_leaked_items(recipes):
+    """Half of the items, all in capitals, are in B: B is better on these alone. They do not count, and the gate says
+    so. A has the same documents, decontaminated.
+    """
+    shutil.copytree(recipes / "suite", recipes / "evals")
+    shouted = [text.upper() for text in sentences(7, 4)]
+    write(recipes / "evals" / "prose.jsonl", [{"text": text} for text in [*sentences(8, 4), *shouted]])
+    write(recipes / "leaked.jsonl", [{"text": text} for text in [*sentences(1, 12), *shouted * 4]])
+    leaked = RECIPE.replace("40k", "6k")
+    guarded = leaked.replace("{name}.jsonl", "leaked.jsonl").replace("steps: []", f"steps: {DECONTAMINATE}")
+    for name, text in (("guarded", guarded), ("leaked", leaked)):
+        (recipes / f"{name}.yaml").write_text(text.format(name=name))
+        gristmill(recipes, "run", f"{name}.yaml", "--workers", "1")
+    asked = ("ablate", "guarded.yaml", "leaked.yaml", "--suite", "evals", "--tokens", "6k", "--workers", "1", "--gate")
+    ended = gristmill(recipes, *asked, "--json", code=3)
+    found = json.loads(ended.stdout)
+    assert found["touched"] == {"prose": {"A": 0, "B": 4}}
+    assert found["verdict"] != "better"
+    assert found["on_touched"][-1]["verdict"] == "better"
+    assert "B is better on the 4 items that are in its training data" in " ".join(ended.stderr.split())
+    assert [remark[:17] for remark in found["remarks"] if "not decontaminated" in remark] == ["B (leaked.yaml) w"]
+
+
+@needs_torch
+@pytest.mark.slow
+def test_a_sweep_runs_recipes_and_draws_them(recipes):
+    """Each value is run, compared with the recipe as it is, and drawn; models of the recipe are trained once."""
+    asked = ("ablate", "words.yaml", "--suite", "suite", "--tokens", "4k", "--seeds", "2", "--workers", "1")
+    ended = gristmill(recipes, *asked, "--sweep", "mix.max_epochs=40,30", "--json", "--picture", "sweep.svg")
+    found = json.loads(ended.stdout)
+    assert [one["variant"] for one in found] == ["mix.max_epochs=40", "mix.max_epochs=30"]
+    texts = [each.text for each in ElementTree.parse(recipes / "sweep.svg").iter() if each.text]
+    assert {"mix.max_epochs=40", "mix.max_epochs=30"} <= set(texts)
+    records = sorted((recipes / "store" / "runs").glob("ablate_*/*.json"))[-2:]
+    store = Store(str(recipes / "store"))
+    nodes = [store.read_json(str(path.relative_to(recipes / "store")))["nodes"] for path in records]
+    ran = [{name for name, node in each.items() if node["executed"] and "/train_" in name} for each in nodes]
+    assert "A/train_0" not in ran[0] & ran[1]
+
+
+@needs_torch
+def test_an_answer_counts_as_generated_exactly_if_the_model_writes_it():
+    """Judged in one pass, as a loop that generates token by token judges it; a longer word is another answer."""
+    import torch
+
+    from gristmill.proxy.evaluate import score
+    from gristmill.proxy.items import encode_items
+    from gristmill.proxy.model import SIZES, Decoder
+    from gristmill.proxy.train import weights_of
+    from gristmill.stages.decontaminate.suite.form import Item
+
+    vocab, width = 12, 3
+    model = Decoder(SIZES["3m"], vocab, 0)
+    with torch.no_grad():  # a model that has learnt nothing, but says something else after each token
+        for layer in model.layers:
+            layer.down.weight.normal_(0, 0.5, generator=torch.Generator().manual_seed(1))
+    draw = random.Random(0)
+    questions = [[draw.randrange(1, vocab) for _ in range(4)] for _ in range(40)]
+
+    def generated(question, count):
+        tokens = [0, *question]
+        for _ in range(count):
+            with torch.no_grad():
+                hidden = model(torch.tensor([tokens]))
+                tokens.append(int((hidden[0, -1] @ model.embedding.weight.T).argmax()))
+        return tokens[1 + len(question) :]
+
+    wrong = [draw.random() < 0.5 for _ in questions]
+    answers = [generated(question, width) for question in questions]
+    answers = [[*each[:-1], (each[-1] + 1) % vocab] if bad else each for each, bad in zip(answers, wrong, strict=True)]
+    spell = "abcdefghijkl"
+    texts = [["".join(spell[token] for token in each) for each in kind] for kind in (questions, answers)]
+    items = [Item("task", str(n), *pair, (), (), "") for n, pair in enumerate(zip(*texts, strict=True))]
+    continues = [token % 2 == 0 for token in range(vocab)]
+
+    def encode(text):
+        return [spell.index(letter) for letter in text.strip()]
+
+    held = encode_items(items, encode, 0, 64, 10**6, lambda: continues)
+    _, found = score([weights_of(model, "cpu")], "3m", vocab, held, "cpu")
+    expected = []
+    for question, answer in zip(questions, answers, strict=True):
+        *written, after = generated(question, width + 1)
+        expected.append(written == answer and not continues[after])
+    assert found.tolist() == [float(each) for each in expected]
+    assert 0 < sum(expected) < wrong.count(False) < len(questions)
 
 
 def stop_after(steps, rate_at):

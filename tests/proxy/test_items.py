@@ -31,12 +31,14 @@ def test_each_kind_has_its_sequences():
         END,
         12,
         10**6,
+        lambda: [True, False],
     )
     assert held.tasks == ("choice", "cloze", "text")
     assert [KINDS[kind] for kind in held.kind] == ["choices", "answer", "text"]
     assert held.unit.tolist() == [0, 1, 2, 3, 3, 3]
     assert held.unit_gold.tolist() == [False, True, True, True]
-    assert held.unit_bytes.tolist() == [6, 5, 6, 25]
+    assert held.unit_bytes.tolist() == held.unit_chars.tolist() == held.unit_tokens.tolist() == [6, 5, 6, 25]
+    assert held.continues.tolist() == [True, False]
     scored = [
         bytes(held.tokens[start + given : stop].tolist()).decode()
         for start, stop, given in zip(held.starts[:-1], held.starts[1:], held.context, strict=True)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from gristmill.proxy import verdict
-from gristmill.proxy.items import Items
-from gristmill.proxy.verdict import OVERALL, Scores, compare
+from gristmill.proxy.items import KINDS, Items
+from gristmill.proxy.verdict import OVERALL, Scores, compare, other_measures
+from gristmill.query.ablation.ablation import Result
+from gristmill.query.ablation.setups import setup_of
 from gristmill.student import quantile, two_sided
 
 
@@ -24,7 +26,9 @@ def suite(tasks=2, items=30):
         unit=numbers,
         unit_item=numbers,
         unit_bytes=np.full(count, 100),
+        unit_chars=np.full(count, 100),
         unit_gold=np.ones(count, bool),
+        continues=np.zeros(0, bool),
     )
 
 
@@ -88,6 +92,52 @@ def test_a_noisy_task_weighs_less():
     first, second, overall = compare(items, a, b)
     assert first.signal_to_noise > second.signal_to_noise
     assert overall.difference > 0.05
+    assert first.weight > second.weight > 0
+    assert first.weight + second.weight == pytest.approx(overall.weight) == 1
+
+
+def test_choices_are_normalised_by_their_characters_and_by_their_tokens():
+    """A long choice has more bits in all; which is likeliest may depend on the unit, and both are told."""
+    items = Items(
+        ("quiz",),
+        ("q",),
+        task=np.zeros(1, np.int64),
+        kind=np.array([KINDS.index("choices")]),
+        tokens=np.zeros(9, np.int64),
+        starts=np.array([0, 3, 9]),
+        context=np.ones(2, np.int64),
+        unit=np.arange(2),
+        unit_item=np.zeros(2, np.int64),
+        unit_bytes=np.array([12, 20]),
+        unit_chars=np.array([6, 20]),
+        unit_gold=np.array([False, True]),
+        continues=np.zeros(0, bool),
+    )
+    found = other_measures(items, Scores(np.array([6.0, 25.0]), np.zeros(2)), np.zeros(1, np.int64))
+    assert items.unit_tokens.tolist() == [2, 5]
+    assert found["accuracy_per_character"] == 0  # 1 bit against 1.25
+    assert found["accuracy_per_token"] == 0  # 3 bits against 5
+    assert found["probability_per_character"] == pytest.approx(2**-1.25 / (2**-1 + 2**-1.25))
+    assert found["probability_per_token"] == pytest.approx(2**-5 / (2**-3 + 2**-5))
+    other = other_measures(items, Scores(np.array([6.0, 19.0]), np.zeros(2)), np.zeros(1, np.int64))
+    assert (other["accuracy_per_character"], other["accuracy_per_token"]) == (1, 0)
+
+
+def test_the_gate_says_why_it_refuses():
+    """A win on items of the training data, one without decontamination, no evidence, a loss; else it lets B pass."""
+    items, random = suite(tasks=1), np.random.default_rng(3)
+    a, better = runs(random, items, 5), runs(random, items, 5, -0.2)
+    won, none, lost = compare(items, a, better), compare(items, a, a), compare(items, better, a)
+
+    def refusal(tasks, on_touched=(), unprotected=()):
+        return Result(setup_of("3m"), 5, tasks, {}, list(on_touched), unprotected).refusal
+
+    assert refusal(won) is None
+    assert refusal(won, unprotected=("A",)) is None
+    assert "was not decontaminated against this suite" in refusal(won, unprotected=("A", "B"))
+    assert "better on the 30 items that are in its training data" in refusal(none, won)
+    assert refusal(none) == "there is no evidence that B is better."
+    assert refusal(lost) == "B is worse."
 
 
 def test_items_that_do_not_count_change_nothing():

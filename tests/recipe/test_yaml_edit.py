@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.recipe.yaml.edit import with_entry
+from gristmill.recipe.yaml.edit import with_entry, with_value
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,27 @@ def test_any_name_is_what_is_read_again(value):
     """In quotes if it would be something else."""
     assert with_entry("t: {a: 1}\n", "t", "pin", value) is not None
     assert with_entry("t: {a: 1}\n", "t", "pin", "${HOME}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "expected"),
+    [
+        ("a: {b: 1, c: 2}  # why\n", ("a", "b"), "a: {b: 0.5, c: 2}  # why\n"),
+        ("s:\n  - one\n  - two: {x: 1}\n", ("s", 1, "two", "x"), "s:\n  - one\n  - two: {x: 0.5}\n"),
+        ("s:\n  - one  # bare\n  - two\n", ("s", 0, "one", "x"), 's:\n  - {"one": {"x": 0.5}}  # bare\n  - two\n'),
+        ("s:\n  - one:\n  - two\n", ("s", 0, "one", "x"), 's:\n  - one: {"x": 0.5}\n  - two\n'),
+        ("s: [{one: {}}]\n", ("s", 0, "one", "y", "x"), 's: [{one: {"y": {"x": 0.5}}}]\n'),
+        (
+            "s:\n  - one:\n      y: 2\n  - two\n",
+            ("s", 0, "one", "x"),
+            "s:\n  - one:\n      x: 0.5\n      y: 2\n  - two\n",
+        ),
+        ("a:\n  b:\n    - 1\n    - 2\nc: 3\n", ("a", "b"), "a:\n  b:\n    0.5\nc: 3\n"),
+        ("a: &n {b: 1}\nc: *n\n", ("c", "b"), None),
+        ("a: {b: 1}\n", ("a", "b", "c"), None),
+        ("a: [1]\n", ("a", 1), None),
+    ],
+)
+def test_a_value_is_changed_and_nothing_else(text, path, expected):
+    """Also where the field is new, or the step is written as a bare name; else there is no edit."""
+    assert with_value(text, path, 0.5) == expected

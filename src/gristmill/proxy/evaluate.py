@@ -1,7 +1,8 @@
-"""Scores of a trained model on evaluation items: bits of every continuation, and whether it is the greedy one.
+"""Scores of a trained model on evaluation items: bits of every continuation, and whether the model generates it.
 
-The greedy continuation is the gold one exactly if the model, generating as many tokens, would write it: so a short
-generation is judged without generating.
+A model generates an answer greedily exactly if each token of the answer is the likeliest one after those before it. So
+a short generation is judged by one pass over the answer. The token after it must begin another word: who is asked for
+`four` and writes `fourteen` is wrong.
 """
 
 from typing import Any
@@ -16,12 +17,12 @@ from gristmill.proxy.train import load_weights
 Array = np.ndarray[Any, Any]
 Weights = dict[str, Array]
 
-BATCH = 8192
-"""Tokens that are scored at once."""
+BATCH = {"cuda": 8192, "cpu": 1024}
+"""Tokens that are scored at once. On a CPU, the scores of more would not stay in its cache."""
 
 
 def score(snapshots: list[Weights], size: str, vocab: int, items: Items, device: str) -> tuple[Array, Array]:
-    """Of every unit: bits, the mean over the snapshots; and the share of the snapshots whose greedy answer it is."""
+    """Of every unit: bits, the mean over the snapshots; and the share of the snapshots that generate it."""
     bits = np.zeros(len(items.unit_item))
     greedy = np.zeros(len(items.unit_item))
     model = Decoder(SIZES[size], vocab, 0)
@@ -42,7 +43,7 @@ def _score(model: Any, items: Items, device: str) -> tuple[Array, Array]:
     while at < len(order):
         # As many sequences as fit: they are padded to the longest, and sorted by length.
         count = 1
-        while at + count < len(order) and (count + 1) * lengths[order[at + count]] <= BATCH:
+        while at + count < len(order) and (count + 1) * lengths[order[at + count]] <= BATCH[device]:
             count += 1
         chosen = order[at : at + count]
         at += count
@@ -52,11 +53,14 @@ def _score(model: Any, items: Items, device: str) -> tuple[Array, Array]:
         for row, number in enumerate(chosen):
             held = items.tokens[items.starts[number] : items.starts[number + 1]]
             tokens[row, : len(held)] = held
-            given = items.context[number]
-            labels[row, given - 1 : len(held) - 1] = held[given:]
-        nats, right = _forward(model, torch.from_numpy(tokens).to(device), torch.from_numpy(labels).to(device), device)
+            first = items.context[number]
+            labels[row, first - 1 : len(held) - 1] = held[first:]
+        given, wanted = (torch.from_numpy(each).to(device) for each in (tokens, labels))
+        nats, likeliest = _forward(model, given, wanted, device)
         bits[chosen] = nats / np.log(2)
-        is_greedy[chosen] = right
+        goes_on = likeliest[np.arange(count), lengths[chosen] - 1]  # the token after the answer
+        ends = ~items.continues[goes_on] if len(items.continues) else np.ones(count, bool)
+        is_greedy[chosen] = ((likeliest == labels) | (labels < 0)).all(1) & ends
     return bits, is_greedy
 
 
@@ -65,5 +69,4 @@ def _forward(model: Any, tokens: Any, labels: Any, device: str) -> tuple[Array, 
         hidden = model(tokens)
         logits = torch.nn.functional.linear(hidden, model.embedding.weight.type_as(hidden)).float()
     nats = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    right = (logits.argmax(-1) == labels) | (labels < 0)
-    return nats.view(labels.shape).double().sum(1).cpu().numpy(), right.all(1).cpu().numpy()
+    return nats.view(labels.shape).double().sum(1).cpu().numpy(), logits.argmax(-1).cpu().numpy()

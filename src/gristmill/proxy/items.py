@@ -65,8 +65,17 @@ class Items:
     unit_item: Array
     unit_bytes: Array
     """Bytes of UTF-8 of the continuation."""
+    unit_chars: Array
+    """Characters of the continuation."""
     unit_gold: Array
     """Whether it is the right one."""
+    continues: Array
+    """Of each token of the vocabulary: whether it would continue a word. Empty where no item has to be generated."""
+
+    @property
+    def unit_tokens(self) -> Array:
+        """Tokens of the continuation."""
+        return np.bincount(self.unit, np.diff(self.starts) - self.context, len(self.unit_item))
 
     def save(self, path: Path) -> None:
         held = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -80,15 +89,22 @@ class Items:
         return cls(**found | {name: tuple(json.loads(str(found[name]))) for name in ("tasks", "ids")})
 
 
-def encode_items(items: Sequence[SuiteItem], encode: Encode, end: int, window: int, most: int) -> Items:
+def encode_items(
+    items: Sequence[SuiteItem],
+    encode: Encode,
+    end: int,
+    window: int,
+    most: int,
+    continues: Callable[[], Sequence[bool]] = tuple,
+) -> Items:
     """Items as sequences of at most `window` tokens, of each task until it has `most` tokens. `end` is the token
-    between documents, which begins each sequence.
+    between documents, which begins each sequence. `continues` says of each token whether it would continue a word.
     """
     tasks = tuple(sorted({item.benchmark for item in items}))
     tokens: list[int] = []
     starts, context, unit = [0], [], []
     unit_item: list[int] = []
-    unit_bytes, unit_gold, task, kind = [], [], [], []
+    unit_bytes, unit_chars, unit_gold, task, kind = [], [], [], [], []
 
     def add(given: list[int], scored: list[int]) -> None:
         given = given[max(0, len(given) - max(1, window - len(scored))) :]
@@ -122,12 +138,16 @@ def encode_items(items: Sequence[SuiteItem], encode: Encode, end: int, window: i
                 add(given, encode(f" {text.strip()}"))
             unit_item.append(number)
             unit_bytes.append(len(text.encode()) + bool(item.answer))
+            unit_chars.append(len(text) + bool(item.answer))
             unit_gold.append(is_gold)
         used[item.benchmark] = used.get(item.benchmark, 0) + len(tokens) - before
     columns: dict[str, list[int]] = {"task": task, "kind": kind, "tokens": tokens, "starts": starts}
-    columns |= {"context": context, "unit": unit, "unit_item": unit_item, "unit_bytes": unit_bytes}
+    columns |= {"context": context, "unit": unit, "unit_item": unit_item}
+    columns |= {"unit_bytes": unit_bytes, "unit_chars": unit_chars}
     arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
-    return Items(tasks, tuple(ids), unit_gold=np.array(unit_gold, bool), **arrays)
+    needed = continues() if KINDS.index("answer") in kind else ()
+    flags = {"unit_gold": np.array(unit_gold, bool), "continues": np.array(needed, bool)}
+    return Items(tasks, tuple(ids), **arrays, **flags)
 
 
 def touched(items: Items, pool: Pool) -> Array:

@@ -8,7 +8,7 @@ n - 1 degrees of freedom. Tasks are corrected for their number (Holm). All toget
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -56,6 +56,8 @@ class Task:
     """The smallest true difference that these seeds and items show in 80 of 100 tries."""
     others: dict[str, tuple[float, float]]
     """Other measures of A and B: accuracies, the normalised probability of the right choice."""
+    weight: float = 0.0
+    """The task's share in the overall difference: noisy tasks have less."""
 
     @property
     def signal_to_noise(self) -> float:
@@ -71,19 +73,24 @@ def bits_per_byte(items: Items, scores: Scores) -> Array:
 
 
 def other_measures(items: Items, scores: Scores, chosen: Array) -> dict[str, float]:
-    """Accuracies and the normalised probability of the right choice, of the chosen items of one task."""
+    """Of the chosen items of one task: how often the answer is generated, or is the likeliest choice; and the
+    normalised probability of the right choice. Choices differ in length, so their bits count per character and per
+    token.
+    """
     kind = KINDS[items.kind[chosen[0]]]
+    lengths = {"character": items.unit_chars, "token": items.unit_tokens}
     found: dict[str, list[float]] = {}
     for item in chosen if kind != "text" else ():
-        units = np.flatnonzero(items.unit_item == item)
+        units = slice(*np.searchsorted(items.unit_item, (item, item + 1)))
         gold = items.unit_gold[units]
         if kind == "answer":
-            found.setdefault("greedy", []).append(float(scores.greedy[units][gold].max(initial=0)))
+            found.setdefault("generated", []).append(float(scores.greedy[units][gold].max(initial=0)))
             continue
-        rates = scores.bits[units] / np.maximum(items.unit_bytes[units], 1)
-        found.setdefault("accuracy", []).append(float(gold[np.argmin(rates)]))
-        chances = np.exp2(-(rates - rates.min()))
-        found.setdefault("probability", []).append(float(chances[gold].sum() / chances.sum()))
+        for name, length in lengths.items():
+            rates = scores.bits[units] / np.maximum(length[units], 1)
+            chances = np.exp2(-(rates - rates.min()))
+            found.setdefault(f"accuracy_per_{name}", []).append(float(gold[np.argmin(rates)]))
+            found.setdefault(f"probability_per_{name}", []).append(float(chances[gold].sum() / chances.sum()))
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
@@ -108,8 +115,11 @@ def compare(
             one, drawn = _task(name, KINDS[items.kind[chosen[0]]], per_a[:, chosen], per_b[:, chosen], others, looks)
             tasks.append(one)
             draws.append(drawn)
-    tasks = _holm(tasks, looks)
-    return [*tasks, _overall(tasks, draws, len(a), looks)] if tasks else []
+    if not tasks:
+        return []
+    shares = _weights(draws)
+    tasks = [replace(one, weight=float(share)) for one, share in zip(holm(tasks, looks), shares, strict=True)]
+    return [*tasks, _overall(tasks, draws, len(a), looks)]
 
 
 def _task(
@@ -143,9 +153,15 @@ def _judged(
     degrees = max(1, seeds - 1)
     reach = quantile(ALPHA / looks, degrees) * error
     p = two_sided(abs(mean) / error, degrees) if error else 1.0
-    smallest = (quantile(ALPHA / looks, degrees) + quantile(2 * (1 - POWER), degrees)) * error
     verdict, low, high = _said(mean, p * looks), mean - reach, mean + reach
+    smallest = smallest_visible(error, seeds, looks)
     return Task(name, kind, count, a, b, mean, error, low, high, p, verdict, smallest, others)
+
+
+def smallest_visible(error: float, seeds: int, looks: int = 1) -> float:
+    """The smallest true difference that is decided in 80 of 100 tries, if it is known with this standard error."""
+    degrees = max(1, seeds - 1)
+    return (quantile(ALPHA / looks, degrees) + quantile(2 * (1 - POWER), degrees)) * error
 
 
 def _said(mean: float, p: float) -> Verdict:
@@ -154,25 +170,29 @@ def _said(mean: float, p: float) -> Verdict:
     return "better" if mean < 0 else "worse"
 
 
-def _holm(tasks: Sequence[Task], looks: int) -> list[Task]:
+def holm(tasks: Sequence[Task], looks: int) -> list[Task]:
     """Verdicts that hold for all tasks together (Holm 1979)."""
     order = sorted(range(len(tasks)), key=lambda number: tasks[number].p)
     judged = list(tasks)
     worst = 0.0
     for rank, number in enumerate(order):
         worst = max(worst, min(1.0, tasks[number].p * (len(tasks) - rank) * looks))
-        judged[number] = Task(**{**vars(tasks[number]), "verdict": _said(tasks[number].difference, worst)})
+        judged[number] = replace(tasks[number], verdict=_said(tasks[number].difference, worst))
     return judged
 
 
-def _overall(tasks: Sequence[Task], draws: Sequence[Array], seeds: int, looks: int) -> Task:
-    """The mean of the relative differences, each task by how exactly it is known."""
+def _weights(draws: Sequence[Array]) -> Array:
+    """Of each task by how exactly it is known; they add up to 1."""
     squares = np.array([drawn.std() ** 2 for drawn in draws])
     # With few seeds a small error may be luck, so no task counts more than twice as much as the middle one.
     weights = 1 / (squares + np.median(squares) if squares.any() else np.ones(len(squares)))
-    weights /= weights.sum()
-    relative = np.array([one.difference / one.a for one in tasks])
-    drawn = np.sum([weight * each for weight, each in zip(weights, draws, strict=True)], 0)
+    return np.asarray(weights / weights.sum())
+
+
+def _overall(tasks: Sequence[Task], draws: Sequence[Array], seeds: int, looks: int) -> Task:
+    """The weighted mean of the relative differences."""
+    mean = sum(one.weight * one.difference / one.a for one in tasks)
+    drawn = np.sum([one.weight * each for one, each in zip(tasks, draws, strict=True)], 0)
     a, b = (float(np.mean([getattr(one, side) for one in tasks])) for side in "ab")
     count = sum(one.items for one in tasks)
-    return _judged(OVERALL, "", count, a, b, float(weights @ relative), drawn, seeds, looks, {})
+    return replace(_judged(OVERALL, "", count, a, b, mean, drawn, seeds, looks, {}), weight=1.0)

@@ -1,48 +1,76 @@
 """gristmill ablate: is a model better that is trained on B than one that is trained on A?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli.run.ablation_table import draw, lines_of, show, show_plan, show_sweep
 from gristmill.cli.shards.open import open_shards
 from gristmill.cli.shared.options import Json, StoreUri, Workers, print_json
-from gristmill.cli.shared.screen import Screen, print_paragraph
-from gristmill.cli.shared.show import Bars, console, table
-from gristmill.counted import counted
+from gristmill.cli.shared.screen import print_paragraph
+from gristmill.cli.shared.show import Bars
+from gristmill.cli.tokenizer.open import is_recipe
+from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
-from gristmill.proxy.verdict import OVERALL, Task
-from gristmill.query.ablation.ablation import MOST_SEEDS, SETUPS, Ablation, Result, Side, looks_of
+from gristmill.query.ablation.ablation import Ablation, Side, looks_of
+from gristmill.query.ablation.setups import FEWEST_SEEDS, HARDWARE, MOST_SEEDS, SIZES, choose, plan_of, setup_of
+from gristmill.query.ablation.sweep import make_variants, run_sweep
 from gristmill.recipe.checks.locations import locate_store
+from gristmill.recipe.load import load
 from gristmill.stages.config_types import parse_count
 from gristmill.store.store import Store
 
-EXAMPLE = "Example: gristmill ablate old.yaml new.yaml --suite evals --gate"
+EXAMPLE = "Example: gristmill ablate demo/store@before recipes/demo.yaml --suite demo/inputs/evals --plan"
 NOT_BETTER = 3
 """The exit code of --gate."""
 
 
 def command(
     a: Annotated[str, typer.Argument(metavar="A", help="A recipe that was run, STORE@NAME, or a manifest.json.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same, of what is to be better.")],
     suite: Annotated[Path, typer.Option(metavar="FOLDER", help="The eval suite: benchmarks and held-out texts.")],
-    size: Annotated[str, typer.Option(metavar="NAME", help=f"Of the models: {', '.join(SETUPS)}.")] = "3m",
+    b: Annotated[
+        str | None, typer.Argument(metavar="B", help="The same, of what is to be better. Not with --sweep.")
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STEP.FIELD=V,V", help="Compare the recipe A with itself at each of these values. Several: a grid."
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BUDGET",
+            help=f"Choose size, tokens and seeds: TIME@{'|'.join(HARDWARE)} (10min@h200) or tokens in all (200Mtok).",
+        ),
+    ] = None,
+    size: Annotated[str | None, typer.Option(metavar="NAME", help=f"Of the models: {', '.join(SIZES)}. [3m]")] = None,
     tokens: Annotated[
         str | None, typer.Option(metavar="N", help="Tokens of each training. Default: by size.", show_default=False)
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=2, max=MOST_SEEDS, metavar="N", help="Trainings of each side, as pairs.")
-    ] = 3,
+        int | None, typer.Option(min=2, max=MOST_SEEDS, metavar="N", help="Trainings of each side, as pairs. [3]")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(metavar="NAME", help="cpu or cuda. Default: by size.", show_default=False)
     ] = None,
     until_decided: Annotated[
         int | None,
-        typer.Option(min=3, max=MOST_SEEDS, metavar="N", help="Add seeds until there is a verdict, up to N."),
+        typer.Option(
+            min=3, max=MOST_SEEDS, metavar="N", help="Add seeds until there is a verdict, up to N and to --budget."
+        ),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only show what would be trained, how long, and what it could show.")
+    ] = False,
     gate: Annotated[bool, typer.Option("--gate", help="Exit with 3 unless B is better.")] = False,
+    drawing: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Also draw the intervals, as SVG.")
+    ] = None,
     store: StoreUri = None,
     workers: Workers = None,
     json: Json = False,
@@ -53,32 +81,78 @@ def command(
     of held-out texts. The verdict is better, worse or no evidence, with 95% intervals over seeds and items. Trained
     models are kept in the store, so another seed or another suite does not train them again.
     """
-    if find_spec("torch") is None:
+    if find_spec("torch") is None and not plan:
         raise UserError("gristmill ablate trains models, and torch is not installed: pip install 'gristmill[torch]'.")
-    if size not in SETUPS:
-        raise UserError(f"--size {size}: there is no such size, so nothing was trained. Sizes: {', '.join(SETUPS)}.")
-    setup = SETUPS[size]
-    if tokens is not None:
-        setup = replace(setup, tokens=_count(tokens))
-    if device is not None:
-        if device not in ("cpu", "cuda"):
-            raise UserError(f"--device {device}: it is cpu or cuda, so nothing was trained.")
-        setup = replace(setup, device=device)
-    old, new = (Side(name, open_shards(name)) for name in (a, b))
-    there = Store(locate_store(store, "--store")) if store else _store_of(new)
+    _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
+    variants = make_variants(load(a, store=store), sweep) if sweep else []
+    old = Side(a, open_shards(a, store if sweep else None))
+    new = None if b is None else Side(b, open_shards(b))
+    sides, cores = max(2, 1 + len(variants)), workers or available_cores()
+    if budget is not None:
+        setup, most = choose(budget, min(_tokens_of(side) for side in (old, new) if side), sides, cores)
+    else:
+        setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
+        setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
+    if plan:
+        show_plan(plan_of(setup, most, sides, cores), variants, json)
+        return
+    there = Store(locate_store(store, "--store")) if store else _store_of(new or old)
+    if new is None:
+        with Bars(quiet=json) as bars:
+            found = run_sweep(old, variants, str(suite), setup, there, range(most), bars, workers)
+        show_sweep(a, found, drawing, json)
+        return
     ablation = Ablation(old, new, str(suite), setup, there)
+    counts = looks_of(most, until_decided)
+    if budget is not None and until_decided is not None:
+        counts = looks_of(FEWEST_SEEDS, min(most, until_decided))
     with Bars(quiet=json) as bars:
-        counts = looks_of(seeds, until_decided)
         for count in counts:
             result = ablation.run(range(count), bars, workers, looks=len(counts))
             if result.verdict != "no evidence":
                 break
+    if drawing is not None:
+        draw(drawing, f"Is {new.name} better than {a}?", lines_of(result.tasks), result)
     if json:
         print_json(result.to_json())
     else:
-        _show(console(), a, b, result)
-    if gate and result.verdict != "better":
+        show(a, new.name, result)
+    if gate and (why := result.refusal) is not None:
+        print_paragraph(f"The gate refuses B: {why}", stderr=True)
         raise typer.Exit(NOT_BETTER)
+
+
+def _check_options(
+    a: str,
+    b: str | None,
+    sweep: Sequence[str] | None,
+    budget: str | None,
+    chosen: Sequence[Any],
+    until_decided: int | None,
+    gate: bool,
+    drawing: Path | None,
+) -> None:
+    """Refuse options that contradict each other."""
+    if (b is None) != bool(sweep):
+        raise UserError(
+            "Name a second corpus B, or --sweep STEP.FIELD=VALUE,VALUE, and not both: it is not clear what to compare "
+            f"{a} with, so nothing was trained."
+        )
+    if sweep and not is_recipe(a):
+        raise UserError(f"--sweep changes a recipe, and {a} is not a recipe's file, so nothing was trained. Name one.")
+    if sweep and (gate or until_decided is not None):
+        name = "--gate" if gate else "--until-decided"
+        raise UserError(f"{name} judges one B, and --sweep has several, so nothing was trained. Leave one of them out.")
+    if budget is not None and (
+        given := next((f"--{name}" for name, one in zip(CHOSEN, chosen, strict=True) if one is not None), None)
+    ):
+        raise UserError(f"--budget chooses {given}, so nothing was trained. Leave one of them out.")
+    if drawing is not None and drawing.suffix != ".svg":
+        raise UserError(f"--picture {drawing}: pictures are SVG, so nothing was trained. Name a file.svg.")
+
+
+CHOSEN = ("size", "tokens", "seeds", "device")
+"""What --budget chooses."""
 
 
 def _count(text: str) -> int:
@@ -88,36 +162,11 @@ def _count(text: str) -> int:
         raise UserError(f"--tokens {error}") from None
 
 
+def _tokens_of(side: Side) -> int:
+    return side.shards.manifest.samples * side.shards.manifest.seq_len
+
+
 def _store_of(side: Side) -> Store:
     if side.shards.view is None:
         raise UserError(f"{side.name} is a manifest, so there is no store for the models. Name one with --store.")
     return side.shards.view.store
-
-
-def _show(out: Screen, a: str, b: str, result: Result) -> None:
-    """A table of the tasks, what does not count, and the verdict."""
-    rows = [
-        (one.name, f"{one.items:,}", f"{one.a:.3f}", f"{one.b:.3f}", *_difference(one))
-        for one in result.tasks
-        if one.name != OVERALL
-    ]
-    out.print(f"Bits per byte (less is better). A: {a}. B: {b}.")
-    out.print(table(("task", "items", "A", "B", "B - A", "95% interval", "signal/noise", "verdict"), rows))
-    for remark in result.remarks:
-        print_paragraph(f"NOTE: {remark}")
-    overall, setup = result.overall, result.setup
-    trained = f"{counted(result.seeds, 'pair')} of {setup.size} models, {counted(setup.tokens, 'token')} each"
-    if overall is None:
-        print_paragraph(f"No evidence: every item is in a pool ({trained}).")
-        return
-    low, high = (f"{100 * value:+.2f}%" for value in (overall.low, overall.high))
-    print_paragraph(
-        f"B is {overall.verdict if overall.verdict != 'no evidence' else 'neither better nor worse, by this evidence'}:"
-        f" {100 * overall.difference:+.2f}% bits per byte ({low} to {high}), {trained}. The smallest difference that "
-        f"this could have seen: {100 * overall.smallest:.2f}%."
-    )
-
-
-def _difference(one: Task) -> tuple[str, str, str, str]:
-    interval = f"{one.low:+.3f} to {one.high:+.3f}"
-    return f"{one.difference:+.3f}", interval, f"{one.signal_to_noise:.1f}", one.verdict

@@ -24,38 +24,13 @@ from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
 from gristmill.proxy.items import Items
 from gristmill.proxy.verdict import Scores, Task, Verdict, compare
+from gristmill.query.ablation.setups import Setup
 from gristmill.query.versions.published import Published
 from gristmill.recipe.model import Recipe
 from gristmill.stages.proxy import evaluate, items, pool, train
 from gristmill.store.store import Store
 
 SIDES = ("A", "B")
-MOST_SEEDS = 64
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What is trained, alike for both sides."""
-
-    size: str
-    tokens: int
-    device: str
-    sequence: int
-    batch: int
-    rate: float
-    scored: int = 500_000
-    """Tokens of each task that are scored, about."""
-
-
-SETUPS = {
-    "3m": Setup("3m", 32_768, "cpu", 128, 512, 3e-3, scored=4_000),
-    "10m": Setup("10m", 2_000_000, "cuda", 512, 16_384, 2e-3),
-    "30m": Setup("30m", 25_000_000, "cuda", 1024, 65_536, 1e-3),
-    "60m": Setup("60m", 100_000_000, "cuda", 1024, 131_072, 8e-4),
-    "124m": Setup("124m", 500_000_000, "cuda", 2048, 262_144, 6e-4),
-    "350m": Setup("350m", 2_000_000_000, "cuda", 2048, 524_288, 4e-4),
-}
-"""For each size a training whose noise is low; the learning rate decides that (docs/ablate.md)."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +59,8 @@ class Result:
     """By task: items that the pools of A and of B hold. They do not count."""
     on_touched: list[Task]
     """The same comparison on those items alone."""
+    unprotected: tuple[str, ...] = ()
+    """The sides that were not decontaminated against the suite."""
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -94,9 +71,29 @@ class Result:
     def verdict(self) -> Verdict:
         return self.overall.verdict if self.overall else "no evidence"
 
+    @property
+    def refusal(self) -> str | None:
+        """Why a gate does not let B pass; None where it does."""
+        if self.verdict == "better" and "B" not in self.unprotected:
+            return None
+        if self.verdict == "better":
+            return (
+                "B is better, and it was not decontaminated against this suite: it may have seen changed copies of "
+                "the items, which are not recognised. Add a `decontaminate` step with this suite to B, and run it."
+            )
+        learnt = self.on_touched[-1] if self.on_touched else None
+        if learnt is not None and learnt.verdict == "better":
+            return (
+                f"B is better on the {counted(learnt.items, 'item')} that are in its training data "
+                f"({100 * learnt.difference:+.1f}% bits per byte), and not on the others. It has seen their answers, "
+                "so that win does not count. Decontaminate B against this suite."
+            )
+        return "there is no evidence that B is better." if self.verdict == "no evidence" else "B is worse."
+
     def to_json(self) -> dict[str, Any]:
         return {
             "verdict": self.verdict,
+            "refusal": self.refusal,
             "setup": asdict(self.setup),
             "seeds": self.seeds,
             "tasks": [{**asdict(one), "signal_to_noise": one.signal_to_noise} for one in self.tasks],
@@ -176,9 +173,11 @@ class Ablation:
         }
         tasks = compare(read, scores["A"], scores["B"], clean, looks)
         on_touched = compare(read, scores["A"], scores["B"], ~clean) if touched else []
-        return Result(self.setup, seeds, tasks, touched, on_touched, list(self._remarks(hash_of_suite, touched)))
+        unprotected = tuple(letter for letter, side in self.sides.items() if hash_of_suite not in side.suites)
+        remarks = list(self._remarks(unprotected, touched))
+        return Result(self.setup, seeds, tasks, touched, on_touched, unprotected, remarks)
 
-    def _remarks(self, suite: str, touched: Mapping[str, tuple[int, int]]) -> Sequence[str]:
+    def _remarks(self, unprotected: Sequence[str], touched: Mapping[str, tuple[int, int]]) -> Sequence[str]:
         """What a reader of the verdict has to know."""
         found = []
         a, b = (side.shards.manifest.tokenizer["hash"] for side in self.sides.values())
@@ -187,12 +186,11 @@ class Ablation:
                 "A and B have different tokenizers, so the same number of tokens is not the same text. Bits per byte "
                 "can be compared; to compare the data alone, pin one tokenizer for both."
             )
-        for letter, side in self.sides.items():
-            if suite not in side.suites:
-                found.append(
-                    f"{letter} ({side.name}) was not decontaminated against this suite. Items that its pool holds are "
-                    "left out of the verdict; copies with changes may have been missed."
-                )
+        found += [
+            f"{letter} ({self.sides[letter].name}) was not decontaminated against this suite. Items that its pool "
+            "holds are left out of the verdict; copies with changes may have been missed."
+            for letter in unprotected
+        ]
         for name, (in_a, in_b) in touched.items():
             found.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. They do not count.")
         return found

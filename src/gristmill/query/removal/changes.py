@@ -43,18 +43,8 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     """The steps that are meant, each with its config after the changes."""
     wanted: dict[str, dict[str, Any]] = {}
     for change in changes:
-        path, equals, value = change.partition("=")
-        step, dot, name = path.partition(".")
-        if not equals or not dot:
-            raise UserError(
-                f"{change!r} is not a change. Write STEP.FIELD=VALUE: heuristics.gopher_quality.min_words=30"
-            )
-        try:
-            mistakes = Mistakes("VALUE")
-            wanted.setdefault(step, {})[name] = parse(value, {}, mistakes).value
-            mistakes.raise_any()
-        except UserError:
-            raise UserError(f"{change!r}: {show(value)} is not a YAML value that a recipe could have.") from None
+        step, name, value = split_change(change, "heuristics.gopher_quality.min_words=30")
+        wanted.setdefault(step, {})[name] = value_of(change, value)
     written = {step.id for step in mill.recipe.steps if not step.implied_by or step.implied_by == step.name == MIX}
     nodes = [node for node in mill.graph.nodes.values() if node.id in written and _is_askable(node)]
     for step, fields in wanted.items():
@@ -64,7 +54,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
         raise UserError(f"The changes are to {' and '.join(wanted)}. Ask about one step at a time.")
     step, fields = next(iter(wanted.items()))
     found = [node for node in nodes if step in (node.id, node.name)]
-    using = [node for node in found if all(_uses(node, path) for path in fields)]
+    using = [node for node in found if all(uses(node.config, path) for path in fields)]
     made = [_change(node, fields) for node in using or found]
     silent = next((change.node for change in made if change.node.name != MIX and not drops(change.node)), None)
     if silent is not None:
@@ -74,6 +64,26 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
             f"{_askable(nodes)}"
         )
     return made
+
+
+def split_change(change: str, example: str) -> tuple[str, str, str]:
+    """The step, the field and the text behind the sign."""
+    path, equals, value = change.partition("=")
+    step, dot, name = path.partition(".")
+    if not equals or not dot:
+        raise UserError(f"{change!r} is not a change. Write STEP.FIELD=VALUE: {example}")
+    return step, name, value
+
+
+def value_of(change: str, text: str) -> Any:
+    """A value as a recipe could have it."""
+    try:
+        mistakes = Mistakes("VALUE")
+        found = parse(text, {}, mistakes).value
+        mistakes.raise_any()
+    except UserError:
+        raise UserError(f"{change!r}: {show(text)} is not a YAML value that a recipe could have.") from None
+    return found
 
 
 def _is_askable(node: Node) -> bool:
@@ -123,12 +133,12 @@ def _meant(path: Sequence[str], nodes: Sequence[Node]) -> str | None:
     return None
 
 
-def _uses(node: Node, path: str) -> bool:
+def uses(config: StageConfig, path: str) -> bool:
     """Whether a step's config has the field, and has something where the field lies deeper: a rule set that it uses."""
     first, _, deeper = path.partition(".")
-    if first not in type(node.config).model_fields:
+    if first not in type(config).model_fields:
         return False
-    return not deeper or getattr(node.config, first) is not None
+    return not deeper or getattr(config, first) is not None
 
 
 def _change(node: Node, fields: Mapping[str, Any]) -> Change:

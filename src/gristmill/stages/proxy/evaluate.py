@@ -23,6 +23,7 @@ def resources(config: Config, part_bytes: int) -> Resources:
 
 def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, int]:
     from gristmill.proxy.evaluate import score
+    from gristmill.proxy.threads import one_thread
 
     items, pool = Items.load(models["items"]), Pool.load(models["pool"])
     snapshots: dict[str, dict[str, np.ndarray]] = {}
@@ -30,14 +31,15 @@ def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str,
         for name in held.files:
             number, _, weight = name.partition("/")
             snapshots.setdefault(number, {})[weight] = held[name]
-    bits, greedy = score(list(snapshots.values()), config.size, pool.vocab, items, config.device)
+    with one_thread():
+        bits, greedy = score(list(snapshots.values()), config.size, pool.vocab, items, config.device)
     known = touched(items, pool)
     save_arrays(path, {"bits": bits, "greedy": greedy, "touched": known})
     return {"items": len(items.task), "touched": int(known.sum())}
 
 
 STAGE = Asset(
-    version=1,
+    version=2,
     config=Config,
     libraries=("torch",),
     uses=("pool", "items", "train"),

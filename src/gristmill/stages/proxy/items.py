@@ -1,14 +1,18 @@
 """The items of an eval suite as tokens of one tokenizer (proxy/items.py)."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import Field
 
+from gristmill.errors import UserError
 from gristmill.proxy.items import encode_items
 from gristmill.stages.contract import Asset, File, StageConfig
 from gristmill.stages.decontaminate.eval_suite import SuiteFolder
 from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.tokenizer.files import load
+from gristmill.tokenizer.library import LibraryTokenizer
+from gristmill.tokenizer.model import Tokenizer
 
 
 class Config(StageConfig):
@@ -27,10 +31,22 @@ class Config(StageConfig):
 def make(config: Config, path: Path) -> dict[str, dict[str, int]]:
     suite, tokenizer = read_suite(config.suite), load(config.tokenizer)
     ordered = sorted(suite.items, key=lambda item: (item.benchmark, item.digest))
-    items = encode_items(ordered, tokenizer.encode_text, config.end, config.window, config.tokens)
+
+    def continues() -> list[bool]:
+        texts = (_text(tokenizer, token) for token in range(tokenizer.vocab_size))
+        return [text[:1].isalnum() or text[:1] == "\ufffd" for text in texts]  # also a byte inside of a character
+
+    items = encode_items(ordered, tokenizer.encode_text, config.end, config.window, config.tokens, continues)
     items.save(path)
     counts = {name: int((items.task == number).sum()) for number, name in enumerate(items.tasks)}
     return {"suites": {suite.hash: 1}, "items": counts}
 
 
-STAGE = Asset(version=1, config=Config, make=make)
+def _text(tokenizer: Tokenizer | LibraryTokenizer, token: int) -> str:
+    """Empty where the vocabulary has a gap."""
+    with suppress(UserError):
+        return tokenizer.token_bytes(token).decode("utf-8", "replace")
+    return ""
+
+
+STAGE = Asset(version=2, config=Config, make=make)

@@ -39,6 +39,7 @@ def resources(config: Config, part_bytes: int) -> Resources:
 
 def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, float]:
     from gristmill.proxy.stream import Training
+    from gristmill.proxy.threads import one_thread
     from gristmill.proxy.train import train
 
     fields = config.model_dump(exclude={"checkpoints"})
@@ -47,7 +48,8 @@ def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str,
         with open(models["pool"], "rb") as file:
             pool_hash = hashlib.file_digest(file, "sha256").hexdigest()
         folder = os.path.join(config.checkpoints, hashlib.sha256(f"{pool_hash} {fields}".encode()).hexdigest()[:32])
-    snapshots, losses = train(Pool.load(models["pool"]), Training(**fields), folder)
+    with one_thread():
+        snapshots, losses = train(Pool.load(models["pool"]), Training(**fields), folder)
     held = {f"{number}/{name}": array for number, kept in enumerate(snapshots) for name, array in kept.items()}
     save_arrays(path, held)
     if folder:
