@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from gristmill.stages.mix.numbers import exact
-from gristmill.stages.shards.shard_groups import parts_of
+from gristmill.stages.shards.shard_groups import column_domain, parts_of
 
 FILES = {"bin": "tokens.bin", "index": "tokens.index", "lineage": "lineage.parquet"}
 """What a manifest calls the files of a shard, and what they are called in the catalogue."""
@@ -17,7 +17,7 @@ class Group:
     """Documents of one source, tier and weight: what a mixture draws from as one."""
 
     name: str
-    """source, source/tier or source/tier@weight"""
+    """source, source/tier or source/tier@weight; source+domain/tier@weight where a column has the domains"""
     source: str
     domain: str | None
     tier: str | None
@@ -42,7 +42,8 @@ def read_groups(outputs: list[Mapping[str, Any]], domains: Mapping[str, str | No
         shards = tuple(_shard(output) for output in sorted(several, key=lambda output: output["entry"]["shard"]))
         documents, tokens, samples = (sum(shard[key] for shard in shards) for key in ("documents", "tokens", "samples"))
         if samples and tokens:
-            groups.append(Group(name, source, domains[source], tier, exact(weight), documents, tokens, samples, shards))
+            domain = column_domain(name) or domains[source]
+            groups.append(Group(name, source, domain, tier, exact(weight), documents, tokens, samples, shards))
     return groups
 
 
