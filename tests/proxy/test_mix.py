@@ -1,9 +1,5 @@
 """`gristmill mix propose`, and whether both methods find what is wrong with a mixture. Training needs torch."""
 
-import json
-import random
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 
@@ -11,10 +7,7 @@ from gristmill.proxy.domains import DomainPool, shared_documents
 from gristmill.proxy.items import Items
 from gristmill.proxy.stream import Training
 from gristmill.proxy.swarm import Space, propose
-from gristmill.store.store import Store
-from gristmill.tokenizer.files import write_json
-from gristmill.tokenizer.model import Tokenizer
-from proxy.test_ablate import gristmill, needs_torch, sentences, write
+from proxy.test_ablate import needs_torch
 
 NAMES = ("a", "b", "c", "copy", "noise", "precious")
 VOCAB, WINDOW = 256, 64

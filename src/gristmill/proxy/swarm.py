@@ -175,13 +175,9 @@ def propose(space: Space, shares: Array, scores: Mapping[str, Array], weights: M
     def slope(at: Array) -> Array:
         return np.asarray(sum(part * many[name].slope(at) / base[name] for name, part in parts.items()))
 
-    best, value = None, np.full(DRAWS, np.inf)
-    for start in (space.natural, np.full(len(space.natural), 1 / len(space.natural))):
-        found = _descend(space, np.tile(start, (DRAWS, 1)), slope)
-        reached = objective(many, found)
-        best = found if best is None else np.where((reached < value)[:, None], found, best)
-        value = np.minimum(value, reached)
-    assert best is not None
+    starts = np.stack([space.natural, np.full(len(space.natural), 1 / len(space.natural))])
+    reached = _descend(space, np.tile(starts[:, None], (1, DRAWS, 1)), slope)
+    best = reached[np.argmin(objective(many, reached), 0), np.arange(DRAWS)]
     mean = best.mean(0)
     low, high = np.quantile(best, [0.025, 0.975], axis=0)
     natural = space.project(space.natural[None])[0]
@@ -194,7 +190,7 @@ def propose(space: Space, shares: Array, scores: Mapping[str, Array], weights: M
 
 
 def _descend(space: Space, start: Array, slope: Callable[[Array], Array]) -> Array:
-    """Shares by multiplicative steps against the slope, each row for itself."""
+    """Shares by multiplicative steps against the slope, each row alone."""
     at = space.project(np.maximum(start, 1e-4))
     for step in range(STEPS):
         against = slope(at)

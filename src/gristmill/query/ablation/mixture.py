@@ -6,6 +6,7 @@ The trainings are stages of the engine, as those of an ablation: none runs twice
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -38,6 +39,8 @@ EVIDENCE = "# evidence: "
 """Begins the line of a proposal that `--reuse` reads."""
 COPIES = 0.5
 """The share of documents in another domain from which on a domain is noted as a copy of it."""
+_PLAIN = re.compile(r"(?!(?:null|true|false)$)[A-Za-z_][\w-]*", re.ASCII | re.IGNORECASE)
+"""Names that need no quotes in YAML."""
 UNSURE = 0.5
 """The rank correlation below which the runs cannot be predicted from each other."""
 
@@ -148,7 +151,7 @@ class Proposed:
 
     def to_yaml(self) -> str:
         """The block for a recipe, with its evidence as comments."""
-        names = [json.dumps(name) for name in self.domains.names]
+        names = [name if _PLAIN.fullmatch(name) else json.dumps(name) for name in self.domains.names]
         width = max(len("domain"), *map(len, names))
         lines = [f"# {line}" for line in self.evidence]
         lines.append(f"# {'domain':{width}}  natural  recipe  proposed  95% interval      epochs")
