@@ -38,7 +38,6 @@ HELD_BYTES = 200_000
 VOCAB, PIECE, WINDOW = 16_384, 8192, 1024
 END = 0
 EPOCHS = 4.0
-NOISE_SEEDS = 3
 SETTINGS = {
     "30m": {"sequence": 1024, "batch": 65_536, "rate": 1e-3},
     "3m": {"sequence": 128, "batch": 1024, "rate": 3e-3},
@@ -70,7 +69,7 @@ def prepare(data, folder, scale):
         held = 0
         for at, text in enumerate(some):
             if held < HELD_BYTES * min(1, scale) and at % 2:
-                apart.append(TextItem(name, f"{name} {at}", text[:20_000]))
+                apart.append(TextItem(name, f"{name} {at}", text[: int(20_000 * min(1, 5 * scale))]))
                 held += len(apart[-1].question.encode())
                 continue
             ids = np.array([*tokenizer.encode(text).ids, END], np.uint16)
@@ -103,7 +102,7 @@ def prepare(data, folder, scale):
         print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
 
 
-def train_all(folder, tokens, size, device, out, runs, tried, budget):
+def train_all(folder, tokens, size, device, out, runs, tried, seeds, budget):
     from gristmill.proxy.evaluate import score
     from gristmill.proxy.train import train
 
@@ -169,7 +168,7 @@ def train_all(folder, tokens, size, device, out, runs, tried, budget):
         "temperature": space.project(natural**0.5),
     }
     means = {
-        name: np.array([objective(scores(f"{name} {seed}", shares, seed)) for seed in range(NOISE_SEEDS)])
+        name: np.array([objective(scores(f"{name} {seed}", shares, seed)) for seed in range(seeds)])
         for name, shares in mixtures.items()
     }
     for name, each in means.items():
@@ -199,15 +198,15 @@ def main():
     two.add_argument("--out", type=Path, default=Path("."))
     two.add_argument("--runs", type=int, default=27)
     two.add_argument("--tried", type=int, default=6)
+    two.add_argument("--seeds", type=int, default=3)
     two.add_argument("--budget", type=float, default=1e9, help="seconds after which no training begins")
     asked = parser.parse_args()
     if asked.command == "prepare":
         prepare(asked.data, asked.folder, asked.scale)
     else:
         asked.out.mkdir(parents=True, exist_ok=True)
-        train_all(
-            asked.folder, asked.tokens, asked.size, asked.device, asked.out, asked.runs, asked.tried, asked.budget
-        )
+        bounds = (asked.runs, asked.tried, asked.seeds, asked.budget)
+        train_all(asked.folder, asked.tokens, asked.size, asked.device, asked.out, *bounds)
 
 
 if __name__ == "__main__":

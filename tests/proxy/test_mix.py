@@ -1,13 +1,22 @@
 """`gristmill mix propose`, and whether both methods find what is wrong with a mixture. Training needs torch."""
 
+import json
+import random
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
+from gristmill.cli.run import mix
+from gristmill.errors import UserError
 from gristmill.proxy.domains import DomainPool, shared_documents
 from gristmill.proxy.items import Items
 from gristmill.proxy.stream import Training
 from gristmill.proxy.swarm import Space, propose
-from proxy.test_ablate import needs_torch
+from gristmill.recipe.yaml.lines import parse
+from gristmill.store.store import Store
+from proxy.test_ablate import gristmill, needs_torch, write
+from sharded import WORDS, Corpus
 
 NAMES = ("a", "b", "c", "copy", "noise", "precious")
 VOCAB, WINDOW = 256, 64
@@ -127,3 +136,77 @@ def test_doremi_finds_them_too(six, tmp_path, monkeypatch):
         doremi.reweigh(six, short, equal, reference, str(tmp_path))
     monkeypatch.setattr(doremi, "rate_at", rate_at)
     assert (doremi.reweigh(six, short, equal, reference, str(tmp_path)) == whole).all()
+
+
+RECIPE = """recipe: mixed
+store: ./store
+sources:
+{sources}steps: []
+tokenizer: {{file: tokenizer.json}}
+shards: {{seq_len_tokens: 256}}
+mix: {{tokens: 20k, max_epochs: 4}}
+"""
+SOURCE = "  {0}: {{kind: text, read: {{format: jsonl, paths: [{0}.jsonl]}}, domain: {0}}}\n"
+ASKED = ("mix", "propose", "mixed.yaml", "--tokens", "1k", "--workers", "1")
+
+
+def write_recipe(folder, *names):
+    draw = random.Random(1)
+    for number, name in enumerate(names):
+        words = [word[number:] + word[:number] for word in WORDS]
+        write(folder / f"{name}.jsonl", [{"text": " ".join(draw.choices(words, k=40))} for _ in range(60)])
+    (folder / "mixed.yaml").write_text(RECIPE.format(sources="".join(SOURCE.format(name) for name in names)))
+    gristmill(folder, "run", "mixed.yaml", "--workers", "1")
+
+
+@needs_torch
+@pytest.mark.slow
+def test_a_proposal_is_printed_and_trained_once_and_a_new_domain_needs_fewer_runs(project):
+    """The recipe stays as it is; the block is YAML that a recipe takes."""
+    Corpus(project)
+    folder = project.folder
+    write_recipe(folder, "notes", "tales")
+    before = (folder / "mixed.yaml").read_text()
+    ended = gristmill(folder, *ASKED, "--runs", "4", "--floor", "tales=0.2", "--out", "first.yaml")
+    assert ended.stdout == (folder / "first.yaml").read_text()
+    assert (folder / "mixed.yaml").read_text() == before
+    shares = parse(ended.stdout, {}, []).value["mix"]["domains"]
+    assert sum(shares.values()) == pytest.approx(1, abs=0.001)
+    assert shares["tales"] >= 0.2
+    assert json.loads(gristmill(folder, *ASKED, "--runs", "4", "--floor", "tales=0.2", "--json").stdout)["evidence"]
+    last = sorted((folder / "store" / "runs").glob("mix_*/*.json"))[-1]
+    record = Store(str(folder / "store")).read_json(str(last.relative_to(folder / "store")))
+    assert sum(node["executed"] for node in record["nodes"].values()) == 0
+    write_recipe(folder, "notes", "tales", "laws")
+    again = gristmill(folder, *ASKED, "--runs", "4", "--reuse", "first.yaml")
+    assert "# Reused: the ratios of notes, tales, whose shards are the same" in again.stdout
+    assert "with 4 trainings instead of 12." in again.stdout
+    now = parse(again.stdout, {}, []).value["mix"]["domains"]
+    assert now["notes"] / now["tales"] == pytest.approx(shares["notes"] / shares["tales"], rel=0.01)
+    assert "# DoReMi: 2 trainings of 3m models" in gristmill(folder, *ASKED, "--method", "doremi").stdout
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+def test_without_torch_the_command_names_the_extra(tmp_path):
+    ended = gristmill(tmp_path, *ASKED, code=2)
+    assert "gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'." in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"method": "dormi"}, "--method dormi: there is no such method, so nothing was trained. It is swarm, doremi."),
+        ({"size": "7b"}, "--size 7b: there is no such size"),
+        ({"device": "tpu"}, "--device tpu: there is no such device"),
+        ({"method": "doremi", "runs": 9}, "--runs is for --method swarm"),
+        ({"floor": ["code"]}, "--floor code: write DOMAIN=SHARE, as code=0.05"),
+        ({"floor": ["code=5%"]}, "--floor code=5%: write DOMAIN=SHARE"),
+        ({"target": ["code=-1"]}, "--target code=-1: write NAME=WEIGHT, as code=2"),
+        ({"out": mix.Path("nowhere/p.yaml")}, "there is no folder nowhere, so nothing was trained"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_opened(options, told, monkeypatch):
+    monkeypatch.setattr(mix, "find_spec", lambda name: name)
+    with pytest.raises(UserError) as error:
+        mix.propose_command("none.yaml", **options)
+    assert told in str(error.value)

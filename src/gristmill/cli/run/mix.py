@@ -81,6 +81,8 @@ def propose_command(
     swarm_only = {"--suite": suite, "--target": target, "--runs": runs, "--reuse": reuse}
     if method == "doremi" and (given := [name for name, value in swarm_only.items() if value]):
         raise UserError(f"{given[0]} is for --method swarm, so nothing was trained. Leave it out, or use a swarm.")
+    if out is not None and not out.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.parent}, so nothing was trained. Make it first.")
     floors, targets = _pairs("--floor", floor, None), _pairs("--target", target, 1.0)
     setup = SETUPS[size] if tokens is None else replace(SETUPS[size], tokens=count_of(tokens))
     side = Side(recipe, open_shards(recipe))
@@ -100,7 +102,10 @@ def propose_command(
             f"nothing of {reuse} was reused: that takes two domains with the same shards, and one with others."
         )
     if out is not None:
-        out.write_text(found.to_yaml(), encoding="utf-8")
+        try:
+            out.write_text(found.to_yaml(), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--out {out} cannot be written ({error.strerror}). Name another file.") from None
     if json:
         print_json(found.to_json())
     else:

@@ -151,7 +151,7 @@ class Proposed:
 
     def to_yaml(self) -> str:
         """The block for a recipe, with its evidence as comments."""
-        names = [name if _PLAIN.fullmatch(name) else json.dumps(name) for name in self.domains.names]
+        names = [quoted(name) for name in self.domains.names]
         width = max(len("domain"), *map(len, names))
         lines = [f"# {line}" for line in self.evidence]
         lines.append(f"# {'domain':{width}}  natural  recipe  proposed  95% interval      epochs")
@@ -163,6 +163,11 @@ class Proposed:
         lines.append(EVIDENCE + json.dumps({"domains": ratios, "shards": self.domains.digests}))
         written = ", ".join(f"{name}: {share}" for name, share in zip(names, ratios.values(), strict=True))
         return "\n".join([*lines, "mix:", f"  domains: {{{written}}}", ""])
+
+
+def quoted(name: str) -> str:
+    """A name as YAML has it, on one line whatever is in it."""
+    return name if _PLAIN.fullmatch(name) else json.dumps(name)
 
 
 def reusable(text: str, name: str, domains: Domains) -> dict[str, float]:
@@ -219,15 +224,15 @@ class Search:
         gain, low, high = (f"{100 * value:+.2f}%" for value in found.gain)
         evidence = [
             f"Swarm: {self._trainings(count)}, mixtures around the natural one.",
-            f"Targets: {', '.join(f'{name} ({weight:.3g})' for name, weight in weights.items())}.",
+            f"Targets: {', '.join(f'{quoted(name)} ({weight:.3g})' for name, weight in weights.items())}.",
             f"Predicted bits per byte against the natural mixture: {gain} (95% interval {low} to {high}).",
             f"Runs predicted from the other runs: rank correlation {found.rank_correlation:.2f}.",
         ]
         remarks = self._copies(pool)
         if fixed:
             evidence.append(
-                f"Reused: the ratios of {', '.join(fixed)}, whose shards are the same; only the share of the others "
-                f"against them was searched, with {counted(count, 'training')} instead of "
+                f"Reused: the ratios of {', '.join(map(quoted, fixed))}, whose shards are the same; only the share of "
+                f"the others against them was searched, with {counted(count, 'training')} instead of "
                 f"{3 * (len(self.domains.names) + 1)}."
             )
         if found.gain[2] >= 0 or found.rank_correlation < UNSURE:
@@ -287,11 +292,12 @@ class Search:
         return {name: float(1 / pool.shared[at].sum()) for at, name in enumerate(pool.names) if name in scores}
 
     def _copies(self, pool: DomainPool) -> list[str]:
+        names = [quoted(name) for name in pool.names]
         return [
-            f"{pool.shared[a, b]:.0%} of the documents of {pool.names[a]} are in {pool.names[b]}, too. Their shares "
-            "add up: count them as one domain, or remove the copies."
-            for a in range(len(pool.names))
-            for b in range(len(pool.names))
+            f"{pool.shared[a, b]:.0%} of the documents of {one} are in {other}, too. Their shares add up: count them "
+            "as one domain, or remove the copies."
+            for a, one in enumerate(names)
+            for b, other in enumerate(names)
             if a != b and pool.shared[a, b] >= COPIES
         ]
 
