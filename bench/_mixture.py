@@ -90,10 +90,10 @@ def prepare(data, folder, scale):
         END,
         tuple(texts),
         domain,
-        none,
-        np.zeros(1, np.int64),
-        none,
-        shared_documents(keys, domain, len(texts)),
+        held_tokens=none,
+        held_starts=np.zeros(1, np.int64),
+        held_domain=none,
+        shared=shared_documents(keys, domain, len(texts)),
     )
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / "pool.npz", **vars(pool))
@@ -124,8 +124,8 @@ def train_all(folder, tokens, size, device, out, runs, tried, seeds, budget):
             if time.time() - began > budget:
                 sys.exit(f"the budget of {budget} s is used up; start again with the same --out to go on")
             start = time.time()
-            config = Training(size, tokens, seed, device, **SETTINGS[size])
-            snapshots, losses = train(pool.draw(shares, tokens)[0], config)
+            config = Training(size, tokens, seed, device, **SETTINGS[size], shares=tuple(shares))
+            snapshots, losses = train(pool, config)
             bits, _ = score(snapshots, size, pool.vocab, items, device)
             sums = [np.bincount(items.task, np.bincount(items.unit_item, each)) for each in (bits, items.unit_bytes)]
             known[name] = (sums[0] / sums[1])[tasks]

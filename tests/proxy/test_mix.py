@@ -55,10 +55,10 @@ def six():
         0,
         NAMES,
         domain,
-        apart.flatten(),
-        np.arange(len(apart) + 1) * WINDOW,
-        np.repeat(range(6), held),
-        shared_documents(keys, domain, 6),
+        held_tokens=apart.flatten(),
+        held_starts=np.arange(len(apart) + 1) * WINDOW,
+        held_domain=np.repeat(range(6), held),
+        shared=shared_documents(keys, domain, 6),
     )
 
 
@@ -101,8 +101,8 @@ def test_a_swarm_finds_the_useless_the_copied_and_the_precious_domain(six):
     tried = space.design(21)
     scores = []
     for row in tried:
-        drawn, _ = six.draw(row, 10_240)
-        snapshots, _ = train(drawn, Training("tiny", 10_240, sequence=WINDOW, batch=512, rate=1e-2))
+        config = Training("tiny", 10_240, sequence=WINDOW, batch=512, rate=1e-2, shares=tuple(row))
+        snapshots, _ = train(six, config)
         scores.append(np.bincount(six.held_domain, score(snapshots, "tiny", VOCAB, items, "cpu")[0]))
     by_domain = dict(zip(NAMES, np.array(scores).T, strict=True))
     found = propose(space, tried, by_domain, dict(zip(NAMES, 1 / six.shared.sum(1), strict=True)))
@@ -119,23 +119,23 @@ def test_doremi_finds_them_too(six, tmp_path, monkeypatch):
     from gristmill.proxy import doremi
     from gristmill.proxy.train import train
 
-    config = Training("tiny", 25_600, sequence=WINDOW, batch=128, rate=3e-3)
     space = space_of(six)
-    equal = space.project(np.full(6, 1 / 6))
-    reference = train(six.draw(equal, config.tokens)[0], config)[0][-1]
-    alphas = doremi.reweigh(six, config, equal, reference)
+    equal = tuple(space.project(np.full(6, 1 / 6)))
+    config = Training("tiny", 25_600, sequence=WINDOW, batch=128, rate=3e-3, shares=equal)
+    reference = train(six, config)[0][-1]
+    alphas = doremi.reweigh(six, config, reference)
     assert alphas.shape == (200, 6)
     assert alphas.sum(1) == pytest.approx(np.ones(200), abs=1e-5)
     check(alphas.mean(0), space.natural)
-    short = Training("tiny", 8 * 128, sequence=WINDOW, batch=128)
-    whole = doremi.reweigh(six, short, equal, reference)
+    short = Training("tiny", 8 * 128, sequence=WINDOW, batch=128, shares=equal)
+    whole = doremi.reweigh(six, short, reference)
     monkeypatch.setattr(doremi, "CHECKPOINT_STEPS", 3)
     rate_at = doremi.rate_at
     monkeypatch.setattr(doremi, "rate_at", lambda config, step, at: 1 / 0 if step == 5 else rate_at(config, step, at))
     with pytest.raises(ZeroDivisionError):
-        doremi.reweigh(six, short, equal, reference, str(tmp_path))
+        doremi.reweigh(six, short, reference, str(tmp_path))
     monkeypatch.setattr(doremi, "rate_at", rate_at)
-    assert (doremi.reweigh(six, short, equal, reference, str(tmp_path)) == whole).all()
+    assert (doremi.reweigh(six, short, reference, str(tmp_path)) == whole).all()
 
 
 RECIPE = """recipe: mixed

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.proxy.domains import DomainPool, thin_domains
+from gristmill.proxy.domains import DomainPool, draw, thin_domains
+from gristmill.proxy.pool import Pool
 from gristmill.proxy.swarm import Space, fit, propose, spearman
 from gristmill.query.ablation.mixture import Domains, Grouped, Proposed, reusable
 from sharded import Corpus
@@ -138,12 +139,12 @@ def test_a_pool_of_domains_holds_out_copies_and_draws_any_mixture(manifest, tmp_
     assert {*pool.held_domain.tolist()} == {0, 1}
     assert not pieces & {each.tobytes() for each in held}
     for shares in ((0.5, 0.5), (0.9, 0.1), (0.0, 1.0)):
-        drawn, domain = pool.draw(shares, 10_000)
-        assert np.bincount(domain, np.diff(drawn.starts), 2).tolist() == [10_000 * share for share in shares]
+        drawn = draw(pool, shares, 10_000)
+        assert np.bincount(drawn.domain, np.diff(drawn.starts), 2).tolist() == [10_000 * share for share in shares]
     pool.save(tmp_path / "pool")
     again = DomainPool.load(tmp_path / "pool")
     assert again.names == pool.names
-    assert (again.draw((0.3, 0.7), 5000)[0].tokens == pool.draw((0.3, 0.7), 5000)[0].tokens).all()
+    assert (draw(again, (0.3, 0.7), 5000).tokens == draw(pool, (0.3, 0.7), 5000).tokens).all()
 
 
 def test_a_part_of_a_domain_has_its_documents_evenly():
@@ -151,9 +152,8 @@ def test_a_part_of_a_domain_has_its_documents_evenly():
     number = np.concatenate([np.repeat(range(100), 4), range(100, 500)])
     keys = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     ones = np.zeros(len(keys), np.int64)
-    places, shared = np.arange(len(keys) + 1), np.eye(1)
-    pool = DomainPool(number, places, keys, ones, np.zeros(1, bool), 500, 0, ("a",), ones, number, places, ones, shared)
-    drawn, _ = pool.draw((1.0,), 200)
+    pool = Pool(number, np.arange(len(keys) + 1), keys, ones, np.zeros(1, bool), 500, 0, ("a",), ones)
+    drawn = draw(pool, (1.0,), 200)
     times = np.bincount(drawn.tokens, minlength=500)
     assert (times[:100] == 1).mean() > 0.9
     assert times[100:].sum() == pytest.approx(100, abs=8)

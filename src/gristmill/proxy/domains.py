@@ -6,7 +6,7 @@ domain are held out, and with them every copy in any domain.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,10 @@ LEAST_DOCUMENTS = 8
 """Documents of a domain that are in the pool, where it has as many: a proxy learns nothing from a single one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DomainPool(Pool):
-    """Pieces with their domains, and held-out documents."""
+    """A pool with domains, and held-out documents."""
 
-    names: tuple[str, ...]
-    """Of the domains."""
-    domain: Array
-    """Of each piece: the number of its domain."""
     held_tokens: Array
     held_starts: Array
     """Where each held-out document begins, and at the end their number of tokens."""
@@ -40,33 +36,33 @@ class DomainPool(Pool):
     shared: Array
     """Of the documents of each domain (row), the share that each domain (column) has, too."""
 
-    def draw(self, shares: Sequence[float], tokens: int) -> tuple[Pool, Array]:
-        """So many tokens with these shares of the domains, and the domain of each piece.
 
-        In each domain, the occurrences of a document are spread evenly: whatever share of a domain is drawn, what the
-        recipe repeats four times as often as the rest of the domain is repeated four times as often.
-        """
-        lengths = np.diff(self.starts)
-        pieces, ends = [], []
-        for number, share in enumerate(shares):
-            mine = np.flatnonzero(self.domain == number)
-            mine = mine[_spread(self.keys[mine])]
-            until = np.cumsum(lengths[mine])
-            rounds, rest = divmod(round(share * tokens), int(until[-1]))
-            count = int(np.searchsorted(until, rest))
-            taken = np.concatenate([*[mine] * rounds, mine[: count + (rest > 0)]])
-            last = self.starts[taken + 1].copy()
-            if rest:
-                last[-1] -= until[count] - rest
-            pieces.append(taken)
-            ends.append(last)
-        chosen, end = np.concatenate(pieces), np.concatenate(ends)
-        begin = self.starts[chosen]
-        slices = [self.tokens[first:last] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
-        starts = np.concatenate([[0], np.cumsum(end - begin)])
-        phases, decay = np.zeros(len(chosen), np.int32), np.zeros(1, bool)
-        drawn = Pool(np.concatenate(slices), starts, self.keys[chosen], phases, decay, self.vocab, self.end)
-        return drawn, self.domain[chosen]
+def draw(pool: Pool, shares: Sequence[float], tokens: int) -> Pool:
+    """So many tokens with these shares of the domains.
+
+    In each domain, the occurrences of a document are spread evenly: whatever share of a domain is drawn, what the
+    recipe repeats four times as often as the rest of the domain is repeated four times as often.
+    """
+    lengths = np.diff(pool.starts)
+    pieces, ends = [], []
+    for number, share in enumerate(shares):
+        mine = np.flatnonzero(pool.domain == number)
+        mine = mine[_spread(pool.keys[mine])]
+        until = np.cumsum(lengths[mine])
+        rounds, rest = divmod(round(share * tokens), int(until[-1]))
+        count = int(np.searchsorted(until, rest))
+        taken = np.concatenate([*[mine] * rounds, mine[: count + (rest > 0)]])
+        last = pool.starts[taken + 1].copy()
+        if rest:
+            last[-1] -= until[count] - rest
+        pieces.append(taken)
+        ends.append(last)
+    chosen, end = np.concatenate(pieces), np.concatenate(ends)
+    begin = pool.starts[chosen]
+    slices = [pool.tokens[first:last] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
+    starts = np.concatenate([[0], np.cumsum(end - begin)])
+    of_piece = {"keys": pool.keys[chosen], "domain": pool.domain[chosen], "phases": np.zeros(len(chosen), np.int32)}
+    return replace(pool, tokens=np.concatenate(slices), starts=starts, **of_piece)
 
 
 def _spread(keys: Array) -> Array:
@@ -76,14 +72,9 @@ def _spread(keys: Array) -> Array:
     return np.argsort((occurrences(keys) + first) / counts[inverse], kind="stable")
 
 
-def domain_names(manifest: Manifest) -> tuple[str, ...]:
-    """The domains that a mixture draws from."""
-    return tuple(sorted({group.domain or "" for group in manifest.drawn}))
-
-
 def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
     """The pool with about so many tokens, and up to `held` tokens of each domain that are held out."""
-    names = domain_names(manifest)
+    names = tuple(sorted({group.domain or "" for group in manifest.drawn}))
     by_group = {group.name: names.index(group.domain or "") for group in manifest.drawn}
     with Loader(manifest.location, manifest_hash=manifest.hash, threads=0) as loader:
         numbers, keys, lengths = documents_of(loader)
@@ -115,9 +106,10 @@ def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
     once = {(int(keys[number]), int(domain[number])): number for number in sorted(apart, reverse=True)}
     texts = [np.concatenate([piece for _, piece in sorted(apart[number].items())]) for number in sorted(once.values())]
     owner = np.array(owners)
+    starts, held_starts = (np.concatenate([[0], np.cumsum([*map(len, some)])]) for some in (pieces, texts))
     return DomainPool(
         np.concatenate(pieces),
-        np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]),
+        starts,
         keys[owner],
         np.zeros(len(owner), np.int32),
         np.zeros(1, bool),
@@ -125,10 +117,10 @@ def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
         int(manifest.tokenizer["end_of_document"]),
         names,
         domain[owner],
-        np.concatenate(texts),
-        np.concatenate([[0], np.cumsum([len(text) for text in texts])]),
-        domain[sorted(once.values())],
-        shared_documents(keys, domain, len(names)),
+        held_tokens=np.concatenate(texts),
+        held_starts=held_starts,
+        held_domain=domain[sorted(once.values())],
+        shared=shared_documents(keys, domain, len(names)),
     )
 
 

@@ -6,15 +6,15 @@ answer is the mean of alpha over all steps.
 """
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gristmill.loader.tensors import torch
-from gristmill.proxy.domains import DomainPool
+from gristmill.proxy.domains import draw
 from gristmill.proxy.model import SIZES, Decoder, mask_of
+from gristmill.proxy.pool import Pool
 from gristmill.proxy.stream import Stream, Training, rate_at
 from gristmill.proxy.train import CHECKPOINT_STEPS, deterministic, load_weights
 
@@ -26,20 +26,16 @@ SMOOTH = 1e-3
 Array = np.ndarray[Any, Any]
 
 
-def reweigh(
-    pool: DomainPool, config: Training, shares: Sequence[float], reference: dict[str, Array], checkpoints: str = ""
-) -> Array:
-    """Alpha after every step: (steps, domains). `shares`: of the domains in what the proxy reads."""
+def reweigh(pool: Pool, config: Training, reference: dict[str, Array], checkpoints: str = "") -> Array:
+    """Alpha after every step: (steps, domains)."""
+    pool = draw(pool, config.shares, config.tokens)
     with deterministic():
-        return _reweigh(pool, config, shares, reference, Path(checkpoints, "state.pt") if checkpoints else None)
+        return _reweigh(pool, config, reference, Path(checkpoints, "state.pt") if checkpoints else None)
 
 
-def _reweigh(
-    pool: DomainPool, config: Training, shares: Sequence[float], reference: dict[str, Array], checkpoint: Path | None
-) -> Array:
+def _reweigh(pool: Pool, config: Training, reference: dict[str, Array], checkpoint: Path | None) -> Array:
     count = len(pool.names)
-    drawn, domain = pool.draw(shares, config.tokens)
-    stream = Stream(drawn, config.seed, config.sequence)
+    stream = Stream(pool, config.seed, config.sequence)
     device = torch.device(config.device)
     teacher, model = (Decoder(SIZES[config.size], pool.vocab, config.seed).to(device) for _ in range(2))
     load_weights(teacher, reference)
@@ -64,7 +60,7 @@ def _reweigh(
         own = nats(model, tokens, labels, mask)
         with torch.no_grad():
             known = nats(teacher, tokens, labels, mask)
-        of = torch.from_numpy(domain[stream.pieces(batch[2])]).to(device)
+        of = torch.from_numpy(pool.domain[stream.pieces(batch[2])]).to(device)
         # Tokens by domain as products with ones and zeros: the same sums every time, on a GPU as well.
         mine = torch.nn.functional.one_hot(of.flatten(), count).float() * (labels.flatten() >= 0)[:, None]
         sizes = mine.sum(0)

@@ -11,7 +11,7 @@ corpora that share a document choose it both or neither.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,14 +42,19 @@ class Pool:
     vocab: int
     end: int
     """The token at the end of a document."""
+    names: tuple[str, ...] = ()
+    """The domains, where they matter (domains.py)."""
+    domain: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each piece: the number of its domain."""
 
     def save(self, path: Path) -> None:
-        save_arrays(path, vars(self))
+        unset = () if self.names else ("names", "domain")
+        save_arrays(path, {name: value for name, value in vars(self).items() if name not in unset})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         with np.load(path) as held:
-            found: dict[str, Any] = {field.name: held[field.name] for field in fields(cls)}
+            found: dict[str, Any] = {one.name: held[one.name] for one in fields(cls) if one.name in held.files}
         found |= {"names": tuple(found["names"].tolist())} if "names" in found else {}
         return cls(**{**found, "vocab": int(found["vocab"]), "end": int(found["end"])})
 

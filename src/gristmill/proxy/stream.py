@@ -33,6 +33,9 @@ class Training:
     decay: float = 0.3
     """The share of the steps in which it falls to zero, where the mixture has no phase for that."""
 
+    shares: tuple[float, ...] = ()
+    """Of the domains of the pool; none: the pool as it is."""
+
     @property
     def steps(self) -> int:
         return max(1, self.tokens // self.batch)

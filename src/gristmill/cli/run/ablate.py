@@ -59,13 +59,13 @@ def command(
         raise UserError(f"--size {size}: there is no such size, so nothing was trained. Sizes: {', '.join(SETUPS)}.")
     setup = SETUPS[size]
     if tokens is not None:
-        setup = replace(setup, tokens=count_of(tokens))
+        setup = replace(setup, tokens=_count(tokens))
     if device is not None:
         if device not in ("cpu", "cuda"):
             raise UserError(f"--device {device}: it is cpu or cuda, so nothing was trained.")
         setup = replace(setup, device=device)
     old, new = (Side(name, open_shards(name)) for name in (a, b))
-    there = Store(locate_store(store, "--store")) if store else store_of(new)
+    there = Store(locate_store(store, "--store")) if store else _store_of(new)
     ablation = Ablation(old, new, str(suite), setup, there)
     with Bars(quiet=json) as bars:
         counts = looks_of(seeds, until_decided)
@@ -81,16 +81,14 @@ def command(
         raise typer.Exit(NOT_BETTER)
 
 
-def count_of(text: str) -> int:
-    """The number of --tokens."""
+def _count(text: str) -> int:
     try:
         return int(parse_count(text))
     except ValueError as error:
         raise UserError(f"--tokens {error}") from None
 
 
-def store_of(side: Side) -> Store:
-    """The store of the corpus."""
+def _store_of(side: Side) -> Store:
     if side.shards.seen is None:
         raise UserError(f"{side.name} is a manifest, so there is no store for the models. Name one with --store.")
     return side.shards.seen.store

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.run.ablate import count_of, store_of
+from gristmill.cli.run.ablate import _count as count_of
+from gristmill.cli.run.ablate import _store_of as store_of
 from gristmill.cli.shards.open import open_shards
 from gristmill.cli.shared.options import Json, StoreUri, Workers, print_json
 from gristmill.cli.shared.sample_option import with_sample

@@ -163,10 +163,10 @@ class Ablation:
         for node in run.nodes.values():
             letter, _, name = node.id.partition("/")
             if name.startswith("evaluate_"):
-                with np.load(file_of(run, node.id)) as held:
+                with np.load(_file(run, node.id)) as held:
                     scores[letter].append(Scores(held["bits"], held["greedy"]))
                     known[letter] = held["touched"]
-        read = Items.load(file_of(run, "A/items"))
+        read = Items.load(_file(run, "A/items"))
         hash_of_suite = next(iter(run.made["A/items"].metrics["suites"]))
         clean = ~(known["A"] | known["B"])
         touched = {
@@ -206,8 +206,7 @@ def looks_of(seeds: int, most: int | None) -> list[int]:
     return found
 
 
-def file_of(run: Seen, node: str) -> Path:
-    """The file that a stage made."""
+def _file(run: Seen, node: str) -> Path:
     part = run.made[node].model
     assert part is not None
     return run.store.local_path(part)

@@ -25,7 +25,8 @@ from gristmill.proxy.domains import DomainPool
 from gristmill.proxy.items import Items
 from gristmill.proxy.swarm import Space, propose
 from gristmill.proxy.verdict import Scores, bits_per_byte
-from gristmill.query.ablation.ablation import Setup, Side, file_of
+from gristmill.query.ablation.ablation import Setup, Side
+from gristmill.query.ablation.ablation import _file as file_of
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.recipe.model import Recipe
 from gristmill.shardformat.locations import read_bytes

@@ -21,22 +21,16 @@ def resources(config: Config, part_bytes: int) -> Resources:
     return Resources(memory=8 * 10**9 if on_gpu else 2 * 10**9, gpus=int(on_gpu))
 
 
-def read_snapshots(path: Path) -> list[dict[str, np.ndarray]]:
-    """The weights of a trained model, as `train` keeps them."""
-    snapshots: dict[str, dict[str, np.ndarray]] = {}
-    with np.load(path) as held:
-        for name in held.files:
-            number, _, weight = name.partition("/")
-            snapshots.setdefault(number, {})[weight] = held[name]
-    return list(snapshots.values())
-
-
 def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, int]:
     from gristmill.proxy.evaluate import score
 
     items, pool = Items.load(models["items"]), Pool.load(models["pool"])
-    snapshots = read_snapshots(models["train"])
-    bits, greedy = score(snapshots, config.size, pool.vocab, items, config.device)
+    snapshots: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(models["train"]) as held:
+        for name in held.files:
+            number, _, weight = name.partition("/")
+            snapshots.setdefault(number, {})[weight] = held[name]
+    bits, greedy = score(list(snapshots.values()), config.size, pool.vocab, items, config.device)
     known = touched(items, pool)
     save_arrays(path, {"bits": bits, "greedy": greedy, "touched": known})
     return {"items": len(items.task), "touched": int(known.sum())}

@@ -29,7 +29,7 @@ class Config(StageConfig):
     rate: float = Field(gt=0, le=1)
     """The peak learning rate."""
     shares: tuple[float, ...] = ()
-    """Shares of the domains of the pool; none: the pool as it is."""
+    """Of the domains of the pool; none: the pool as it is."""
     checkpoints: Annotated[str, ReportMark()] = ""
     """The folder for checkpoints; empty: a run that is killed begins again."""
 
@@ -39,29 +39,17 @@ def resources(config: Config, part_bytes: int) -> Resources:
     return Resources(memory=8 * 10**9 if on_gpu else 2 * 10**9, gpus=int(on_gpu))
 
 
-def checkpoint_folder(checkpoints: str, models: Mapping[str, Path], config: str) -> str:
-    """Where a training of this config on these files keeps its checkpoints; empty: it keeps none."""
-    if not checkpoints:
-        return ""
-    digest = hashlib.sha256(config.encode())
-    for _, used in sorted(models.items()):
-        with open(used, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return os.path.join(checkpoints, digest.hexdigest()[:32])
-
-
 def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, float]:
-    from gristmill.proxy.domains import DomainPool
     from gristmill.proxy.stream import Training
     from gristmill.proxy.train import train
 
-    fields = config.model_dump(exclude={"checkpoints", "shares"})
-    folder = checkpoint_folder(config.checkpoints, models, f"{fields} {config.shares}")
-    if config.shares:
-        pool, _ = DomainPool.load(models["pool"]).draw(config.shares, config.tokens)
-    else:
-        pool = Pool.load(models["pool"])
-    snapshots, losses = train(pool, Training(**fields), folder)
+    fields = config.model_dump(exclude={"checkpoints"})
+    folder = ""
+    if config.checkpoints:
+        with open(models["pool"], "rb") as file:
+            pool_hash = hashlib.file_digest(file, "sha256").hexdigest()
+        folder = os.path.join(config.checkpoints, hashlib.sha256(f"{pool_hash} {fields}".encode()).hexdigest()[:32])
+    snapshots, losses = train(Pool.load(models["pool"]), Training(**fields), folder)
     held = {f"{number}/{name}": array for number, kept in enumerate(snapshots) for name, array in kept.items()}
     save_arrays(path, held)
     if folder:
