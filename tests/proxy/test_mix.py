@@ -10,7 +10,7 @@ import pytest
 from gristmill.cli.run import mix
 from gristmill.errors import UserError
 from gristmill.proxy.domains import DomainPool, shared_documents
-from gristmill.proxy.items import Items
+from gristmill.proxy.items import TextItem, encode_items
 from gristmill.proxy.stream import Training
 from gristmill.proxy.swarm import Space, propose
 from gristmill.recipe.yaml.lines import parse
@@ -90,20 +90,16 @@ def test_a_swarm_finds_the_useless_the_copied_and_the_precious_domain(six):
     from gristmill.proxy.evaluate import score
     from gristmill.proxy.train import train
 
-    count = len(six.held_domain)
-    rows = np.column_stack([np.zeros(count, np.int64), six.held_tokens.reshape(count, WINDOW)])
-    starts, ones = np.arange(count + 1) * (WINDOW + 1), np.ones(count, np.int64)
-    numbers, size = np.arange(count), np.full(count, WINDOW)
-    items = Items(
-        NAMES, (), six.held_domain, 0 * ones, rows.flatten(), starts, ones, numbers, numbers, size, ones.astype(bool)
-    )
+    texts = six.held_tokens.reshape(-1, WINDOW).tolist()
+    held = [TextItem(NAMES[of], "", " ".join(map(str, text))) for of, text in zip(six.held_domain, texts, strict=True)]
+    items = encode_items(held, lambda text: [*map(int, text.split())], 0, WINDOW + 1, 10**6)
     space = space_of(six)
     tried = space.design(21)
     scores = []
     for row in tried:
         config = Training("tiny", 10_240, sequence=WINDOW, batch=512, rate=1e-2, shares=tuple(row))
         snapshots, _ = train(six, config)
-        scores.append(np.bincount(six.held_domain, score(snapshots, "tiny", VOCAB, items, "cpu")[0]))
+        scores.append(np.bincount(items.task, score(snapshots, "tiny", VOCAB, items, "cpu")[0]))
     by_domain = dict(zip(NAMES, np.array(scores).T, strict=True))
     found = propose(space, tried, by_domain, dict(zip(NAMES, 1 / six.shared.sum(1), strict=True)))
     check(found.shares, space.natural)

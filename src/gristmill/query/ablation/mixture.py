@@ -155,7 +155,7 @@ class Proposed:
         names = [quoted(name) for name in self.domains.names]
         width = max(len("domain"), *map(len, names))
         lines = [f"# {line}" for line in self.evidence]
-        lines.append(f"# {'domain':{width}}  natural  recipe  proposed  95% interval      epochs")
+        lines.append(f"# {'domain':{width}}  natural  recipe  proposed  interval          epochs")
         for name, natural, recipe, share, low, high, epochs in zip(names, *self._columns(), strict=True):
             interval = f"{low:.4f} to {high:.4f}"
             lines.append(f"# {name:{width}}  {natural:7.4f}  {recipe:6.4f}  {share:8.4f}  {interval}  {epochs:6.2f}")
@@ -228,6 +228,7 @@ class Search:
             f"Targets: {', '.join(f'{quoted(name)} ({weight:.3g})' for name, weight in weights.items())}.",
             f"Predicted bits per byte against the natural mixture: {gain} (95% interval {low} to {high}).",
             f"Runs predicted from the other runs: rank correlation {found.rank_correlation:.2f}.",
+            "Intervals of shares: 95%, over resampled runs.",
         ]
         remarks = self._copies(pool)
         if fixed:
@@ -263,15 +264,9 @@ class Search:
             f"Proposed is the mean weight of {counted(len(alphas), 'step')}, within caps and floors; the interval is "
             "the range of the means of its quarters.",
         ]
-        shares = space.project(alphas.mean(0))
-        return Proposed(
-            self.domains,
-            shares,
-            quarters.min(0),
-            quarters.max(0),
-            evidence,
-            self._copies(DomainPool.load(file_of(run, "pool"))),
-        )
+        remarks = self._copies(DomainPool.load(file_of(run, "pool")))
+        mean = space.project(alphas.mean(0))
+        return Proposed(self.domains, mean, quarters.min(0), quarters.max(0), evidence, remarks)
 
     def _trainings(self, count: int) -> str:
         return f"{counted(count, 'training')} of {self.setup.size} models, {counted(self.setup.tokens, 'token')} each"
@@ -283,8 +278,10 @@ class Search:
                 raise UserError(f"--target {name} is no domain and no benchmark. {suggest(name, known, 'Targets')}")
 
     def _tasks(self) -> list[str]:
+        """The benchmarks of the suite; one with the name of a domain is told apart."""
         assert self.suite is not None
-        return sorted({item.benchmark for item in read_suite(self.suite).items})
+        names = sorted({item.benchmark for item in read_suite(self.suite).items})
+        return [f"{name}/suite" if name in self.domains.names else name for name in names]
 
     def _weights(self, scores: Mapping[str, Array], pool: DomainPool) -> dict[str, float]:
         """The benchmarks of the suite, or else all domains; of domains that share documents, each counts less."""
@@ -350,12 +347,12 @@ class Search:
         found: dict[str, list[float]] = {}
         for kind in ("held_out", "items") if self.suite else ("held_out",):
             read = Items.load(file_of(run, kind))
+            tasks = self._tasks() if kind == "items" else read.tasks
             for at in range(count):
                 with np.load(file_of(run, f"run_{at:03}/{kind}")) as held:
                     each, known = bits_per_byte(read, Scores(held["bits"], held["greedy"])), held["touched"]
-                for number, task in enumerate(read.tasks):
+                for number, task in enumerate(tasks):
                     mine = read.task == number
-                    found.setdefault(task, []).append(
-                        float(each[mine & ~known if (mine & ~known).any() else mine].mean())
-                    )
+                    clean = mine & ~known if (mine & ~known).any() else mine
+                    found.setdefault(task, []).append(float(each[clean].mean()))
         return {name: np.array(values) for name, values in found.items()}
