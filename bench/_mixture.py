@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from gristmill.proxy.domains import DomainPool, shared_documents
-from gristmill.proxy.items import Items, TextItem, encode_items
+from gristmill.proxy.items import TextItem, encode_items
 from gristmill.proxy.pool import mixed
 from gristmill.proxy.stream import Training
 from gristmill.proxy.swarm import Space, propose, spearman
@@ -97,7 +97,8 @@ def prepare(data, folder, scale):
     )
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / "pool.npz", **vars(pool))
-    encode_items(apart, lambda text: tokenizer.encode(text).ids, END, WINDOW, 10**9).save(folder / "items.npz")
+    rows = [(one.benchmark, one.question, tokenizer.encode(one.question).ids) for one in apart]
+    (folder / "held.json").write_text(json.dumps(rows))
     for path in folder.iterdir():
         print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
 
@@ -107,7 +108,10 @@ def train_all(folder, tokens, size, device, out, runs, tried, seeds, budget):
     from gristmill.proxy.train import train
 
     began = time.time()
-    pool, items = DomainPool.load(folder / "pool.npz"), Items.load(folder / "items.npz")
+    pool = DomainPool.load(folder / "pool.npz")
+    rows = json.loads((folder / "held.json").read_text())
+    ids = {text: found for _, text, found in rows}
+    items = encode_items([TextItem(name, "", text) for name, text, _ in rows], ids.__getitem__, END, WINDOW, 10**9)
     results = out / "results.jsonl"
     known = {}
     if results.exists():
