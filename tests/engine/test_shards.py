@@ -44,6 +44,33 @@ def test_the_shards_hold_every_document_once(corpus, pack):
     assert len(hashes(manifest)) > 3
 
 
+def test_a_column_gives_the_domains_and_the_mix_draws_by_them(corpus, edit):
+    """A document without a value is of its source's domain; a domain without a ratio and an unknown column are
+    refused.
+    """
+    rows = [json.loads(line) for line in (corpus.folder / "notes.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row |= [{"topic": "math"}, {"topic": "code"}, {}][number % 3]
+    (corpus.folder / "notes.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corpus.recipe(mix="mix: {tokens: 40k, domains: {math: 3, tales: 1, notes: 1}, max_epochs: 50}")
+    edit(
+        corpus.project.recipe, "domain: notes, tier: {A: 'text_bytes > 200', B: else}", "domain: {column: langage_hint}"
+    )
+    with pytest.raises(UserError, match=r"sources\.notes\.domain\.column .* langage_hint.*Did you mean language_hint"):
+        corpus.run()
+    edit(corpus.project.recipe, "langage_hint", "language_hint")
+    edit(corpus.project.recipe, "fields: {key: id}", "fields: {key: id, language: topic}")
+    with pytest.raises(UserError, match=r"the group notes\+code is of the domain code, and .* Add code: and a number"):
+        corpus.run()
+    edit(corpus.project.recipe, "{math: 3,", "{math: 3, code: 0,")
+    _, manifest = corpus.run()
+    domains = {group.name: group.domain for group in manifest.groups}
+    assert domains == {"notes": "notes", "notes+code": "code", "notes+math": "math", "tales/A": "tales"}
+    weights = manifest.phases[0].weights
+    assert "notes+code" not in weights
+    assert weights["notes+math"] / manifest.samples == pytest.approx(0.6, abs=0.02)
+
+
 @pytest.mark.slow
 def test_the_manifest_does_not_depend_on_workers_or_the_place_of_the_store(corpus):
     """Law 1 for the last step: same recipe, same manifest, same shards."""

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "loader": {"kernels", "shardformat", "counted", "errors", "log"},
     "store": {"objects", "errors", "hints", "log", "processes", "schema", "places", "thrift"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
-    "proxy": {"loader", "shardformat", "student"},
+    "proxy": {"loader", "shardformat", "errors", "student"},
     "stages": {
         *("tokenizer", "shardformat", "kernels", "proxy"),
         *("counted", "data_files", "errors", "expression", "hints", "log", "schema", "places", "checked", "processes"),

@@ -10,6 +10,7 @@ HEAVY = ("pydantic", "numba", "numpy", "pyarrow", "duckdb", "torch", "ray", "yam
 READ_MORE = frozenset(
     [
         "ablate",
+        "mix",
         "steps",
         "plan",
         "run",

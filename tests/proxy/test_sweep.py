@@ -51,7 +51,7 @@ def test_what_is_before_the_change_comes_from_the_cache(recipe):
     Mill(recipe).run(1, Silent())
     (variant,) = make_variants(recipe, ["heuristics.gopher_quality.min_words=10"])
     run = Mill(variant.recipe).run(1, Silent())
-    executed = {name for name, made in run.made.items() if made.executed}
+    executed = {name for name, state in run.states.items() if state.executed}
     assert "tales/ingest" not in executed
     assert "all/heuristics" in executed
     assert run.ended["recipe"] == "small-heuristics.gopher_quality.min_words-10"

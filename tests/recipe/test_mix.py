@@ -197,6 +197,39 @@ def test_a_source_without_a_tier_is_reported_if_tiers_count(tmp_path):
         loaded(tmp_path, TOP.replace("tier: A, ", "") + "mix: {tiers: {B: 1, C: 0}}\n")
 
 
+BY_COLUMN = TOP.replace("domain: web, ", "domain: {column: language_hint}, ").replace(
+    'tier: {B: "text_bytes > 100", C: else}', "tier: {column: snapshot, default: B}"
+)
+
+
+def test_domains_and_tiers_of_a_column_are_known_to_the_run_alone(tmp_path):
+    """Any name may have a ratio or a cap; documents without a value are of the source's name, or of the default."""
+    asked = "domains: {en: 2, de: 1, books: 1}, tiers: {old: 0, new: 1, A: 1, B: 1}, max_epochs: {crawl+en: 2}"
+    (step,) = loaded(tmp_path, f"{BY_COLUMN}mix: {{{asked}}}\n")
+    assert step.config.sources == {"crawl": "crawl", "wiki": "books"}
+    with pytest.raises(UserError, match="no ratio for the domain 'books'"):
+        loaded(tmp_path, f"{BY_COLUMN}mix: {{domains: {{en: 1}}}}\n")
+    with pytest.raises(UserError, match="draws nothing at all"):
+        loaded(tmp_path, f"{BY_COLUMN}mix: {{domains: {{en: 0, books: 0}}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("domain: {colum: url}", "a domain is a name, or {column: language.label, default: NAME}"),
+        ("domain: {column: text_bytes + 1}", "'text_bytes + 1' is not the name of a column"),
+        ("tier: {column: url, default: a/b}", "'a/b' cannot be the name of a tier"),
+    ],
+)
+def test_a_column_that_is_written_wrongly_is_refused(written, told, tmp_path):
+    """With the form that is meant."""
+    field = written.partition(":")[0]
+    was = "domain: books" if field == "domain" else "tier: A"
+    with pytest.raises(UserError) as found:
+        loaded(tmp_path, TOP.replace(was, written))
+    assert told in str(found.value)
+
+
 @pytest.mark.parametrize("field", ["tier", "domain"])
 def test_a_missing_field_of_a_source_is_reported_once(field, tmp_path):
     """However many fields of the mix and its phases need it."""

@@ -51,6 +51,7 @@ COMMANDS = {
     "shards": "Check the shards of a manifest, and look into them.",
     "sample": "Show the documents that a training step sees.",
     "ablate": "Train small models on two corpora, and say which is better.",
+    "mix": "Search for the shares of domains by small trainings.",
     "budget": "Show how many tokens a model wants, and what they cost.",
     "verify": "Hash every part and published file again, and read every record.",
     "gc": "Remove from the store what nothing needs.",
@@ -58,7 +59,7 @@ COMMANDS = {
 """What the help says of each, so that it imports none of them."""
 
 FOLDERS = {
-    "run": "init steps plan run status ablate budget",
+    "run": "init steps plan run status ablate mix budget",
     "look": "funnel inspect lineage removed audit report page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",

@@ -45,6 +45,18 @@ class SuiteItem(Protocol):
 
 
 @dataclass(frozen=True)
+class TextItem:
+    """Held-out text as an item of a task."""
+
+    benchmark: str
+    id: str
+    question: str
+    answer: str = ""
+    choices: tuple[str, ...] = ()
+    context: str = ""
+
+
+@dataclass(frozen=True)
 class Items:
     """Sequences of tokens: a context that is given and a continuation that is scored."""
 

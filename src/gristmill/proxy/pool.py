@@ -11,9 +11,9 @@ corpora that share a document choose it both or neither.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,14 +42,20 @@ class Pool:
     vocab: int
     end: int
     """The token at the end of a document."""
+    names: tuple[str, ...] = ()
+    """The domains, where they matter (domains.py)."""
+    domain: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each piece: the number of its domain."""
 
     def save(self, path: Path) -> None:
-        save_arrays(path, vars(self))
+        unset = () if self.names else ("names", "domain")
+        save_arrays(path, {name: value for name, value in vars(self).items() if name not in unset})
 
     @classmethod
-    def load(cls, path: str | Path) -> "Pool":
+    def load(cls, path: str | Path) -> Self:
         with np.load(path) as held:
-            found: dict[str, Any] = {name: held[name] for name in held.files}
+            found: dict[str, Any] = {one.name: held[one.name] for one in fields(cls) if one.name in held.files}
+        found |= {"names": tuple(found["names"].tolist())} if "names" in found else {}
         return cls(**{**found, "vocab": int(found["vocab"]), "end": int(found["end"])})
 
 
@@ -63,7 +69,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 def thin(manifest: Manifest, tokens: int) -> Pool:
     """The pool with at least so many tokens, or with all that the mixture draws."""
     with Loader(manifest.location, manifest_hash=manifest.hash, threads=0) as loader:
-        numbers, keys, lengths = _documents(loader)
+        numbers, keys, lengths = documents_of(loader)
         # The documents with the least keys, as many as are needed: the threshold is where their tokens suffice.
         order = np.argsort(keys, kind="stable")
         enough = int(np.searchsorted(np.cumsum(lengths[order]), min(tokens, int(lengths.sum()))))
@@ -98,7 +104,7 @@ def _falls(rate: dict[str, Any] | None) -> bool:
     return rate is not None and rate.get("end", 1) < rate.get("start", 1)
 
 
-def _documents(loader: Loader) -> tuple[dict[bytes, int], Array, Array]:
+def documents_of(loader: Loader) -> tuple[dict[bytes, int], Array, Array]:
     """Every document that is drawn: its number, by number its content hash, and its tokens with all repeats."""
     numbers: dict[bytes, int] = {}
     keys: list[int] = []

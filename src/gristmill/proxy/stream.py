@@ -33,6 +33,9 @@ class Training:
     decay: float = 0.3
     """The share of the steps in which it falls to zero, where the mixture has no phase for that."""
 
+    shares: tuple[float, ...] = ()
+    """Of the domains of the pool; none: the pool as it is."""
+
     @property
     def steps(self) -> int:
         return max(1, self.tokens // self.batch)
@@ -46,7 +49,7 @@ class Stream:
     """
 
     def __init__(self, pool: Pool, seed: int, sequence: int) -> None:
-        occurrence = _occurrences(pool.keys)
+        occurrence = occurrences(pool.keys)
         salt = np.uint64((seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
         order = np.lexsort((mixed(pool.keys ^ mixed(occurrence.astype(np.uint64) + salt)), pool.phases))
         self._pool, self._order, self._sequence = pool, order, sequence
@@ -54,6 +57,10 @@ class Stream:
         self._ends = np.cumsum(lengths)
         self.tokens = int(self._ends[-1]) if len(lengths) else 0
         self.phase_ends = np.cumsum(np.bincount(pool.phases[order], lengths, len(pool.decay)))
+
+    def pieces(self, documents: Array) -> Array:
+        """The numbers in the pool of what `batch` gives as documents."""
+        return np.asarray(self._order[documents])
 
     def batch(self, start: int, sequences: int) -> tuple[Array, Array, Array]:
         """Tokens, labels and documents from a token on; behind the last token it begins again."""
@@ -77,7 +84,7 @@ class Stream:
         return tokens[:-1].reshape(shape), labels.reshape(shape), documents[:-1].reshape(shape)
 
 
-def _occurrences(keys: Array) -> Array:
+def occurrences(keys: Array) -> Array:
     """Which occurrence of its key each one is: 0, 1, ..."""
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]

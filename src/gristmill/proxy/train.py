@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.loader.tensors import torch
+from gristmill.proxy.domains import draw
 from gristmill.proxy.model import SIZES, Decoder, mask_of
 from gristmill.proxy.pool import Pool
 from gristmill.proxy.stream import Stream, Training, rate_at
@@ -31,7 +32,8 @@ Array = np.ndarray[Any, Any]
 
 def train(pool: Pool, config: Training, checkpoints: str = "") -> tuple[list[dict[str, Array]], list[float]]:
     """The last snapshots of the model, and the loss of every step. `checkpoints`: the folder for them; empty: none."""
-    with _deterministic():
+    pool = draw(pool, config.shares, config.tokens) if config.shares else pool
+    with deterministic():
         return _train(pool, config, Path(checkpoints, "state.pt") if checkpoints else None)
 
 
@@ -146,7 +148,7 @@ def _resume(path: Path | None, model: Any, optimizer: Any) -> tuple[int, list[An
 
 
 @contextlib.contextmanager
-def _deterministic() -> Iterator[None]:
+def deterministic() -> Iterator[None]:
     """The same sums in the same order, every time on one kind of device."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled()

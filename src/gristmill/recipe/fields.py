@@ -1,7 +1,7 @@
 """The fields of a recipe outside of the stages, with their units and defaults."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -13,6 +13,7 @@ from gristmill.stages.shared.expressions import parse_condition, parse_value
 EVERY_SOURCE = "all"
 """The key in `steps` whose list applies to every source; no source or kind may have this name."""
 
+COLUMN = "column"
 _TIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,19}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ONE_FILE = "and names become file names: some disks would store both in one file. Rename one of them"
@@ -49,9 +50,31 @@ def _tier(value: str) -> str:
     return value
 
 
+def is_column(value: object) -> TypeGuard[dict[str, str]]:
+    """Whether a domain or tier is the value of a column: {column: NAME}, or {column: NAME, default: NAME}."""
+    return isinstance(value, dict) and {COLUMN} <= value.keys() <= {COLUMN, "default"} and value[COLUMN] != ELSE
+
+
+def _column(value: str) -> None:
+    formula = parse_value(value)
+    if formula.columns != (value,):
+        raise ValueError(f"{value!r} is not the name of a column. Write one, such as language.label")
+
+
+def _domain(value: str | dict[str, str]) -> str | dict[str, str]:
+    if is_column(value):
+        _column(value[COLUMN])
+    elif not isinstance(value, str):
+        raise ValueError("a domain is a name, or {column: language.label, default: NAME}, where default may be absent")
+    return value
+
+
 def _tiers(value: str | dict[str, str]) -> str | dict[str, str]:
     if isinstance(value, str):
         return value
+    if is_column(value):
+        _column(value[COLUMN])
+        return value | ({"default": _tier(value["default"])} if "default" in value else {})
     if not value or list(value.values())[-1] != ELSE or ELSE in list(value.values())[:-1]:
         raise ValueError(f"only the last tier takes all other documents. Write its name and {ELSE}: C: {ELSE}")
     for text in list(value.values())[:-1]:
@@ -82,6 +105,7 @@ def parse_sample(value: Any) -> Any:
 
 
 Sample = Annotated[float, BeforeValidator(parse_sample)]
+_Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, AfterValidator(_name)]
 Tier = Annotated[str, AfterValidator(_tier)]
 Location = Annotated[str, AfterValidator(_location)]
@@ -129,10 +153,13 @@ class SourceFields(StageConfig):
     """format, paths, and the fields of the format's reader"""
     license: str | None = Field(default=None, min_length=1)
     """license of every document that does not state its own"""
-    domain: str | None = Field(default=None, min_length=1)
-    """the domain that the mix counts the source under"""
+    domain: Annotated[_Text | dict[str, _Text], AfterValidator(_domain)] | None = None
+    """the domain of its documents in the mix: a name, or the values of a column, {column: language.label, default: web}
+    """
     tier: Annotated[Tier | dict[Tier, str], AfterValidator(_tiers)] | None = None
-    """quality tier of its documents, for the mix: a name, or names with conditions over columns, the last one else"""
+    """quality tier of its documents, for the mix: a name; names with conditions over columns, the last one else; or the
+    values of a column, {column: NAME, default: C}
+    """
     weight: Annotated[str, AfterValidator(_weight)] | None = None
     """how often a document is drawn relative to others of its tier: a value over columns, e.g. exact_dedup.dup_count"""
 

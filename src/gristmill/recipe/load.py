@@ -37,7 +37,7 @@ from gristmill.recipe.sections.cluster import load_cluster, load_profile
 from gristmill.recipe.sections.mix import load_mix
 from gristmill.recipe.sections.quality import in_order, load_quality
 from gristmill.recipe.sections.shards import GROUPS, check_groups, load_shards
-from gristmill.recipe.sections.sources import check_markup, load_source
+from gristmill.recipe.sections.sources import check_markup, load_source, source_domain
 from gristmill.recipe.sections.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.sections.takedowns import load_takedowns
 from gristmill.recipe.sections.tokenizer import load_tokenizer
@@ -121,7 +121,8 @@ def _domains(raw: Mapping[str, Any]) -> dict[str, str]:
     """Domains of the sources that have one; mistakes in a source are reported elsewhere."""
     sources = raw.get("sources")
     named = sources.items() if _is_dict(sources) else ()
-    return {name: one["domain"] for name, one in named if _is_dict(one) and _is_text(one.get("domain"))}
+    found = {name: source_domain(name, one.get("domain")) for name, one in named if _is_dict(one)}
+    return {name: domain for name, domain in found.items() if _is_text(domain)}
 
 
 def name_of_sample(name: str, share: float | None) -> str:

@@ -42,6 +42,10 @@ class Source:
     """A value over columns."""
     line: int
     """The line of the source in the recipe."""
+    domain_column: str | None = None
+    """The column whose values are the domains; `domain` is for documents without a value."""
+    tier_column: str | None = None
+    """The same for tiers."""
     path_lines: dict[str, int] = field(default_factory=dict, compare=False)
     """The line of each of its paths."""
     code: Code = field(default_factory=dict, compare=False)

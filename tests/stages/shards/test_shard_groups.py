@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from gristmill.errors import UserError
 from gristmill.stages.shards import shard_groups
-from gristmill.stages.shards.shard_groups import Config, group_name, parts_of
+from gristmill.stages.shards.shard_groups import MOST_VALUES, Config, column_domain, group_name, parts_of
 
 
 def batch_of(config, **columns):
@@ -50,6 +51,31 @@ def test_the_first_condition_that_holds_decides():
     """A missing value satisfies no condition, so `else` applies."""
     config = Config(source="web", tiers=(("A", "q.score > 0.9"), ("B", "q.score > 0.5"), ("C", "else")))
     assert groups(config, q__score=[0.95, 0.6, 0.1, None, 0.9]) == ["web/A", "web/B", "web/C", "web/C", "web/B"]
+
+
+def test_the_values_of_a_column_are_domains_or_tiers():
+    """What a file name cannot have becomes _; a missing value is the source's domain and the default tier."""
+    config = Config(
+        source="web", domain_column="topic", tier_column="q.bucket", tier="C", weight="w", weight_levels=(1, 2)
+    )
+    columns = {"topic": ["math", "a/b: c", None, "", "math"], "q__bucket": [1, 2, 1, None, 2], "w": [1, 2, 1, 1, 1]}
+    found = groups(config, **columns)
+    assert found == ["web+math/1", "web+a_b_c/2@2", "web/1", "web/C", "web+math/2"]
+    assert [column_domain(name) for name in found] == ["math", "a_b_c", None, None, "math"]
+    assert [parts_of(name) for name in found][:2] == [("web", "1", 1.0), ("web", "2", 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([f"v{number}" for number in range(MOST_VALUES + 1)], "more than 100 different values, such as v0 and v1"),
+        ([[1], [2]], "holds list"),
+    ],
+)
+def test_a_column_that_cannot_name_domains_is_refused(values, told):
+    """Each value is a group with its own files, so thousands are a slip."""
+    with pytest.raises(UserError, match=told):
+        groups(Config(source="web", domain_column="url"), url=values)
 
 
 def test_the_order_of_tiers_is_in_the_key():

@@ -280,6 +280,16 @@ def test_a_config_that_cannot_work_is_refused():
         shards.check(shards.Config(recipe="ü" * 65))
     with pytest.raises(UserError, match="shorter name"):
         shards.layout({"groups": {"web": {"x" * 129: {"documents": 1, "tokens": 1}}}}, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [(["web+En", "web+en"], r"web\+En and web\+en differ in case only"), (map(str, range(2001)), "2,001 groups")],
+)
+def test_domains_of_a_column_that_disks_cannot_hold_are_refused(groups, told):
+    """Each group is a folder."""
+    with pytest.raises(UserError, match=told):
+        shards.layout({"groups": {"web": {name: {"documents": 1, "tokens": 1} for name in groups}}}, CONFIG)
     shards.check(shards.Config(recipe="ü" * 64))
 
 

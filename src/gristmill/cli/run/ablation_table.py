@@ -22,8 +22,9 @@ def show_plan(plan: Plan | None, variants: Sequence[Variant], json: bool) -> Non
     runs = []
     for variant in variants:
         run = Mill(variant.recipe).dry_run()
-        cached, missing = (sum(len(getattr(made, name)) for made in run.made.values()) for name in ("tasks", "missing"))
-        waiting = sum(made.waiting for made in run.made.values())
+        states = run.states.values()
+        cached, missing = sum(len(state.tasks) for state in states), sum(len(state.missing) for state in states)
+        waiting = sum(state.waiting for state in states)
         runs.append({"label": variant.label, "cached": cached, "to_run": missing, "waiting": waiting})
     if json:
         print_json({"plan": None if plan is None else plan.to_json(), "variants": runs})

@@ -75,10 +75,13 @@ def _without_budget(fields: MixFields) -> dict[str, Any]:
 
 
 def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source]) -> None:
-    """Check that the domains, tiers and sources that the mix names exist."""
+    """Check that the domains, tiers and sources that the mix names exist. Only the run knows the values of a column: it
+    refuses those without a ratio or multiplier, and warns of names that no document has.
+    """
     tiers_of = {
         name: tuple(source.tiers) or (() if source.tier is None else (source.tier,)) for name, source in sources.items()
     }
+    by_column = {name for name, source in sources.items() if source.tier_column or source.domain_column}
     before = len(draft.mistakes)
     places: list[tuple[Path, MixFields | MixPhase]] = [(AT, fields)]
     places += [((*AT, "phases", at), phase) for at, phase in enumerate(fields.phases)]
@@ -87,10 +90,10 @@ def _check_names(draft: Draft, fields: MixFields, sources: Mapping[str, Source])
             _check_domains(draft, part.domains, (*at, "domains"), sources)
         _check_temperature(draft, fields, part, at, sources)
         if part.tiers is not None:
-            _check_tiers(draft, part.tiers, (*at, "tiers"), tiers_of)
+            _check_tiers(draft, part.tiers, (*at, "tiers"), tiers_of, sources)
         for name in part.upsample or ():
             _known(draft, (*at, "upsample", name), name, sources, "source", "Sources")
-        if isinstance(part.max_epochs, dict):
+        if isinstance(part.max_epochs, dict) and not by_column:
             _check_caps(draft, part.max_epochs, (*at, "max_epochs"), tiers_of)
     if len(draft.mistakes) == before:
         for at, part in places[1:] or places:
@@ -108,9 +111,10 @@ def _check_domains(draft: Draft, domains: Domains, at: Path, sources: Mapping[st
     _want_domains(draft, dotted(at), sources)
     if isinstance(domains, str):
         return
-    known = dict.fromkeys(source.domain for source in sources.values() if source.domain is not None)
+    fixed = [source for source in sources.values() if source.domain_column is None]
+    known = dict.fromkeys(source.domain for source in fixed if source.domain is not None)
     for domain in domains:
-        if domain not in known:
+        if domain not in known and len(fixed) == len(sources):
             draft.add_at_key(
                 (*at, domain),
                 f"{dotted((*at, domain))} is the domain of no source. {suggest(domain, known, 'Domains')}",
@@ -142,11 +146,18 @@ def _check_temperature(
         draft.add_at_key(at, f"{dotted(at)} needs domains: natural, but domains has ratios. Remove one of the two.")
 
 
-def _check_tiers(draft: Draft, tiers: Mapping[str, float], at: Path, tiers_of: Mapping[str, Collection[str]]) -> None:
+def _check_tiers(
+    draft: Draft,
+    tiers: Mapping[str, float],
+    at: Path,
+    tiers_of: Mapping[str, Collection[str]],
+    sources: Mapping[str, Source],
+) -> None:
     known = dict.fromkeys(tier for some in tiers_of.values() for tier in some)
+    by_column = {name for name, source in sources.items() if source.tier_column is not None}
     for tier in tiers:
         # Only typos are mistakes; the run warns of other names that have no effect.
-        if tier not in known and nearest(tier, known):
+        if not by_column and tier not in known and nearest(tier, known):
             fix = suggest(tier, known, "Tiers")
             draft.add_at_key((*at, tier), f"{dotted((*at, tier))} is the tier of no source. {fix}")
     for tier in known:
@@ -155,7 +166,7 @@ def _check_tiers(draft: Draft, tiers: Mapping[str, float], at: Path, tiers_of: M
             fix = f"Add it; {tier}: 0 leaves it out."
             draft.add(at, f"{dotted(at)} does not say how often the tier {tier} of the source {whose} is drawn. {fix}")
     for name, some in tiers_of.items():
-        if not some:
+        if not some and name not in by_column:
             message = f"{dotted(('sources', name))} has no tier, but {dotted(at)} works by tier. Add tier: to it."
             draft.add_at_key(("sources", name), message, f"{name} has no tier")
 
@@ -186,8 +197,9 @@ def _check_draws(
     phase = with_defaults(fields, part if isinstance(part, MixPhase) else MixPhase(name=MIX))
 
     def weight(source: Source) -> float:
-        ratio = phase.domains.get(source.domain or "", 0) if isinstance(phase.domains, dict) else 1
-        some = tiers_of[source.name]
+        ratios = phase.domains if isinstance(phase.domains, dict) else {source.domain or "": 1}
+        ratio = max(ratios.values()) if source.domain_column else ratios.get(source.domain or "", 0)
+        some = phase.tiers if source.tier_column and phase.tiers else tiers_of[source.name]
         best = 1 if phase.tiers is None or not some else max(phase.tiers[tier] for tier in some)
         return ratio * (phase.upsample or {}).get(source.name, 1) * best
 

@@ -10,7 +10,7 @@ from gristmill.recipe.checks.mistakes import Path, listed
 from gristmill.recipe.checks.unbound import check_reads
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import EVERY_SOURCE
+from gristmill.recipe.fields import COLUMN, EVERY_SOURCE
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages import GROUPS as GROUPS
@@ -68,6 +68,8 @@ def load_shards(
             source=source.name,
             tier=source.tier,
             tiers=tuple(source.tiers.items()),
+            domain_column=source.domain_column,
+            tier_column=source.tier_column,
             weight=source.weight,
             weight_levels=fields.weight_levels if source.weight is not None else (),
             seed=fields.seed,
@@ -77,22 +79,25 @@ def load_shards(
 
 
 def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
-    """Add the mistakes in the columns of tiers and weights, also for a recipe without shards: adding shards later
-    should not reveal mistakes that were there from the start.
+    """Add the mistakes in the columns of domains, tiers and weights, also for a recipe without shards: adding shards
+    later should not reveal mistakes that were there from the start.
     """
     for source in sources:
         at: Path = ("sources", source.name)
-        formulas = {
-            (*at, "tier", name): parse_condition(text)
+        read = {
+            (*at, "tier", name): parse_condition(text).columns
             for name, text in source.tiers.items()
             if text != shard_groups.ELSE
         }
         if source.weight is not None:
-            formulas[*at, "weight"] = parse_value(source.weight)
-        for path, formula in formulas.items():
+            read[*at, "weight"] = parse_value(source.weight).columns
+        for field, column in (("domain", source.domain_column), ("tier", source.tier_column)):
+            if column is not None:
+                read[*at, field, COLUMN] = (column,)
+        for place, columns in read.items():
             if source.name in routes:
                 route = tuple(takewhile(lambda step: step.name != GROUPS, routes[source.name]))
-                check_reads(draft, path, formula.columns, route)
+                check_reads(draft, place, columns, route)
 
 
 def idle_settings(recipe: Recipe) -> str | None:
@@ -101,7 +106,7 @@ def idle_settings(recipe: Recipe) -> str | None:
         return None
     sources = recipe.sources.values()
     settings = {
-        "tier": [source.name for source in sources if source.tier is not None or source.tiers],
+        "tier": [source.name for source in sources if source.tier or source.tiers or source.tier_column],
         "weight": [source.name for source in sources if source.weight is not None],
     }
     unused = [f"{setting} (of {listed(names, 5)})" for setting, names in settings.items() if names]

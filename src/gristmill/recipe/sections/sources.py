@@ -9,7 +9,7 @@ from gristmill.recipe.checks.locations import locate_pattern
 from gristmill.recipe.checks.mistakes import Path, dotted, show
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import ReadFields, SourceFields, check_name
+from gristmill.recipe.fields import COLUMN, ReadFields, SourceFields, check_name, is_column
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import StageModule, check_config, import_stage, known_formats
 from gristmill.stages.contract import Reader, StageConfig
@@ -44,6 +44,7 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
     exclude = _patterns(draft, read.exclude if read else (), (*read_at, "exclude"))
     if fields is None or read is None or stage is None or config is None or len(draft.mistakes) > before:
         return None
+    column_of_tier = fields.tier if is_column(fields.tier) else {}
     return Source(
         name=name,
         kind=fields.kind,
@@ -57,14 +58,21 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         part_bytes=read.part_bytes,
         limit=read.limit,
         license=fields.license,
-        domain=fields.domain,
-        tier=fields.tier if isinstance(fields.tier, str) else None,
-        tiers=fields.tier if isinstance(fields.tier, dict) else {},
+        domain=source_domain(name, fields.domain),
+        tier=fields.tier if isinstance(fields.tier, str) else column_of_tier.get("default"),
+        tiers=fields.tier if isinstance(fields.tier, dict) and not column_of_tier else {},
         weight=fields.weight,
         line=draft.tree.line_of_key(at),
+        domain_column=fields.domain[COLUMN] if is_column(fields.domain) else None,
+        tier_column=column_of_tier.get(COLUMN),
         path_lines=path_lines,
         code=stage.code,
     )
+
+
+def source_domain(name: str, written: Any) -> str | None:
+    """The domain of a source. If a column has the domains: the default, or else the name of the source."""
+    return written.get("default", name) if is_column(written) else written
 
 
 def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[StageModule | None, StageConfig | None]:

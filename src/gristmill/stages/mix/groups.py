@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from gristmill.stages.mix.numbers import exact
-from gristmill.stages.shards.shard_groups import parts_of
+from gristmill.stages.shards.shard_groups import column_domain, parts_of
 
 FILES = {"bin": "tokens.bin", "index": "tokens.index", "lineage": "lineage.parquet"}
 """The files of a shard: their names in a manifest and in the catalogue."""
@@ -17,7 +17,7 @@ class MixGroup:
     """The documents of one source, tier and weight, from which a mixture draws samples."""
 
     name: str
-    """source, source/tier or source/tier@weight"""
+    """source, source/tier or source/tier@weight; source+domain/tier@weight where a column has the domains"""
     source: str
     domain: str | None
     tier: str | None
@@ -42,7 +42,7 @@ def read_groups(outputs: list[Mapping[str, Any]], domains: Mapping[str, str | No
         shards = tuple(_shard(output) for output in sorted(several, key=lambda output: output["entry"]["shard"]))
         documents, tokens, samples = (sum(shard[key] for shard in shards) for key in ("documents", "tokens", "samples"))
         if samples and tokens:
-            domain = domains[source]
+            domain = column_domain(name) or domains[source]
             groups.append(MixGroup(name, source, domain, tier, exact(weight), documents, tokens, samples, shards))
     return groups
 

@@ -59,7 +59,12 @@ def shares_of(groups: Iterable[MixGroup], phase: MixPhase) -> Shares:
     for group in sorted(groups, key=lambda group: group.name):
         domain = group.domain or NO_DOMAIN
         weight = group.tokens * _multiplier(group, phase)
-        asked = exact(phase.domains.get(domain, 0.0)) if isinstance(phase.domains, dict) else Fraction(1)
+        if isinstance(phase.domains, dict) and domain not in phase.domains:
+            raise CannotBeMet(
+                f"mix: the group {group.name} is of the domain {domain}, and the domains of the phase {phase.name} "
+                f"have no ratio for it. Add {domain}: and a number; 0 leaves it out."
+            )
+        asked = exact(phase.domains[domain]) if isinstance(phase.domains, dict) else Fraction(1)
         if weight and asked:
             weights.setdefault(domain, {})[group.name] = weight
     if not weights:

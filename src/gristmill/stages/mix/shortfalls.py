@@ -6,7 +6,7 @@ from typing import Any
 from gristmill.counted import counted, percent
 from gristmill.hints import hint
 from gristmill.stages.mix.options import DEFAULT, MixOptions
-from gristmill.stages.shards.shard_groups import parts_of
+from gristmill.stages.shards.shard_groups import column_domain, parts_of
 
 WARNED_FROM = 10**6
 """The run warns if a domain or group misses its share by this many billionths of a phase: 0.1%."""
@@ -19,7 +19,7 @@ MOST_NAMED = 3
 def shortfalls(found: Mapping[str, Any], asked: MixOptions, sources: Mapping[str, str | None]) -> Iterator[str]:
     """The warnings; `found` has the metrics of the mixture, `sources` the domain of each source."""
     yield from _idle_names(found, asked, sources)
-    yield from _idle_upsampling(asked, sources)
+    yield from _idle_upsampling(found, asked, sources)
     yield from _too_few_tokens(found, asked)
     warned: set[str] = set()
     yield from _over_caps(found, warned)
@@ -46,15 +46,16 @@ def _idle_names(found: Mapping[str, Any], options: MixOptions, sources: Mapping[
         )
 
 
-def _idle_upsampling(asked: MixOptions, sources: Mapping[str, str | None]) -> Iterator[str]:
-    """Factors of a source that is a whole domain with a fixed ratio, where they have no effect."""
+def _idle_upsampling(found: Mapping[str, Any], asked: MixOptions, sources: Mapping[str, str | None]) -> Iterator[str]:
+    """Inside a domain whose ratio is given, a factor for all of it changes nothing."""
+    by_column = {parts_of(name)[0] for name in found["groups"] if column_domain(name)}
     members: dict[str | None, list[str]] = {}
     for name, domain in sources.items():
         members.setdefault(domain, []).append(name)
     for name, factor in asked.upsample.items():
         domain = sources[name]
         given = asked.domains != "natural" and all(phase.domains != "natural" for phase in asked.phases)
-        if factor not in (0, 1) and given and members[domain] == [name]:
+        if factor not in (0, 1) and given and members[domain] == [name] and name not in by_column:
             yield (
                 f"upsample.{name} has no effect: it is the only source of the domain {domain}, whose ratio is fixed. "
                 "Change the ratio"

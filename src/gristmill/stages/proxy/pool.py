@@ -7,7 +7,7 @@ import numpy as np
 
 from gristmill.errors import UserError
 from gristmill.proxy.pool import thin
-from gristmill.shardformat.manifest import read_manifest
+from gristmill.shardformat.manifest import Manifest, read_manifest
 from gristmill.stages.contract import Asset, Count, ReportMark, StageConfig
 
 
@@ -20,14 +20,19 @@ class Config(StageConfig):
     """Where the manifest is."""
 
 
-def make(config: Config, path: Path) -> dict[str, int]:
+def check_hash(config: Config) -> Manifest:
+    """The manifest; UserError where it is another one by now."""
     manifest = read_manifest(config.location)
     if manifest.hash != config.manifest:
         raise UserError(
             f"{config.location} has the hash {manifest.hash[:12]}, and {config.manifest[:12]} was to be compared, so "
             "nothing was trained. Start the comparison again."
         )
-    pool = thin(manifest, config.tokens)
+    return manifest
+
+
+def make(config: Config, path: Path) -> dict[str, int]:
+    pool = thin(check_hash(config), config.tokens)
     pool.save(path)
     return {"tokens": len(pool.tokens), "pieces": len(pool.keys), "documents": len(np.unique(pool.keys))}
 

@@ -28,6 +28,8 @@ class Config(StageConfig):
     """Tokens of a step."""
     rate: float = Field(gt=0, le=1)
     """The peak learning rate."""
+    shares: tuple[float, ...] = ()
+    """Of the domains of the pool; none: the pool as it is."""
     checkpoints: Annotated[str, ReportMark()] = ""
     """The folder for checkpoints; empty: a run that is killed begins again."""
 

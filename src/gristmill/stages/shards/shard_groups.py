@@ -8,8 +8,13 @@ so that the mean weight is the requested one.
     crawl          a source without a tier
     crawl/B        of tier B
     crawl/B@2      of tier B, drawn twice as often
+    crawl+math/B   of the domain math, which a column gives
+
+Domains and tiers may be the values of a column. Values become names of files, so characters that names cannot have are
+replaced by _.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -18,6 +23,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.counted import counted
+from gristmill.errors import CannotBeMet
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shared.expressions import parse_condition, parse_value
@@ -29,6 +35,10 @@ SCHEMA = pa.schema([("group", pa.string())])
 
 ELSE = "else"
 """In place of a condition: every document that is left."""
+MOST_VALUES = 100
+"""Values of a column that has domains or tiers, in a part."""
+DOMAIN_CHARS, TIER_CHARS = 50, 20
+"""The longest name of a domain or tier of a column."""
 _SALT = 0x77656967687473
 """Weights are rounded by a different hash from the one that shuffles."""
 
@@ -40,6 +50,10 @@ class Config(StageConfig):
     """The tier of all its documents."""
     tiers: tuple[tuple[str, str], ...] = ()
     """Or tiers with their conditions, tried in order; the last is `else`."""
+    domain_column: str | None = None
+    """The column with the domain of each document; where it has no value, the domain is that of the source."""
+    tier_column: str | None = None
+    """The column with the tier of each document; where it has no value, `tier` is the tier."""
     weight: str | None = None
     """An expression over columns: how often a document is drawn relative to others, which have 1."""
     weight_levels: tuple[Annotated[float, Field(ge=0, le=1000)], ...] = ()
@@ -52,19 +66,23 @@ def reads(config: Config) -> tuple[str, ...]:
     if config.weight is not None:
         formulas.append(parse_value(config.weight))
     named = [name for formula in formulas for name in formula.columns]
+    named += [name for name in (config.domain_column, config.tier_column) if name is not None]
     return tuple(dict.fromkeys((*named, "doc_id", "tokens.tokens")))
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     columns = ColumnVectors(batch)
+    tiers: Sequence[str | None] = [name for name, _ in config.tiers] or [config.tier]
     tier = _tiers(columns, config)
-    names = []
+    if config.tier_column is not None:
+        tiers, tier = _values(batch, config.tier_column, config.tier, TIER_CHARS)
+    domains, domain = _values(batch, config.domain_column, None, DOMAIN_CHARS)
     level = _levels(batch, columns, config)
     weights = config.weight_levels or (1.0,)
-    tiers: Sequence[str | None] = [name for name, _ in config.tiers] or [config.tier]
-    for name in tiers:
-        names += [group_name(config.source, name, weight) for weight in weights]
-    group = pa.array(names, pa.string()).take(pa.array(tier * len(weights) + level))
+    names = [
+        group_name(config.source, name, weight, value) for value in domains for name in tiers for weight in weights
+    ]
+    group = pa.array(names, pa.string()).take(pa.array((domain * len(tiers) + tier) * len(weights) + level))
     return pa.RecordBatch.from_arrays([group], schema=SCHEMA)
 
 
@@ -100,16 +118,52 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     return warned
 
 
-def group_name(source: str, tier: str | None, weight: float = 1.0) -> str:
-    """How a group is called; source and tier have neither / nor @ in them."""
-    return source + (f"/{tier}" if tier is not None else "") + (f"@{weight:g}" if weight != 1 else "")
+def group_name(source: str, tier: str | None, weight: float = 1.0, domain: str | None = None) -> str:
+    """How a group is called; no part of it has / or @ or + in it. `domain`: of a column."""
+    within = f"+{domain}" if domain is not None else ""
+    return source + within + (f"/{tier}" if tier is not None else "") + (f"@{weight:g}" if weight != 1 else "")
 
 
 def parts_of(group: str) -> tuple[str, str | None, float]:
     """Source, tier and weight of a group."""
     name, _, weight = group.partition("@")
     source, slash, tier = name.partition("/")
+    source = source.partition("+")[0]
     return source, tier if slash else None, float(weight) if weight else 1.0
+
+
+def column_domain(group: str) -> str | None:
+    """The domain of a group whose domains are the values of a column; None: that of its source."""
+    return group.partition("/")[0].partition("@")[0].partition("+")[2] or None
+
+
+def _values(
+    batch: pa.RecordBatch, column: str | None, default: str | None, most: int
+) -> tuple[Sequence[str | None], Array]:
+    """The values of a column as names, and the number of each document's; without a column the default."""
+    if column is None:
+        return [default], np.zeros(batch.num_rows, np.int64)
+    held = batch.column(column)
+    held = held.dictionary_decode() if pa.types.is_dictionary(held.type) else held
+    if pa.types.is_nested(held.type) or pa.types.is_binary(held.type):
+        raise CannotBeMet(
+            f"the column {column} holds {held.type}, which cannot name a domain or a tier. Name a column of texts, "
+            "whole numbers or truth values."
+        )
+    held = held.cast(pa.string()).dictionary_encode()
+    found = [_name_of(value, most) or default for value in held.dictionary.to_pylist()]
+    names = list(dict.fromkeys([*found, default]))
+    if len(names) > MOST_VALUES:
+        raise CannotBeMet(
+            f"the column {column} has more than {MOST_VALUES} different values, such as {found[0]} and {found[1]}, and "
+            "each would be a domain or tier with files of its own. Name a column with fewer values."
+        )
+    place = np.array([names.index(name) for name in (*found, default)], np.int64)
+    return names, place[held.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+
+
+def _name_of(value: str, most: int) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", value).strip("._-")[:most]
 
 
 def _tiers(columns: ColumnVectors, config: Config) -> Array:

@@ -43,6 +43,8 @@ SIDECARS = {
 TOKENS_AS = {"tokens.idx": ".bin", "tokens.ds.index": ".ds", "tokens.csv.gz": ".npy"}
 """The suffix that the tokens need for a sidecar."""
 
+MOST_GROUPS = 2000
+"""Of a source: each has shards of its own."""
 LONGEST_SAMPLE = 2**24
 NAME_BYTES = 128
 """The longest name of a recipe or group in the header of an index."""
@@ -91,6 +93,7 @@ def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str
     entries: dict[str, list[dict[str, Any]]] = {}
     for source, groups in counts.get("groups", {}).items():
         entries[source] = []
+        _check_groups(source, groups)
         for group in sorted(groups):
             _check_name("group", group)
             if groups[group]["tokens"]:
@@ -99,6 +102,22 @@ def layout(counts: Mapping[str, Any], config: Config) -> dict[str, list[dict[str
                     {"group": group, "source": source, "shard": shard, "of": shards} for shard in range(shards)
                 ]
     return entries
+
+
+def _check_groups(source: str, groups: Collection[str]) -> None:
+    """Domains and tiers of a column may be too many, or have names that some disks take for one."""
+    folded: dict[str, str] = {}
+    for group in sorted(groups):
+        if (twin := folded.setdefault(group.lower(), group)) != group:
+            raise UserError(
+                f"the groups {twin} and {group} differ in case only, and names become file names: on some disks the "
+                "two would be one. Write the values of the column alike."
+            )
+    if len(groups) > MOST_GROUPS:
+        raise UserError(
+            f"the source {source} has {counted(len(groups), 'group')} of domain, tier and weight, more than "
+            f"{MOST_GROUPS:,}, and each has files of its own. Name a column with fewer values as its domain or tier."
+        )
 
 
 def shards_of(tokens: int, shard_tokens: int) -> int:

@@ -1,0 +1,136 @@
+"""gristmill mix: shares of domains by small trainings."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.run.ablate import _count as count_of
+from gristmill.cli.run.ablate import _store_of as store_of
+from gristmill.cli.shards.open import open_shards
+from gristmill.cli.shared.options import Json, StoreUri, Workers, print_json
+from gristmill.cli.shared.sample_option import with_sample
+from gristmill.cli.shared.screen import say
+from gristmill.cli.shared.show import Bars
+from gristmill.cli.shared.usage import Commands
+from gristmill.errors import UserError
+from gristmill.query.ablation.ablation import Side
+from gristmill.query.ablation.mixture import Search, reusable
+from gristmill.query.ablation.setups import SIZES, setup_of
+from gristmill.recipe.checks.locations import locate_store
+from gristmill.recipe.yaml.lines import read_text
+from gristmill.store.store import Store
+
+app = typer.Typer(help="Search for the shares of domains by small trainings.", cls=Commands, rich_markup_mode=None)
+METHODS = ("swarm", "doremi")
+
+
+def propose_command(
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A recipe that was run, STORE@NAME, or a manifest.json.")
+    ],
+    method: Annotated[str, typer.Option(metavar="NAME", help="swarm or doremi.")] = "swarm",
+    suite: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="An eval suite, whose benchmarks are the targets.")
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=WEIGHT]", help="A domain or benchmark to do well on. May be given again."),
+    ] = None,
+    floor: Annotated[
+        list[str] | None, typer.Option(metavar="DOMAIN=SHARE", help="The least share of a domain. May be given again.")
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=4, max=1000, metavar="N", help="Trainings of a swarm. Default: 3 * (domains + 1)."),
+    ] = None,
+    reuse: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An earlier proposal: keep its ratios where shards are the same."),
+    ] = None,
+    size: Annotated[str, typer.Option(metavar="NAME", help=f"Of the models: {', '.join(SIZES)}.")] = "3m",
+    tokens: Annotated[
+        str | None, typer.Option(metavar="N", help="Tokens of each training. Default: by size.", show_default=False)
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="cpu or cuda. Default: by size.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the block to this file, too.")] = None,
+    store: StoreUri = None,
+    workers: Workers = None,
+    json: Json = False,
+) -> None:
+    """Propose shares of the domains, as a `mix` block with its evidence.
+
+    swarm trains small models on random mixtures around the natural one, fits how each target depends on the shares,
+    and finds the best shares under `max_epochs` and floors. doremi trains a reference model and a proxy that gives
+    weight to domains on which it is worse than the reference. Trained models are kept in the store. The recipe is not
+    changed.
+    """
+    if find_spec("torch") is None:
+        raise UserError("gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'.")
+    for name, value, known in (
+        ("method", method, METHODS),
+        ("size", size, SIZES),
+        ("device", device, ("cpu", "cuda")),
+    ):
+        if value is not None and value not in known:
+            raise UserError(
+                f"--{name} {value}: there is no such {name}, so nothing was trained. It is {', '.join(known)}."
+            )
+    swarm_only = {"--suite": suite, "--target": target, "--runs": runs, "--reuse": reuse}
+    if method == "doremi" and (given := [name for name, value in swarm_only.items() if value]):
+        raise UserError(f"{given[0]} is for --method swarm, so nothing was trained. Leave it out, or use a swarm.")
+    if out is not None and not out.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.parent}, so nothing was trained. Make it first.")
+    floors, targets = _pairs("--floor", floor, None), _pairs("--target", target, 1.0)
+    setup = setup_of(size, device)
+    setup = setup if tokens is None else replace(setup, tokens=count_of(tokens))
+    side = Side(recipe, open_shards(recipe))
+    there = Store(locate_store(store, "--store")) if store else store_of(side)
+    search = Search(side, setup, there, str(suite) if suite else None)
+    fixed = {}
+    if reuse:
+        fixed = reusable(read_text(str(reuse), "proposal", "name one that --out wrote"), str(reuse), search.domains)
+    with Bars(quiet=json) as bars:
+        if method == "swarm":
+            found = search.swarm(floors, targets, bars, workers, runs, fixed)
+        else:
+            found = search.doremi(floors, bars, workers)
+    if reuse and not fixed:
+        found.remarks.append(
+            f"nothing of {reuse} was reused: that takes two domains with the same shards, and one with others."
+        )
+    if out is not None:
+        try:
+            out.write_text(found.to_yaml(), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--out {out} cannot be written ({error.strerror}). Name another file.") from None
+    if json:
+        print_json(found.to_json())
+    else:
+        say(found.to_yaml().rstrip("\n"))
+
+
+def _pairs(option: str, texts: list[str] | None, default: float | None) -> dict[str, float]:
+    """NAME=NUMBER, or NAME alone where there is a default."""
+    found = {}
+    for text in texts or ():
+        name, equals, number = text.rpartition("=")
+        if not equals and default is not None:
+            name, number = text, str(default)
+        try:
+            found[name] = float(number)
+        except ValueError:
+            found[name] = -1.0
+        if not name or not 0 <= found[name] < float("inf") or (default is None and found[name] > 1):
+            form = "NAME=WEIGHT, as code=2" if default is not None else "DOMAIN=SHARE, as code=0.05"
+            raise UserError(f"{option} {text}: write {form}, so nothing was trained.")
+    return found
+
+
+app.command(name="propose", epilog="Example: gristmill mix propose corpus.yaml --out proposal.yaml")(
+    with_sample(propose_command)
+)

@@ -1,0 +1,359 @@
+"""A search for the shares of domains: small trainings in a store, and a `mix` block with its evidence.
+
+The trainings are stages of the engine, as those of an ablation: none runs twice, and a search that was stopped goes on.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gristmill.counted import counted
+from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.mill import Mill
+from gristmill.engine.plan.graph import Graph, Node, make_asset_node
+from gristmill.engine.schedule.run import Run
+from gristmill.engine.schedule.task_cache import Listener
+from gristmill.errors import UserError
+from gristmill.proxy.domains import DomainPool
+from gristmill.proxy.items import Items
+from gristmill.proxy.swarm import Space, propose
+from gristmill.proxy.verdict import Scores, bits_per_byte
+from gristmill.query.ablation.ablation import Side
+from gristmill.query.ablation.ablation import _file as file_of
+from gristmill.query.ablation.setups import Setup
+from gristmill.recipe.checks.mistakes import suggest
+from gristmill.recipe.model import Recipe
+from gristmill.shardformat.locations import read_bytes
+from gristmill.stages.decontaminate.suite.suite import read_suite
+from gristmill.stages.proxy import domain_pool, doremi, evaluate, held_out, items, train
+from gristmill.store.store import Store
+
+Array = np.ndarray[Any, Any]
+
+EVIDENCE = "# evidence: "
+"""Begins the line of a proposal that `--reuse` reads."""
+COPIES = 0.5
+"""The share of documents in another domain from which on a domain is noted as a copy of it."""
+_PLAIN = re.compile(r"(?!(?:null|true|false)$)[A-Za-z_][\w-]*", re.ASCII | re.IGNORECASE)
+"""Names that need no quotes in YAML."""
+UNSURE = 0.5
+"""The rank correlation below which the runs cannot be predicted from each other."""
+
+
+@dataclass(frozen=True)
+class Domains:
+    """What a manifest says of its domains; arrays are in the order of the names."""
+
+    names: tuple[str, ...]
+    tokens: Array
+    drawn: Array
+    """Tokens that the whole training draws."""
+    most: Array
+    """Tokens that max_epochs allows."""
+    digests: dict[str, str]
+    """Of the shards of each domain."""
+
+    @classmethod
+    def of(cls, side: Side) -> "Domains":
+        held = json.loads(read_bytes(side.shards.manifest.location))
+        used: dict[str, float] = {}
+        for phase in held["phases"]:
+            for name, samples in phase["weights"].items():
+                used[name] = used.get(name, 0) + samples * phase["samples"] / sum(phase["weights"].values())
+        groups = [group for group in held["groups"] if used.get(group["name"])]
+        if without := sorted({group["source"] for group in groups if not group["domain"]}):
+            raise UserError(
+                f"{side.name}: the source {without[0]} has no domain, and shares are of domains, so nothing was "
+                "trained. Add domain: to it, and run the recipe."
+            )
+        names = tuple(sorted({group["domain"] for group in groups}))
+        if len(names) < 2:
+            raise UserError(
+                f"{side.name}: its mixture draws from one domain, so there is no share to search. Give the sources "
+                "other domains, or take them from a column (docs/mix.md), and run the recipe."
+            )
+
+        def sums(value: Any) -> Array:
+            return np.array([sum(value(one) for one in groups if one["domain"] == name) for name in names], float)
+
+        bins: dict[str, list[str]] = {}
+        for group in groups:
+            bins.setdefault(group["domain"], []).extend(shard["bin"] for shard in group["shards"])
+        return cls(
+            names,
+            sums(lambda one: one["tokens"]),
+            sums(lambda one: used[one["name"]] * one["tokens"] / one["samples"]),
+            sums(lambda one: one["max_epochs"] * one["tokens"]),
+            {name: hashlib.sha256(" ".join(sorted(some)).encode()).hexdigest()[:16] for name, some in bins.items()},
+        )
+
+    def space(self, floors: Mapping[str, float]) -> Space:
+        """All shares that floors and caps allow."""
+        for name in floors:
+            if name not in self.names:
+                raise UserError(f"--floor {name} is no domain of the mixture. {suggest(name, self.names, 'Domains')}")
+        low = np.array([floors.get(name, 0.0) for name in self.names])
+        return Space(self.names, self.tokens / self.tokens.sum(), low, self.most / self.drawn.sum())
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The space in which the ratios of some domains are fixed: those are searched as one."""
+
+    space: Space
+    parts: Array
+    """(shares that are searched, domains): how each is spread over domains."""
+
+    @classmethod
+    def of(cls, whole: Space, fixed: Mapping[str, float]) -> "Grouped":
+        free = [name for name in whole.names if name not in fixed]
+        ratios = np.array([fixed.get(name, 0.0) for name in whole.names])
+        rows = [np.array([float(name == one) for name in whole.names]) for one in free]
+        parts = np.stack([*rows, ratios / ratios.sum()] if fixed else rows)
+        used = parts > 0
+        low = np.where(used, whole.low / np.where(used, parts, 1), 0).max(1)
+        high = np.where(used, whole.high / np.where(used, parts, 1), np.inf).min(1)
+        names = (*free, *([" + ".join(fixed)] if fixed else []))
+        natural = np.array([whole.natural[row > 0].sum() for row in parts])
+        return cls(Space(names, natural, low, high), parts)
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Shares of the domains, and what they rest on."""
+
+    domains: Domains
+    shares: Array
+    low: Array
+    high: Array
+    evidence: list[str]
+    remarks: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        rows = zip(self.domains.names, *self._columns(), strict=True)
+        columns = ("natural", "recipe", "proposed", "low", "high", "epochs")
+        return {
+            "domains": {name: dict(zip(columns, map(float, values), strict=True)) for name, *values in rows},
+            "evidence": self.evidence,
+            "remarks": self.remarks,
+        }
+
+    def _columns(self) -> tuple[Array, ...]:
+        known = self.domains
+        natural, recipe = known.tokens / known.tokens.sum(), known.drawn / known.drawn.sum()
+        epochs = self.shares * known.drawn.sum() / known.tokens
+        return natural, recipe, self.shares, self.low, self.high, epochs
+
+    def to_yaml(self) -> str:
+        """The block for a recipe, with its evidence as comments."""
+        names = [quoted(name) for name in self.domains.names]
+        width = max(len("domain"), *map(len, names))
+        lines = [f"# {line}" for line in self.evidence]
+        lines.append(f"# {'domain':{width}}  natural  recipe  proposed  interval          epochs")
+        for name, natural, recipe, share, low, high, epochs in zip(names, *self._columns(), strict=True):
+            interval = f"{low:.4f} to {high:.4f}"
+            lines.append(f"# {name:{width}}  {natural:7.4f}  {recipe:6.4f}  {share:8.4f}  {interval}  {epochs:6.2f}")
+        lines += [f"# NOTE: {remark}" for remark in self.remarks]
+        ratios = dict(zip(self.domains.names, (round(float(share), 4) for share in self.shares), strict=True))
+        lines.append(EVIDENCE + json.dumps({"domains": ratios, "shards": self.domains.digests}))
+        written = ", ".join(f"{name}: {share}" for name, share in zip(names, ratios.values(), strict=True))
+        return "\n".join([*lines, "mix:", f"  domains: {{{written}}}", ""])
+
+
+def quoted(name: str) -> str:
+    """A name as YAML has it, on one line whatever is in it."""
+    return name if _PLAIN.fullmatch(name) else json.dumps(name)
+
+
+def reusable(text: str, name: str, domains: Domains) -> dict[str, float]:
+    """The ratios that an earlier proposal has for domains whose shards are the same."""
+    line = next((line for line in text.splitlines() if line.startswith(EVIDENCE)), None)
+    try:
+        held = json.loads((line or "").removeprefix(EVIDENCE))
+        same = [one for one in domains.names if held["shards"].get(one) == domains.digests[one]]
+        known = {one: float(held["domains"][one]) for one in same}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(
+            f"{name} has no line that begins with {EVIDENCE.strip()}, as `gristmill mix propose --out` writes it, so "
+            "nothing was trained. Name the file of an earlier proposal."
+        ) from None
+    found = {one: ratio for one, ratio in known.items() if ratio > 0}
+    return found if 2 <= len(found) < len(domains.names) else {}
+
+
+class Search:
+    """A recipe that was run, what to train, and the store for it."""
+
+    def __init__(self, side: Side, setup: Setup, store: Store, suite: str | None = None) -> None:
+        self.side, self.setup, self.store = side, setup, store
+        self.suite = os.path.abspath(suite) if suite else None
+        self.domains = Domains.of(side)
+        there = int(self.domains.drawn.sum())
+        if there < setup.tokens:
+            raise UserError(
+                f"{side.name}: its mixture draws {counted(there, 'token')}, and a proxy of size {setup.size} trains on "
+                f"{setup.tokens:,}, so nothing was trained. Use fewer --tokens, or draw more in `mix`."
+            )
+
+    def swarm(
+        self,
+        floors: Mapping[str, float],
+        targets: Mapping[str, float],
+        listener: Listener,
+        workers: int | None = None,
+        runs: int | None = None,
+        fixed: Mapping[str, float] | None = None,
+    ) -> Proposed:
+        """Random mixtures, a regression, and its optimum. `fixed`: domains whose ratios stay as they are."""
+        whole = self.domains.space(floors)
+        self._check_targets(targets)
+        grouped = Grouped.of(whole, fixed or {})
+        count = runs or 3 * (len(grouped.space.names) + 1)
+        tried = grouped.space.design(count)
+        rows = enumerate(tried @ grouped.parts)
+        run = self._run([self._trained(f"run_{at:03}", row) for at, row in rows], listener, workers)
+        pool = DomainPool.load(file_of(run, "pool"))
+        scores = self._scores(run, count)
+        weights = dict(targets) or self._weights(scores, pool)
+        found = propose(grouped.space, tried, scores, weights)
+        gain, low, high = (f"{100 * value:+.2f}%" for value in found.gain)
+        evidence = [
+            f"Swarm: {self._trainings(count)}, mixtures around the natural one.",
+            f"Targets: {', '.join(f'{quoted(name)} ({weight:.3g})' for name, weight in weights.items())}.",
+            f"Predicted bits per byte against the natural mixture: {gain} (95% interval {low} to {high}).",
+            f"Runs predicted from the other runs: rank correlation {found.rank_correlation:.2f}.",
+            "Intervals of shares: 95%, over resampled runs.",
+        ]
+        remarks = self._copies(pool)
+        if fixed:
+            evidence.append(
+                f"Reused: the ratios of {', '.join(map(quoted, fixed))}, whose shards are the same; only the share of "
+                f"the others against them was searched, with {counted(count, 'training')} instead of "
+                f"{3 * (len(self.domains.names) + 1)}."
+            )
+        if found.gain[2] >= 0 or found.rank_correlation < UNSURE:
+            remarks.append(
+                "these runs are no evidence that the proposal is better than the natural mixture. Use more --tokens, a "
+                "larger --size or more --runs."
+            )
+        shares, least, most = (each @ grouped.parts for each in (found.shares, found.low, found.high))
+        return Proposed(self.domains, shares, least, most, evidence, remarks)
+
+    def doremi(self, floors: Mapping[str, float], listener: Listener, workers: int | None = None) -> Proposed:
+        """A reference on equal shares, as far as max_epochs allows, and a proxy that weighs the domains."""
+        space = self.domains.space(floors)
+        count = len(space.names)
+        equal = space.project(np.full(count, 1 / count))
+        nodes = [
+            *self._trained("reference", equal)[:1],
+            ("doremi", doremi.__name__, self._training(equal), "reference"),
+        ]
+        run = self._run([nodes], listener, workers)
+        with np.load(file_of(run, "doremi")) as held:
+            alphas = held["alphas"]
+        quarters = np.stack([part.mean(0) for part in np.array_split(alphas, 4) if len(part)])
+        evidence = [
+            f"DoReMi: {self._trainings(2)}, a reference on equal shares (as far as max_epochs allows) and a proxy that "
+            "weighs domains by their excess loss.",
+            f"Proposed is the mean weight of {counted(len(alphas), 'step')}, within caps and floors; the interval is "
+            "the range of the means of its quarters.",
+        ]
+        remarks = self._copies(DomainPool.load(file_of(run, "pool")))
+        mean = space.project(alphas.mean(0))
+        return Proposed(self.domains, mean, quarters.min(0), quarters.max(0), evidence, remarks)
+
+    def _trainings(self, count: int) -> str:
+        return f"{counted(count, 'training')} of {self.setup.size} models, {counted(self.setup.tokens, 'token')} each"
+
+    def _check_targets(self, targets: Mapping[str, float]) -> None:
+        known = [*self.domains.names, *(self._tasks() if self.suite else ())]
+        for name in targets:
+            if name not in known:
+                raise UserError(f"--target {name} is no domain and no benchmark. {suggest(name, known, 'Targets')}")
+
+    def _tasks(self) -> list[str]:
+        """The benchmarks of the suite; one with the name of a domain is told apart."""
+        assert self.suite is not None
+        names = sorted({item.benchmark for item in read_suite(self.suite).items})
+        return [f"{name}/suite" if name in self.domains.names else name for name in names]
+
+    def _weights(self, scores: Mapping[str, Array], pool: DomainPool) -> dict[str, float]:
+        """The benchmarks of the suite, or else all domains; of domains that share documents, each counts less."""
+        if self.suite:
+            return {name: 1.0 for name in scores if name in self._tasks()}
+        return {name: float(1 / pool.shared[at].sum()) for at, name in enumerate(pool.names) if name in scores}
+
+    def _copies(self, pool: DomainPool) -> list[str]:
+        names = [quoted(name) for name in pool.names]
+        return [
+            f"{pool.shared[a, b]:.0%} of the documents of {one} are in {other}, too. Their shares add up: count them "
+            "as one domain, or remove the copies."
+            for a, one in enumerate(names)
+            for b, other in enumerate(names)
+            if a != b and pool.shared[a, b] >= COPIES
+        ]
+
+    def _training(self, shares: Array) -> train.Config:
+        fields = {name: value for name, value in asdict(self.setup).items() if name != "scored"}
+        checkpoints = os.path.join(self.store.uri, "checkpoints") if self.store.is_local else ""
+        return train.Config(**fields, seed=0, shares=tuple(np.round(shares, 6).tolist()), checkpoints=checkpoints)
+
+    def _trained(self, name: str, shares: Array) -> list[tuple[str, str, Any, str]]:
+        """A training and its scores: (node, stage, config, the training that it uses)."""
+        scoring = evaluate.Config(size=self.setup.size, device=self.setup.device)
+        found = [
+            (name, train.__name__, self._training(shares), ""),
+            (f"{name}/held_out", evaluate.__name__, scoring, name),
+        ]
+        return [*found, *([(f"{name}/items", evaluate.__name__, scoring, name)] if self.suite else [])]
+
+    def _run(
+        self, trained: Sequence[Sequence[tuple[str, str, Any, str]]], listener: Listener, workers: int | None
+    ) -> Run:
+        manifest, setup = self.side.shards.manifest, self.setup
+        name = f"mix_{manifest.hash[:8]}"
+        text = json.dumps({"suite": self.suite, "setup": asdict(setup)})
+        recipe = Recipe(name, 0, self.store.uri, False, name, text, {}, (), {})
+        node = partial(make_asset_node, contents=ContentHashes(self.store, name))
+        tokenizer, end = self.side.shards.checked(manifest.tokenizer["file"]), manifest.tokenizer["end_of_document"]
+        thin = domain_pool.Config(
+            manifest=manifest.hash, tokens=setup.tokens, held=setup.scored, location=manifest.location
+        )
+        apart = held_out.Config(tokenizer=tokenizer, window=setup.sequence)
+        nodes: list[Node] = [
+            node("pool", domain_pool.__name__, thin, {}),
+            node("held_out", held_out.__name__, apart, {"pool": "pool"}),
+        ]
+        if self.suite:
+            reading = items.Config(
+                suite=self.suite, tokenizer=tokenizer, end=end, window=setup.sequence, tokens=setup.scored
+            )
+            nodes.append(node("items", items.__name__, reading, {}))
+        for several in trained:
+            for id_, module, config, used in several:
+                uses = {"pool": "pool"} | ({"train": used} if used else {})
+                uses |= {"items": id_.rpartition("/")[2]} if module == evaluate.__name__ else {}
+                nodes.append(node(id_, module, config, uses))
+        return Mill(recipe, graph=Graph(recipe, {one.id: one for one in nodes}, {})).run(workers, listener)
+
+    def _scores(self, run: Run, count: int) -> dict[str, Array]:
+        """Bits per byte of every task, run by run. Items that the pool holds do not count, if others do."""
+        found: dict[str, list[float]] = {}
+        for kind in ("held_out", "items") if self.suite else ("held_out",):
+            read = Items.load(file_of(run, kind))
+            tasks = self._tasks() if kind == "items" else read.tasks
+            for at in range(count):
+                with np.load(file_of(run, f"run_{at:03}/{kind}")) as held:
+                    each, known = bits_per_byte(read, Scores(held["bits"], held["greedy"])), held["touched"]
+                for number, task in enumerate(tasks):
+                    mine = read.task == number
+                    clean = mine & ~known if (mine & ~known).any() else mine
+                    found.setdefault(task, []).append(float(each[clean].mean()))
+        return {name: np.array(values) for name, values in found.items()}
