@@ -15,7 +15,7 @@ from gristmill.cli.main import main
 from gristmill.errors import UserError
 from gristmill.objects import patience, requests
 from gristmill.objects.bucket import Bucket
-from gristmill.objects.patience import TRIES, Stopped, Unreachable
+from gristmill.objects.patience import TRIES, Unreachable, WaitStopped
 from gristmill.places import place_of, system_of
 from gristmill.store.store import CorruptPart, Store
 
@@ -102,21 +102,21 @@ def test_a_long_wait_is_told_once(through, waits):
     part = store.put_part(b"bytes", "bin")
     told = []
     through(busy=1.0)
-    with patience.waits_told(lambda message, level: told.append(message)):
+    with patience.report_waits(lambda message, level: told.append(message)):
         for _ in range(2):
             with pytest.raises(Unreachable):
                 Store(f"{through.uri}/store").get_part(part)
     assert len(told) == 1
     assert told[0].startswith(f"{through.uri} does not do what it is asked (SlowDown")
     through(busy=1.0, only=first_only("GET"))
-    with patience.waits_told(lambda message, level: told.append(message)):
+    with patience.report_waits(lambda message, level: told.append(message)):
         assert bytes(Store(f"{through.uri}/store").get_part(part)) == b"bytes"
     assert len(told) == 1
 
 
 def test_a_server_that_never_ends_its_answer_does_not_hold_up_who_stops(monkeypatch):
     """Nor the signal that says so: the thread that waits is not the one that is in the request."""
-    monkeypatch.setattr(patience, "LOOK_S", 0.01)
+    monkeypatch.setattr(patience, "POLL_S", 0.01)
     let_go, asked = threading.Event(), threading.Event()
 
     def drips():
@@ -126,7 +126,7 @@ def test_a_server_that_never_ends_its_answer_does_not_hold_up_who_stops(monkeypa
     stopper = threading.Thread(target=lambda: (asked.wait(), patience.HURRIED.set()))
     stopper.start()
     try:
-        with pytest.raises(Stopped, match="not waited for"):
+        with pytest.raises(WaitStopped, match="not waited for"):
             patience.patiently(drips, lambda fault: Unreachable(fault.text, ""), True, "s3://mill")
     finally:
         stopper.join()

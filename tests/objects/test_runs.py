@@ -14,7 +14,7 @@ from gristmill.loader import Loader
 from gristmill.objects import patience, requests
 from gristmill.places import system_of
 from gristmill.query.sizing.measured import last_measured
-from gristmill.query.sizing.sizing import Cluster, size_up
+from gristmill.query.sizing.sizing import Machines, size_up
 from gristmill.store.store import Store
 from sharded import Corpus
 
@@ -60,7 +60,7 @@ def test_what_is_asked_is_counted_and_priced(corpus, s3_server, use_s3):
     assert requests.usd_of(costs) > 0
     assert view.record["cost"]["lists"] > 0
     measured = last_measured(corpus.project.mill(store=f"{uri}/store"))
-    planned = size_up(measured, measured.tokens, Cluster(1, 1))
+    planned = size_up(measured, measured.tokens, Machines(1, 1))
     assert planned.requests_counted  # also where some tasks sent none of a kind
     assert (planned.gets, planned.puts) > (costs["gets"], costs["puts"])
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.store.footer import Layer, joined
+from gristmill.store.footer import LayerFile, joined
 
 KINDS = {
     "int": (pa.int64(), st.one_of(st.none(), st.integers(-(2**40), 2**40))),
@@ -49,7 +49,7 @@ def test_the_columns_are_those_of_all(made, draw):
     for name, table in tables:
         chosen = [one for one in table.column_names if draw.random() < 0.7] or table.column_names[:1]
         own = written(table, group_rows)
-        layers.append(Layer(name, own, len(data), chosen))
+        layers.append(LayerFile(name, own, len(data), chosen))
         data += own
         expected.update({f"{name}.{one}": table[one] for one in chosen})
     found = pq.read_table(io.BytesIO(data + joined(layers)))
@@ -61,4 +61,4 @@ def test_the_columns_are_those_of_all(made, draw):
 def test_files_of_other_rows_are_refused():
     one, other = (written(pa.table({"a": range(rows)}), 10) for rows in (20, 21))
     with pytest.raises(ValueError, match="other rows"):
-        joined([Layer("x", one, 0, ["a"]), Layer("y", other, len(one), ["a"])])
+        joined([LayerFile("x", one, 0, ["a"]), LayerFile("y", other, len(one), ["a"])])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gristmill.store import parquet
 from gristmill.store.parquet import Misaligned, PartReader, PartWriter, join, open_parts
 from gristmill.store.store import CorruptPart, Store
-from gristmill.store.verdicts import Opened
+from gristmill.store.verdicts import SparsePart
 
 SCHEMA = pa.schema(
     [
@@ -134,7 +134,7 @@ def test_neighbours_are_fetched_together(tmp_path, fetched):
 
 def damaged(store, part, column):
     """Flip a bit in every chunk of a column, and leave size and name as they are."""
-    opened = Opened(store, part)
+    opened = SparsePart(store, part)
     data = bytearray(store.fs.cat_file(store.part_path(part)))
     for chunk in opened.chunks:
         if chunk.is_of([column]):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from gristmill.api.documents import Documents
 from gristmill.api.faults import as_python
-from gristmill.api.finished import Finished, Telling
+from gristmill.api.finished import Finished, ProgressListener
 from gristmill.api.pages import make_page
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
@@ -31,7 +31,7 @@ from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.log import WARNING
 from gristmill.query import opening
-from gristmill.query.documents.columns import Columns, columns_of
+from gristmill.query.documents.columns import ColumnReader, columns_of
 from gristmill.query.documents.sql import Session
 from gristmill.query.export.dataset_card import Exported
 from gristmill.query.export.export import FILE_BYTES, export
@@ -72,13 +72,13 @@ class Corpus:
 
     def __init__(
         self,
-        told: str,
+        label: str,
         name: str,
         store: str,
         view: CorpusView | None = None,
         options: tuple[str | None, str | None] = (None, None),
     ) -> None:
-        self._told, self._view, self._options = told, view, options
+        self._label, self._view, self._options = label, view, options
         self.name = name
         """The recipe's."""
         self.store = store
@@ -93,7 +93,7 @@ class Corpus:
     @property
     def columns(self) -> list[str]:
         """All that `documents` can be asked for."""
-        with as_python(self._told):
+        with as_python(self._label):
             return columns_of(self._view_now())
 
     def run(
@@ -112,14 +112,14 @@ class Corpus:
 
         Works in a notebook, in a thread, and in a script without a guard around it.
         """
-        with as_python(self._told):
+        with as_python(self._label):
             check_executor(executor, address, profile)
             if workers is not None and workers < 1:
                 raise UserError(f"workers={workers}: a run needs one at least, so nothing was run.")
             mill = self._open(until, executor, address, profile)
             if tag is not None:
                 mill.check_tag(tag)
-            listener = Telling(progress)
+            listener = ProgressListener(progress)
             run = mill.run(workers, listener, retry_crashed, tag)
             warnings = find_warnings(run)
             for warning in warnings:
@@ -129,14 +129,14 @@ class Corpus:
 
     def plan(self) -> "Plan":
         """What a run would do, and why."""
-        with as_python(self._told):
+        with as_python(self._label):
             mill = self._open()
             run = opening.dry_run_with_inputs(mill, previews=True)
             return Plan(mill, make_plan(mill, run), input_changes(run, mill.newest_whole()))
 
     def funnel(self) -> "Funnel":
         """What came in, what each step took, what is left."""
-        with as_python(self._told):
+        with as_python(self._label):
             return Funnel(self._view_now())
 
     def documents(
@@ -156,14 +156,14 @@ class Corpus:
             raise UserError(
                 "columns, sources and reasons are lists of names, so nothing was read. Write columns=['text']."
             )
-        with as_python(self._told):
+        with as_python(self._label):
             view = self._view_now()
             opening.check_finished(view)
-            return Documents(Columns(view, columns, kept, sources, reasons))
+            return Documents(ColumnReader(view, columns, kept, sources, reasons))
 
     def sql(self, query: str) -> pa.Table:
         """The answer to a query in DuckDB's SQL (extra `sql`)."""
-        with as_python(self._told), closing(Session(self._view_now())) as session:
+        with as_python(self._label), closing(Session(self._view_now())) as session:
             schema, batches = session.ask(query)
             return pa.Table.from_batches(batches, schema)
 
@@ -180,7 +180,7 @@ class Corpus:
         words (`what`); by a text; or by a token of a sample of the training. With `prove` each is made again from the
         bytes that it was read from, and compared. None is meant by what nobody has: then it is empty.
         """
-        with as_python(self._told):
+        with as_python(self._label):
             view = self._view_now()
             notes: list[str] = []
             found = [one.about for one in lives_of(view, what, text, sample, token, prove, notes.append)]
@@ -195,12 +195,12 @@ class Corpus:
         workers: int | None = None,
     ) -> Exported:
         """Write the kept documents as a dataset that others can load."""
-        with as_python(self._told):
+        with as_python(self._label):
             return export(self._view_now(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
 
     def page(self, name: str) -> str:
         """A report page as HTML: `funnel`, or one that an installed package adds (docs/plugins.md)."""
-        with as_python(self._told):
+        with as_python(self._label):
             return make_page(name, self)
 
     def _view_now(self) -> CorpusView:
@@ -215,23 +215,23 @@ class Corpus:
     ) -> Mill:
         """The recipe; UserError where a run was opened in its place."""
         store, sample = self._options if self._view is None else (None, None)
-        return opening.open_mill(self._told, store, until, executor, address, profile, sample)
+        return opening.open_mill(self._label, store, until, executor, address, profile, sample)
 
     def __repr__(self) -> str:
-        return f"<Corpus {self._told}>"
+        return f"<Corpus {self._label}>"
 
     def _repr_html_(self) -> str:
         view = self._view_now()
         found = funnels(view)
         kept = sum(funnel["kept"]["rows"] for funnel in found.values())
         text = sum(funnel["kept"]["text_bytes"] for funnel in found.values())
-        told = describe(view) if view.record is not None else f"{view.label}: recipe {view.name}, in {view.store.uri}"
+        label = describe(view) if view.record is not None else f"{view.label}: recipe {view.name}, in {view.store.uri}"
         open_steps = view.unfinished()
         what = f"{counted(kept, 'document')} kept, {size(text)} of text, of {counted(len(view.chains), 'source')}"
         left = (
             f"{counted(len(open_steps), 'step')} not run as the recipe is now. {view.to_finish}" if open_steps else ""
         )
-        lines = (told, what if found else "", left)
+        lines = (label, what if found else "", left)
         return "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
 
 

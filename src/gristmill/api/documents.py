@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.api.faults import as_python
-from gristmill.api.tables import needed
-from gristmill.query.documents.columns import Columns
+from gristmill.api.tables import require
+from gristmill.query.documents.columns import ColumnReader
 
 
 class Documents:
@@ -15,7 +15,7 @@ class Documents:
     is in memory, but for `to_arrow` and `to_pandas`, which hold all.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: ColumnReader) -> None:
         self._columns = columns
         self.schema: pa.Schema = columns.schema
 
@@ -41,14 +41,14 @@ class Documents:
 
     def to_pandas(self) -> Any:
         """All of them as a DataFrame."""
-        needed("pandas", "to_pandas()")
+        require("pandas", "to_pandas()")
         return self.to_arrow().to_pandas()
 
     def to_hf(self) -> Any:
         """A Hugging Face `datasets.IterableDataset`: it streams, and has as many shards as there are parts, so that the
         workers of a DataLoader share them.
         """
-        datasets = needed("datasets", "to_hf()")
+        datasets = require("datasets", "to_hf()")
         features = datasets.Features.from_arrow_schema(self.schema)
         parts = {"parts": list(range(len(self._columns.parts)))}
         return datasets.IterableDataset.from_generator(self._rows_of, features=features, gen_kwargs=parts)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gristmill.errors import UserError
-from gristmill.query.opening import tell_damage
+from gristmill.query.opening import damage_message
 from gristmill.stopping import Interrupted
 from gristmill.store.store import CorruptPart
 
@@ -15,6 +15,6 @@ def as_python(name: str) -> Iterator[None]:
     try:
         yield
     except CorruptPart as corrupt:
-        raise UserError(tell_damage(corrupt, name)) from None
+        raise UserError(damage_message(corrupt, name)) from None
     except Interrupted:
         raise KeyboardInterrupt from None

@@ -36,12 +36,12 @@ class Finished(Table):
         self.title = f"{run.name} version {self.version}: {done}; {counted(self.documents, 'document')} kept"
 
 
-class Telling(Silent):
+class ProgressListener(Silent):
     """A listener that sends notes, and the end of every step, to the log and to a function."""
 
-    def __init__(self, tell: Callable[[str], object] | None) -> None:
+    def __init__(self, progress: Callable[[str], object] | None) -> None:
         super().__init__()
-        self._tell = tell
+        self._progress = progress
         self._left: dict[str, int] = {}
         self._settled: set[str] = set()
 
@@ -50,27 +50,27 @@ class Telling(Silent):
 
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None:
         self._left[node.id] = self._left.get(node.id, 0) - 1
-        self._look(node)
+        self._report_if_done(node)
 
     def settled(self, node: Node) -> None:
         self._settled.add(node.id)
-        self._look(node)
+        self._report_if_done(node)
 
     def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
         message = f"{node.id}: in the store ({counted(tasks, 'task')})"
         LOG(message, step=node.id, tasks=tasks)
-        self._say(message)
+        self._report(message)
 
     def note(self, message: str, level: int = INFO, /) -> None:
         super().note(message, level)
-        self._say(message)
+        self._report(message)
 
-    def _look(self, node: Node) -> None:
+    def _report_if_done(self, node: Node) -> None:
         if node.id in self._settled and self._left.get(node.id) == 0:
             del self._left[node.id]
             LOG(f"{node.id}: done", step=node.id)
-            self._say(f"{node.id}: done")
+            self._report(f"{node.id}: done")
 
-    def _say(self, message: str) -> None:
-        if self._tell is not None:
-            self._tell(message)
+    def _report(self, message: str) -> None:
+        if self._progress is not None:
+            self._progress(message)

@@ -14,7 +14,7 @@ MOST_SHOWN = 200
 _CELL = "padding:2px 10px;text-align:{}"
 
 
-def needed(library: str, why: str) -> Any:
+def require(library: str, why: str) -> Any:
     """A library that is none of our dependencies; UserError says what to install."""
     try:
         return import_module(library)
@@ -47,7 +47,7 @@ class Table:
 
     def to_pandas(self) -> Any:
         """The same as a DataFrame."""
-        needed("pandas", "to_pandas()")
+        require("pandas", "to_pandas()")
         return self.to_arrow().to_pandas()
 
     def cells(self, line: Mapping[str, Any]) -> list[str]:
@@ -60,14 +60,14 @@ class Table:
         rows = [list(self.lines[0]), *(self.cells(line) for line in self.lines[:MOST_SHOWN])]
         widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
         numbers = [isinstance(value, int) for value in self.lines[0].values()]
-        told = [
+        rows_shown = [
             "  ".join(
                 cell.rjust(width) if is_number else cell.ljust(width)
                 for cell, width, is_number in zip(row, widths, numbers, strict=True)
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([*([self.title] if self.title else []), *told, *self._more(), *self.notes])
+        return "\n".join([*([self.title] if self.title else []), *rows_shown, *self._more(), *self.notes])
 
     def _repr_html_(self) -> str:
         numbers = [isinstance(value, int) for value in self.lines[0].values()] if self.lines else []

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gristmill import objects
 from gristmill.errors import UserError
-from gristmill.objects.patience import TRIES, Fault, Unreachable, fault_of, patiently
+from gristmill.objects.patience import TRIES, RequestFault, Unreachable, fault_of, patiently
 from gristmill.objects.requests import count
 
 Answer = TypeVar("Answer")
@@ -59,7 +59,7 @@ class Bucket:
         self._scheme = scheme
         self._has_answered = False
         self._store = self._opened(scheme, name, 0)
-        self._of_uploads = self._opened(scheme, name, TRIES)
+        self._upload_store = self._opened(scheme, name, TRIES)
         """One that asks again by itself: an upload in many parts must not begin anew for one of them."""
 
     def get(self, key: str) -> memoryview:
@@ -71,7 +71,7 @@ class Bucket:
             count(bytes_fetched=len(data))
             return data
 
-        return self._asked("read", key, act)
+        return self._request("read", key, act)
 
     def get_range(self, key: str, start: int, stop: int) -> memoryview:
         """Fewer bytes where the object ends before."""
@@ -88,7 +88,7 @@ class Bucket:
             count(bytes_fetched=len(data))
             return data
 
-        return self._asked("read", key, act) if stop > start else memoryview(b"")
+        return self._request("read", key, act) if stop > start else memoryview(b"")
 
     def get_pieces(self, key: str, size: int, take: Callable[[int, memoryview], Any]) -> None:
         """A large object, some pieces at once, each given to `take` with the place where it begins."""
@@ -124,7 +124,7 @@ class Bucket:
             count(puts=1, bytes_sent=size)
             obstore.put(self._store, key, view, use_multipart=False)
 
-        self._asked("written", key, act)
+        self._request("written", key, act)
 
     def put_file(self, key: str, path: Path) -> None:
         size = path.stat().st_size
@@ -139,7 +139,7 @@ class Bucket:
         def act() -> None:
             count(puts=2 - -size // PIECE_BYTES, bytes_sent=size)
             obstore.put(
-                self._of_uploads,
+                self._upload_store,
                 key,
                 data,
                 use_multipart=True,
@@ -147,7 +147,7 @@ class Bucket:
                 max_concurrency=PIECES_AT_ONCE,
             )
 
-        self._asked("written", key, act)
+        self._request("written", key, act)
 
     def create(self, key: str, data: bytes) -> None:
         """Write an object only where there is none; else FileExistsError. A store that does not know the condition
@@ -162,7 +162,7 @@ class Bucket:
             except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
                 raise FileExistsError(key) from None
 
-        self._asked("written", key, act)
+        self._request("written", key, act)
 
     def head(self, key: str) -> Info:
         import obstore
@@ -171,7 +171,7 @@ class Bucket:
             count(heads=1)
             return _info(obstore.head(self._store, key))
 
-        return self._asked("read", key, act)
+        return self._request("read", key, act)
 
     def delete(self, key: str) -> None:
         import obstore
@@ -180,7 +180,7 @@ class Bucket:
             count(deletes=1)
             obstore.delete(self._store, key)
 
-        self._asked("removed", key, act)
+        self._request("removed", key, act)
 
     def pages(self, prefix: str, after: str | None = None) -> Iterator[list[Info]]:
         """Objects below a folder in the order of their keys, a page a request; those behind `after`."""
@@ -200,7 +200,7 @@ class Bucket:
                 stream = None  # goes on behind the last key that came
                 raise
 
-        while page := self._asked("listed", prefix, act):
+        while page := self._request("listed", prefix, act):
             after, is_full = page[-1]["path"], len(page) == PAGE_KEYS
             yield [_info(one) for one in page]
 
@@ -212,10 +212,10 @@ class Bucket:
             count(lists=1)
             return obstore.list_with_delimiter(self._store, prefix or None)
 
-        found = self._asked("listed", prefix, act)
+        found = self._request("listed", prefix, act)
         return list(found["common_prefixes"]), [_info(one) for one in found["objects"]]
 
-    def _asked(self, verb: str, key: str, act: Callable[[], Answer]) -> Answer:
+    def _request(self, verb: str, key: str, act: Callable[[], Answer]) -> Answer:
         global _used_by
         if _used_by is None:
             _used_by = os.getpid()
@@ -235,7 +235,7 @@ class Bucket:
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # obstore's, for what it did not expect
                 raise
-            raise self._refused(verb, key, Fault(None, "", str(error))) from None
+            raise self._refused(verb, key, RequestFault(None, "", str(error))) from None
         self._has_answered = True
         return answer
 
@@ -248,7 +248,7 @@ class Bucket:
             "there is no such bucket",
         )
 
-    def _refused(self, verb: str, key: str, fault: Fault) -> Unreachable:
+    def _refused(self, verb: str, key: str, fault: RequestFault) -> Unreachable:
         where = f"{self.uri}/{key}" if key else self.uri
         kept = "What is finished is kept."
         if fault.code == "NoSuchBucket":

@@ -24,14 +24,14 @@ FIRST_TRIES = 3
 """Of one that nobody answers at all, of a store that has never answered this process: an address that is wrong."""
 WAIT_SECONDS = 0.2
 LONGEST_SECONDS = 20.0
-TOLD_TRIES = 5
+WARN_TRIES = 5
 """After so many, some seconds, somebody is told what is waited for."""
-TOLD_S = 5.0
+WARN_AFTER_S = 5.0
 """After so many seconds, too: a server may take connections and say nothing."""
-TOLD_EVERY_S = 60.0
-LOOK_S = 0.2
-"""Seconds between looks at whether the process is asked to stop."""
-LAST_LOOKS = 5
+WARN_EVERY_S = 60.0
+POLL_S = 0.2
+"""Seconds between polls at whether the process is asked to stop."""
+LAST_POLLS = 5
 """That a request has left then: what stops writes down how far it came."""
 BUSY = (408, 425, 429)
 """Answers that mean: later. All from 500 on do, too, but for 501, which no waiting changes."""
@@ -44,19 +44,19 @@ HURRIED = threading.Event()
 class _Listener:
     """Who wants to know of long waits in this process."""
 
-    def __init__(self, tell: Note) -> None:
-        self._tell = tell
+    def __init__(self, note: Note) -> None:
+        self._note = note
         self._lock = threading.Lock()
-        self._told_s = -TOLD_EVERY_S
+        self._warned_s = -WARN_EVERY_S
 
-    def waits(self, uri: str, fault: "Fault") -> None:
+    def waits(self, uri: str, fault: "RequestFault") -> None:
         """Many requests wait at once, and one message is enough for all."""
         with self._lock:
             now = time.monotonic()
-            if now - self._told_s < TOLD_EVERY_S:
+            if now - self._warned_s < WARN_EVERY_S:
                 return
-            self._told_s = now
-        self._tell(
+            self._warned_s = now
+        self._note(
             f"{uri} does not do what it is asked ({fault.text}); waiting and asking again, for a minute at most",
             WARNING,
         )
@@ -67,10 +67,10 @@ _listener = _Listener(_LOG)
 
 
 @contextmanager
-def waits_told(tell: Note) -> Iterator[None]:
-    """Meanwhile `tell` receives the long waits for an object store, of any thread; else the log does."""
+def report_waits(note: Note) -> Iterator[None]:
+    """Meanwhile `note` receives the long waits for an object store, of any thread; else the log does."""
     global _listener
-    before, _listener = _listener, _Listener(tell)
+    before, _listener = _listener, _Listener(note)
     try:
         yield
     finally:
@@ -88,7 +88,7 @@ class Unreachable(UserError):
         return Unreachable, (str(self), self.why)
 
 
-class Fault(NamedTuple):
+class RequestFault(NamedTuple):
     """What obstore says of a request that failed."""
 
     status: int | None
@@ -116,7 +116,7 @@ _CAUSES = {
 }
 
 
-def fault_of(error: BaseException) -> Fault:
+def fault_of(error: BaseException) -> RequestFault:
     # obstore has one class for nearly all of them, and says the status and the body in its text; more behind it is
     # for those who work on obstore.
     text = str(error).split("\n\nDebug source")[0].strip()
@@ -130,10 +130,10 @@ def fault_of(error: BaseException) -> Fault:
     if cause and cause[0] not in short:
         short = f"{short} ({_CAUSES[cause[0].lower()]})"
     told = f"{code[1]}: {said[1]}" if code and said else short
-    return Fault(int(status[1]) if status else None, code[1] if code else "", told)
+    return RequestFault(int(status[1]) if status else None, code[1] if code else "", told)
 
 
-class Stopped(Unreachable):
+class WaitStopped(Unreachable):
     """Nobody waits for the answer any more: the process is asked to stop."""
 
     def __init__(self, *_: str) -> None:
@@ -156,18 +156,18 @@ def stoppable(act: Callable[[], Answer]) -> Answer:
         done.set()
 
     threading.Thread(target=work, name="gristmill-request", daemon=True).start()
-    looks = 0
-    while not done.wait(LOOK_S):
-        looks += HURRIED.is_set()
-        if looks > LAST_LOOKS:
-            raise Stopped
+    polls = 0
+    while not done.wait(POLL_S):
+        polls += HURRIED.is_set()
+        if polls > LAST_POLLS:
+            raise WaitStopped
     if errors:
         raise errors[0]
     return answers[0]
 
 
 def patiently(
-    act: Callable[[], Answer], refused: Callable[[Fault], Exception | None], has_answered: bool, uri: str
+    act: Callable[[], Answer], refused: Callable[[RequestFault], Exception | None], has_answered: bool, uri: str
 ) -> Answer:
     """What `act` answers. Faults that may pass are waited out, so many times; others, and the last one, become what
     `refused` makes of them (None: it is a bug, and shows itself). `uri` is what is said to be waited for.
@@ -191,6 +191,6 @@ def patiently(
                 raise told from None
             count(retries=1)
             _LOG(f"{uri}: attempt {tries} failed ({fault.text})", DEBUG, uri=uri, attempt=tries)
-            if tries >= TOLD_TRIES or time.monotonic() - begun_s > TOLD_S:
+            if tries >= WARN_TRIES or time.monotonic() - begun_s > WARN_AFTER_S:
                 _listener.waits(uri, fault)
             HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

@@ -11,7 +11,7 @@ BLOCK_BYTES = 4 << 20
 """What one request fetches; two of them are held."""
 
 
-class PlaceFile(io.RawIOBase):
+class SeekableFile(io.RawIOBase):
     """A file that is read at any place of it, and knows its size."""
 
     def __init__(self, size: int) -> None:
@@ -35,7 +35,7 @@ class PlaceFile(io.RawIOBase):
         return at
 
 
-class ObjectFile(PlaceFile):
+class ObjectFile(SeekableFile):
     """Reads an object as it was when it was opened, by size; whether the bytes are right is for others to say."""
 
     def __init__(self, bucket: Bucket, info: Info, block_bytes: int | None = None) -> None:

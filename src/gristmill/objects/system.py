@@ -100,7 +100,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         bucket, key = self._at(path)
         if key:
             try:
-                return self._told(path, bucket.head(key))
+                return self._entry(path, bucket.head(key))
             except FileNotFoundError:
                 pass
         if not any(bucket.folder(key)):
@@ -108,7 +108,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         return {"name": path, "size": 0, "type": "directory"}
 
     @staticmethod
-    def _told(path: str, info: Info) -> dict[str, Any]:
+    def _entry(path: str, info: Info) -> dict[str, Any]:
         return {"name": path, "size": info.size, "type": "file", "etag": info.etag, "modified": info.modified}
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
@@ -117,9 +117,9 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         name = path.partition("/")[0]
         folders, objects = bucket.folder(key)
         found = [{"name": f"{name}/{folder.rstrip('/')}", "size": 0, "type": "directory"} for folder in folders]
-        found += [self._told(f"{name}/{one.key}", one) for one in objects]
+        found += [self._entry(f"{name}/{one.key}", one) for one in objects]
         if not found and key:
-            found = [self._told(path, bucket.head(key))]
+            found = [self._entry(path, bucket.head(key))]
         return found if detail else [one["name"] for one in found]
 
     def find(
@@ -131,7 +131,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         bucket, key = self._at(path)
         name = path.partition("/")[0]
         found = {
-            f"{name}/{one.key}": self._told(f"{name}/{one.key}", one) for page in bucket.pages(key) for one in page
+            f"{name}/{one.key}": self._entry(f"{name}/{one.key}", one) for page in bucket.pages(key) for one in page
         }
         return found if detail else sorted(found)
 

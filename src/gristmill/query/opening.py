@@ -148,7 +148,7 @@ def check_finished(view: CorpusView, command: str = "") -> None:
         )
 
 
-def tell_damage(corrupt: CorruptPart, recipe: str) -> str:
+def damage_message(corrupt: CorruptPart, recipe: str) -> str:
     """What to tell of a part that is not what its name says, and which command mends it."""
     return (
         f"part {corrupt.part_hash[:12]} of the store {corrupt.fact}, so nothing of it is shown. "

@@ -135,7 +135,7 @@ class DiskFiles:
                         found[entry.path] = 0
         yield from ((path[len(self.root) + 1 :], found[path]) for path in sorted(found))
 
-    def has_names(self, name: str) -> bool:
+    def has_other_names(self, name: str) -> bool:
         return os.stat(f"{self.root}/{name}").st_nlink > 1
 
     def remove(self, name: str) -> None:

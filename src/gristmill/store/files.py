@@ -18,7 +18,7 @@ About = TypeVar("About")
 Answer = TypeVar("Answer")
 
 
-class Files(Protocol):
+class StoreFiles(Protocol):
     """Files by name."""
 
     uri: str
@@ -59,7 +59,7 @@ class Files(Protocol):
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
         """(name, size) of every file below a folder, sorted by name."""
 
-    def has_names(self, name: str) -> bool:
+    def has_other_names(self, name: str) -> bool:
         """Whether a file has another name, so that it takes no room of its own."""
 
     def remove(self, name: str) -> None: ...

@@ -27,7 +27,7 @@ _PATH, _PLACES = 3, (9, 10, 11)
 _BLOOM = (14, 15)
 
 
-class Layer(NamedTuple):
+class LayerFile(NamedTuple):
     """A file among others."""
 
     name: str
@@ -40,7 +40,7 @@ class Layer(NamedTuple):
     """Those that are wanted of it."""
 
 
-def joined(layers: Sequence[Layer]) -> bytes:
+def joined(layers: Sequence[LayerFile]) -> bytes:
     """The footer, with its length and the mark of the format; ValueError where the rows are not the same."""
     files = [_read(layer.footer) for layer in layers]
     root = dict(files[0][_SCHEMA][1][1][0])
@@ -103,7 +103,7 @@ def _prefixed(name: str, column: bytes) -> bytes:
     return f"{name}.".encode() + column
 
 
-def _moved(group: Struct, layer: Layer) -> Struct:
+def _moved(group: Struct, layer: LayerFile) -> Struct:
     chunks = []
     for chunk in group[_COLUMNS][1][1]:
         meta = {field: value for field, value in chunk[_CHUNK][1].items() if field not in _BLOOM}

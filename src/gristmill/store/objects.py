@@ -1,6 +1,6 @@
 """The files of a store in an object store, or in the memory of this process.
 
-An upload is atomic by itself, so there are no temporary files and no seals; questions take long, so many are asked at
+An upload is atomic by itself, so there are no temporary files and no seals; questions take long, so many are wanted at
 once. A mark is a file that is only written where there is none.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PART = re.compile(r"parts/[0-9a-f]{2}/[0-9a-f]{64}\.\w+")
 REMOTE_AT_ONCE = 32
-"""Questions that a store at the other end of a network is asked at the same time."""
+"""Questions that a store at the other end of a network is wanted at the same time."""
 
 
 class ObjectFiles:
@@ -59,14 +59,14 @@ class ObjectFiles:
             yield from pool.map(question, things)
 
     def doubtful(self, parts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        asked = list(parts)
-        for name, _ in asked:
+        wanted = list(parts)
+        for name, _ in wanted:
             self._shelves.expect(name)
-        for part, is_whole in zip(asked, self.each(self._is_seen, asked), strict=True):
+        for part, is_whole in zip(wanted, self.each(self._exists_whole, wanted), strict=True):
             if not is_whole:
                 yield part
 
-    def _is_seen(self, part: tuple[str, int]) -> bool:
+    def _exists_whole(self, part: tuple[str, int]) -> bool:
         try:
             return bool(self.is_whole(*part))
         except FileNotFoundError:
@@ -110,7 +110,7 @@ class ObjectFiles:
         for path in sorted(found):
             yield path[len(self.root) + 1 :], int(found[path]["size"])
 
-    def has_names(self, name: str) -> bool:
+    def has_other_names(self, name: str) -> bool:
         return False
 
     def remove(self, name: str) -> None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.store.store import CorruptPart, Part, Store
-from gristmill.store.verdicts import ROWS_HASH, SMALL, Chunk, Opened, rows_hash_of, write_verdicts
+from gristmill.store.verdicts import ROWS_HASH, SMALL, Chunk, SparsePart, rows_hash_of, write_verdicts
 
 BULKY = ("html", "text", "meta", "ids")
 """Columns of long values: a dictionary or min/max statistics of them costs time and tells nothing."""
@@ -81,7 +81,7 @@ class PartReader:
     def __init__(self, store: Store, part: Part) -> None:
         self.part = part
         self.store = store
-        self._opened = None if part.verdicts is None else Opened(store, part)
+        self._opened = None if part.verdicts is None else SparsePart(store, part)
         self._file = self._whole() if self._opened is None else _through(self._opened)
         metadata = self._file.metadata
         self.groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -120,7 +120,7 @@ class PartReader:
         return self._file.read(list(columns), use_threads=False)
 
 
-def _through(opened: Opened) -> pq.ParquetFile:
+def _through(opened: SparsePart) -> pq.ParquetFile:
     # Without pre_buffer, which reads what lies between two columns too.
     return pq.ParquetFile(pa.PythonFile(opened, mode="r"), metadata=opened.metadata, pre_buffer=False)
 
@@ -132,16 +132,16 @@ def open_parts(store: Store, parts: Sequence[Part]) -> list[PartReader]:
 
 def _fetch(wanted: Sequence[tuple[PartReader, Collection[str]]], group: int | None = None) -> None:
     """Have columns of some parts there, all with one round of questions."""
-    asked = [(reader, run) for reader, columns in wanted for run in reader.missing(columns, group)]
-    if not asked:
+    fetches = [(reader, run) for reader, columns in wanted for run in reader.missing(columns, group)]
+    if not fetches:
         return
-    store = asked[0][0].store
+    store = fetches[0][0].store
 
     def fetch(one: tuple[PartReader, list[Chunk]]) -> None:
         reader, run = one
         store.get_range(reader.part, run[0].start, run[-1].stop, partial(reader.take, run))
 
-    for _ in store.each(fetch, asked):
+    for _ in store.each(fetch, fetches):
         pass
 
 

@@ -48,7 +48,7 @@ class Shelves:
 
 class _Shelf:
     def __init__(self, pages: Iterator[Page]) -> None:
-        self._asked = 0
+        self._lookups = 0
         self.expected = 0
         self._pages: Iterator[Page] | None = pages
         self._read = 0
@@ -60,8 +60,8 @@ class _Shelf:
     def has(self, name: str, size: int) -> bool:
         number = _number(name)
         with self._lock:
-            self._asked += 1
-            while self._pages is not None and max(self._asked, self.expected) >= PAGE_PAYS * (self._read + 1):
+            self._lookups += 1
+            while self._pages is not None and max(self._lookups, self.expected) >= PAGE_PAYS * (self._read + 1):
                 page = next(self._pages, None)
                 self._read += 1
                 if page is None:

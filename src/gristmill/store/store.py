@@ -38,7 +38,7 @@ from gristmill.processes import name_of_self
 from gristmill.store.disk import DiskFiles
 from gristmill.store.faults import Unwritable
 from gristmill.store.fetched import fetched
-from gristmill.store.files import About, Answer, Files
+from gristmill.store.files import About, Answer, StoreFiles
 from gristmill.store.records import DAMAGED, DamagedRecord, RecordBody, pack, unpack
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and records need none of it
@@ -132,7 +132,7 @@ class Store:
         """Records that this object met and did not believe: name -> what is wrong with it."""
         if (path := local_path(uri)) is not None:
             self.root = os.path.abspath(path).rstrip("/")
-            self._files: Files = DiskFiles(uri, self.root)
+            self._files: StoreFiles = DiskFiles(uri, self.root)
             return
         from gristmill.store.objects import ObjectFiles
 
@@ -336,9 +336,9 @@ class Store:
         with contextlib.suppress(FileNotFoundError):
             yield from self._files.list_files(folder)
 
-    def has_names(self, name: str) -> bool:
+    def has_other_names(self, name: str) -> bool:
         """Whether a file has another name, so that it takes no room of its own."""
-        return self._files.has_names(name)
+        return self._files.has_other_names(name)
 
     def remove(self, name: str) -> None:
         self._files.remove(name)

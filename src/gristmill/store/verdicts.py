@@ -58,7 +58,7 @@ def write_verdicts(store: Store, data: pa.Buffer) -> Verdicts:
     return Verdicts(part.hash, part.file_bytes, _drop_hash(metadata, chunks, hashes))
 
 
-class Opened:
+class SparsePart:
     """A part of rows, seen through the small part beside it: a file that has the stretches that were fetched."""
 
     def __init__(self, store: Store, part: Part) -> None:

@@ -13,7 +13,7 @@ from gristmill.store.parquet import PartReader
 
 
 @dataclass(frozen=True)
-class Cluster:
+class ClusterRows:
     """Some documents that a step took for one."""
 
     id: bytes
@@ -29,7 +29,7 @@ def cluster_steps(view: CorpusView) -> list[NodeFacts]:
     return [node for node in view.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
 
 
-def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> list[Cluster]:
+def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> list[ClusterRows]:
     """The largest clusters, the biggest first, each with its keeper and a few members."""
     sizes: dict[bytes, int] = {}
     for _, table in _layers(view, node):
@@ -53,7 +53,7 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
                 least.sort(key=lambda item: (item[0], item[1].order, item[2]))
                 others[name] = least[:members]
     return [
-        Cluster(
+        ClusterRows(
             name,
             size,
             row_at(view, *keepers[name], node.id) if name in keepers else None,

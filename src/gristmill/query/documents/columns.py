@@ -40,7 +40,7 @@ _HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np
 
 
 @dataclass(frozen=True)
-class Origin:
+class ColumnOrigin:
     """Where a column of a source comes from."""
 
     name: str
@@ -58,11 +58,11 @@ class PartRead:
     columns: tuple[tuple[int, str, str], ...]
     """(part, column, a name of its own), for `join`; the last are the final verdict, and the lists for which documents
     are withheld."""
-    origins: tuple[tuple[Origin, tuple[int, ...]], ...]
+    origins: tuple[tuple[ColumnOrigin, tuple[int, ...]], ...]
     """Each with the numbers of its columns."""
 
 
-class Columns:
+class ColumnReader:
     """Some columns of a corpus; UserError where there is no such column."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Columns:
         known = columns_of(view)
         for name in names:
             if name not in known:
-                raise UserError(f"{view.label} has no column {name}. {suggest(name, known, 'Columns')}")
+                raise UserError(f"{view.label} has no column {name}. {suggest(name, known, 'ColumnReader')}")
         if len(set(names)) < len(names) or not names:
             fact = "are named twice" if names else "are not named at all"
             raise UserError(f"Columns {fact} ({', '.join(names)}), so nothing was read. Name each once.")
@@ -200,25 +200,25 @@ def layers_of(view: CorpusView, source: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def origin_of(view: CorpusView, source: str, name: str, kept: bool | None) -> Origin:
+def origin_of(view: CorpusView, source: str, name: str, kept: bool | None) -> ColumnOrigin:
     layers = layers_of(view, source)
     step, _, column = name.rpartition(".")
     if step:
         names = {INGEST: INGEST} | {one: view.nodes[one].name for one in layers if one != INGEST}
         found = [one for one, plain_name in names.items() if step in (one, plain_name) and column in layers[one]]
-        return Origin(name, tuple((one, column) for one in reversed(found)))
+        return ColumnOrigin(name, tuple((one, column) for one in reversed(found)))
     if name in _FINAL:
-        return Origin(name, ((f"{source}/{CORPUS}", _FINAL[name]),))
+        return ColumnOrigin(name, ((f"{source}/{CORPUS}", _FINAL[name]),))
     if name == LANGUAGE:
         found = [one for one in layers if one != INGEST and view.nodes[one].name == LANGUAGE and "label" in layers[one]]
-        return Origin(name, tuple((one, "label") for one in found[-1:]))
+        return ColumnOrigin(name, tuple((one, "label") for one in found[-1:]))
     having = [one for one in reversed([*layers]) if name in layers[one]]
     if name in WRITTEN:
-        return Origin(name, tuple((one, name) for one in (having[:1] if kept else having)))
-    return Origin(name, tuple((one, name) for one in (having if name in REWRITTEN else (INGEST,))))
+        return ColumnOrigin(name, tuple((one, name) for one in (having[:1] if kept else having)))
+    return ColumnOrigin(name, tuple((one, name) for one in (having if name in REWRITTEN else (INGEST,))))
 
 
-def _with_types(view: CorpusView, source: str, origins: Sequence[Origin]) -> list[Origin]:
+def _with_types(view: CorpusView, source: str, origins: Sequence[ColumnOrigin]) -> list[ColumnOrigin]:
     """Types stand in the parts, all of a step the same; the first is asked."""
     document, opened = view.documents[source][0], dict[str, PartReader]()
     made = []
@@ -230,11 +230,11 @@ def _with_types(view: CorpusView, source: str, origins: Sequence[Origin]) -> lis
                 part = document.part if layer == INGEST else view.states[layer].layers[at][0]
                 opened[layer] = PartReader(view.store, part)
             kind = plain_type(opened[layer].schema.field(column).type)
-        made.append(Origin(origin.name, origin.layers, kind))
+        made.append(ColumnOrigin(origin.name, origin.layers, kind))
     return made
 
 
-def _one_kind(view: CorpusView, name: str, origins: Mapping[str, Sequence[Origin]]) -> pa.DataType:
+def _one_kind(view: CorpusView, name: str, origins: Mapping[str, Sequence[ColumnOrigin]]) -> pa.DataType:
     kinds = {one.kind: source for source, some in origins.items() for one in some if one.name == name and one.kind}
     if len(kinds) > 1:
         told = ", ".join(f"{kind} in {source}" for kind, source in kinds.items())

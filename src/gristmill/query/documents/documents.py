@@ -148,7 +148,7 @@ def row_at(view: CorpusView, document: Document, row: int, stage: str | None = N
     for group, rows_in_group in enumerate(part.readers[0].groups):
         if row < rows_in_group:
             drops = [part.column(layer, group, "drop")[row].is_valid for layer in range(len(part.readers))]
-            return _Found(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
+            return _UnreadRow(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
         row -= rows_in_group
     raise IndexError(f"{document.label} has no row {row} behind its last")
 
@@ -242,7 +242,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _UnreadRow:
     """A row before anything but its verdicts was read."""
 
     part: _Part
@@ -355,12 +355,14 @@ class _Found:
         return None
 
 
-def _rows_of_part(view: CorpusView, document: Document, stage: str | None) -> Iterator[_Found]:
+def _rows_of_part(view: CorpusView, document: Document, stage: str | None) -> Iterator[_UnreadRow]:
     part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
         for row in range(rows_in_group):
-            yield _Found(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))
+            yield _UnreadRow(
+                part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None)
+            )
 
 
 def cut_again(

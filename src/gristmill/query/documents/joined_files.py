@@ -13,9 +13,9 @@ from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
-from gristmill.store.footer import MAGIC, Layer, joined
+from gristmill.store.footer import MAGIC, LayerFile, joined
 from gristmill.store.store import Part, Store
-from gristmill.store.verdicts import Chunk, Opened
+from gristmill.store.verdicts import Chunk, SparsePart
 
 PROTOCOL = "gristmill"
 HELD_BYTES = 64 << 20
@@ -27,7 +27,7 @@ GUESS_BYTES = 1 << 16
 DIGITS = 9
 """Of the number of a file, so that their names are in order."""
 _NAME = re.compile(rf"(.+)/([0-9]{{{DIGITS}}})\.parquet")
-Columns = tuple[tuple[str, Part, tuple[str, ...]], ...]
+LayerColumns = tuple[tuple[str, Part, tuple[str, ...]], ...]
 """(step, its part, the columns that are wanted of it)"""
 
 
@@ -42,18 +42,18 @@ class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
         self.store = store
         self.fault: BaseException | None = None
         """What went wrong below DuckDB, which would tell it as a traceback."""
-        self._sets: dict[str, tuple[int, Callable[[int], Columns]]] = {}
+        self._sets: dict[str, tuple[int, Callable[[int], LayerColumns]]] = {}
         self._opened: OrderedDict[str, _Contents] = OrderedDict()
         self._held: OrderedDict[tuple[str, int], memoryview] = OrderedDict()
         self._held_bytes = 0
         self._lock = threading.RLock()
 
-    def add(self, name: str, count: int, columns: Callable[[int], Columns]) -> str:
+    def add(self, name: str, count: int, columns: Callable[[int], LayerColumns]) -> str:
         """Have a set of files, of which each is asked for when it is opened; the pattern of their names."""
         self._sets[name] = (count, columns)
         return f"{PROTOCOL}://{name}/*"
 
-    def hold(self, part: Part, opened: Opened, chunk: Chunk) -> memoryview:
+    def hold(self, part: Part, opened: SparsePart, chunk: Chunk) -> memoryview:
         """The bytes of a chunk, checked."""
         known = opened.known(chunk)
         if known is not None:
@@ -119,16 +119,16 @@ class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
 class _Contents:
     """The bytes of a file: of its parts one behind the other, and the footer that belongs to all."""
 
-    def __init__(self, files: JoinedFiles, columns: Columns) -> None:
+    def __init__(self, files: JoinedFiles, columns: LayerColumns) -> None:
         self._files = files
-        self._layers: list[tuple[int, Part, Opened | None, memoryview | None]] = []
+        self._layers: list[tuple[int, Part, SparsePart | None, memoryview | None]] = []
         layers, at = [], 0
         for step, part, names in columns:
-            opened = None if part.verdicts is None else Opened(files.store, part)
+            opened = None if part.verdicts is None else SparsePart(files.store, part)
             whole = None if opened is not None else memoryview(files.store.get_part(part))
             footer = opened.footer if opened is not None else bytes(whole or b"")
             self._layers.append((at, part, opened, whole))
-            layers.append(Layer(step, footer, at, names))
+            layers.append(LayerFile(step, footer, at, names))
             at += part.file_bytes
         self._footer_at, self._footer = at + GUESS_BYTES, joined(layers)
         self.size = self._footer_at + len(self._footer)

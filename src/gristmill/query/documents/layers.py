@@ -10,7 +10,7 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.parquet import PartReader
 
 
-class Layers:
+class PartLayers:
     """The layers of a document part; of the row group that was last asked for, what was read of it stays."""
 
     def __init__(self, view: CorpusView, document: Document) -> None:

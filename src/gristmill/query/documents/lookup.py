@@ -52,7 +52,7 @@ Asked = str | Iterable[str] | None
 
 
 @dataclass(frozen=True)
-class Place:
+class DocumentLocation:
     """A document that answers a question."""
 
     document: Document
@@ -82,7 +82,7 @@ def find(
     sources: Sequence[str] = (),
     dropped: bool = False,
     note: Callable[[str], None] = lambda _: None,
-) -> list[Place]:
+) -> list[DocumentLocation]:
     """The documents of a corpus that answer one of the questions, in its order; the best answers of a text first.
 
     All questions are answered in one go. A document that answers several has a place for each. `note` hears what had
@@ -123,7 +123,7 @@ def find(
 
 def find_copies(
     view: CorpusView, texts: Sequence[str] | None, match: Match, note: Callable[[str], None] = lambda _: None
-) -> list[Place]:
+) -> list[DocumentLocation]:
     """The kept documents that `match` finds among those that may be near copies of texts (None: among all)."""
     work, read = _work(view, list(view.chains), [_Question("copy", texts, match)])
     if read:
@@ -131,7 +131,7 @@ def find_copies(
     return [place for document, todo in work.items() for place in _answers(view, document, todo)]
 
 
-def _share(place: Place) -> float:
+def _share(place: DocumentLocation) -> float:
     return 1.0 if place.similarity is None else place.similarity
 
 
@@ -181,7 +181,7 @@ def _told(
     return f"{why}: {' and '.join(columns)} of {counted(parts, 'part')} {'is' if not columns[1:] else 'are'} read."
 
 
-def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[Place]:
+def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[DocumentLocation]:
     """What the rows of a part answer, row group by row group; no group is read that has none of them."""
     columns = PartReader(view.store, document.part)
     asks_texts = any(question.column == TEXT for question, _ in todo)
@@ -214,7 +214,9 @@ def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[Place
         if hits:
             ids = columns.read_group(group, ["doc_id"])["doc_id"]
             for row, kind, asked, similarity in sorted(hits, key=lambda hit: hit[0]):
-                yield Place(document, first_row + row, ids[row].as_py(), bool(kept[row]), kind, asked, similarity)
+                yield DocumentLocation(
+                    document, first_row + row, ids[row].as_py(), bool(kept[row]), kind, asked, similarity
+                )
         first_row += rows
 
 

@@ -12,7 +12,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.loader.order import Order
 from gristmill.query.documents.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE
-from gristmill.query.documents.joined_files import Columns, JoinedFiles
+from gristmill.query.documents.joined_files import JoinedFiles, LayerColumns
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
@@ -203,7 +203,7 @@ class Views:
             by_step.setdefault(step, []).append(name)
         documents, made = self._view.documents[source], self._view.states
 
-        def columns(number: int) -> Columns:
+        def columns(number: int) -> LayerColumns:
             document = documents[number]
             at = (source, document.order)
             parts = {step: document.part if step == INGEST else made[step].layers[at][0] for step in by_step}
@@ -232,7 +232,7 @@ class Views:
         return self._types[source, step]
 
 
-class _Stream:
+class _RereadStream:
     """Batches that are made anew for every query that reads them."""
 
     schema: pa.Schema
@@ -245,7 +245,7 @@ class _Stream:
         return reader.__arrow_c_stream__(requested_schema)
 
 
-class _Schedule(_Stream):
+class _Schedule(_RereadStream):
     schema = pa.schema(
         [
             *(("seen_at", pa.int64()), ("phase", pa.string()), ("epoch", pa.int64())),
@@ -266,7 +266,7 @@ class _Schedule(_Stream):
             yield pa.record_batch([pa.array(column) for column in columns], schema=self.schema)
 
 
-class _Tasks(_Stream):
+class _Tasks(_RereadStream):
     schema = pa.schema(
         [
             *(("step", pa.string()), ("task", pa.string()), ("key", pa.string()), ("rows", pa.int64())),

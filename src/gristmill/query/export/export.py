@@ -30,7 +30,7 @@ from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
 from gristmill.processes import name_of_self, runs
-from gristmill.query.documents.columns import Columns, origin_of
+from gristmill.query.documents.columns import ColumnReader, origin_of
 from gristmill.query.export.croissant import croissant
 from gristmill.query.export.dataset_card import Exported, card
 from gristmill.query.opening import check_finished
@@ -95,9 +95,9 @@ def export(
         )
     folder = _free(out)
     check_finished(view, "export")
-    chosen = Columns(view, columns)
+    chosen = ColumnReader(view, columns)
     names = chosen.schema.names
-    read = Columns(view, [*names, *(name for name in _COUNTED if name not in names)])
+    read = ColumnReader(view, [*names, *(name for name in _COUNTED if name not in names)])
     files = list(_cut(read, file_bytes))
     if not files:
         raise UserError(f"{view.label} keeps no document, so there is nothing to export. {hint('funnel')} shows why.")
@@ -161,7 +161,7 @@ def _temporary(folder: Path) -> Path:
     return folder.parent / f".{folder.name}.{name_of_self()}{PARTIAL}"
 
 
-def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
+def _cut(read: ColumnReader, file_bytes: int) -> Iterator[list[Stretch]]:
     """The rows of each file, by the bytes of texts that are kept. Only verdicts and sizes are read."""
     file: list[Stretch] = []
     held = 0
@@ -198,7 +198,7 @@ def _sizes(view: CorpusView, document: Document) -> Iterator[np.ndarray[tuple[in
 
 
 def _write(
-    read: Columns,
+    read: ColumnReader,
     schema: pa.Schema,
     write: Callable[[Path, pa.Schema, Iterator[pa.Table]], None],
     configs: Mapping[str, scrub.Config],

@@ -9,11 +9,11 @@ from gristmill.engine.publish.run_record import finished_runs, see_record, versi
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import Gone, UserError
 from gristmill.query.documents.documents import COLUMNS, cut_again
-from gristmill.query.documents.layers import Layers
-from gristmill.query.documents.lookup import Place, find
+from gristmill.query.documents.layers import PartLayers
+from gristmill.query.documents.lookup import DocumentLocation, find
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag
-from gristmill.query.lineage.origin import Origin, origin_of
+from gristmill.query.lineage.origin import RecordOrigin, origin_of
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import GROUPS, TOKENS
@@ -65,7 +65,7 @@ class StepTaken:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class DocumentCluster:
     """Copies of which one is kept."""
 
     step: str
@@ -80,7 +80,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Version:
+class HoldingVersion:
     """A finished run of the store that holds the document."""
 
     recipe: str
@@ -98,11 +98,11 @@ class Life:
     source: str
     fields: Mapping[str, Any]
     """What the reader knew: address, snapshot, license and so on."""
-    origin: Origin
+    origin: RecordOrigin
     steps: tuple[StepTaken, ...]
     """In their order, as far as it came."""
     dropped_by: str | None
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[DocumentCluster, ...]
     text: str | None
     """As the last step left it."""
     tokens: int | None
@@ -115,9 +115,9 @@ class Life:
     """Why nothing else is told of it than id, source and verdict."""
 
 
-def life_of(view: CorpusView, place: Place) -> Life:
+def life_of(view: CorpusView, place: DocumentLocation) -> Life:
     """What the layers of a run say of a document."""
-    layers = Layers(view, place.document)
+    layers = PartLayers(view, place.document)
     if (listed := withheld.list_of(view, place.document, place.row)) is not None:
         return _withheld(layers, place, listed)
     row = layers.row(INGEST, place.row)
@@ -141,7 +141,7 @@ def life_of(view: CorpusView, place: Place) -> Life:
     )
 
 
-def _withheld(layers: Layers, place: Place, listed: str) -> Life:
+def _withheld(layers: PartLayers, place: DocumentLocation, listed: str) -> Life:
     """What is told of a document of which nothing is shown."""
     step = layers.dropped_by(place.row)
     taken = []
@@ -149,16 +149,16 @@ def _withheld(layers: Layers, place: Place, listed: str) -> Life:
         reason = layers.value(step, "drop", place.row)
         taken = [StepTaken(step, reason, withheld.told(listed), {}, None, None, (), ())]
     fields = {name: None for name in COLUMNS if name not in withheld.TOLD} | {"locator": withheld.NOWHERE}
-    origin = Origin(withheld.NOWHERE, None, None, "the whole file", None)
+    origin = RecordOrigin(withheld.NOWHERE, None, None, "the whole file", None)
     verdict = (tuple(taken), step)
     return Life(place.doc_id.hex(), place.document.source, fields, origin, *verdict, (), None, None, None, None, listed)
 
 
-def _named(layers: Layers, name: str) -> str | None:
+def _named(layers: PartLayers, name: str) -> str | None:
     return next((layer for layer in layers if layer.rpartition("/")[2] == name), None)
 
 
-def _steps(layers: Layers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
+def _steps(layers: PartLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
     """From the reader to the step that dropped it, or to the last."""
     before: bytes | None = None
     for layer in layers:
@@ -194,7 +194,7 @@ def _cuts(before: bytes | None, spans: list[int] | None) -> Iterator[Cut]:
         at += len(piece)
 
 
-def _clusters(view: CorpusView, layers: Layers, place: Place) -> Iterator[Cluster]:
+def _clusters(view: CorpusView, layers: PartLayers, place: DocumentLocation) -> Iterator[DocumentCluster]:
     for layer in layers:
         if not layers.has(layer, "cluster") or layers.value(layer, "cluster", place.row) is None:
             continue
@@ -204,11 +204,11 @@ def _clusters(view: CorpusView, layers: Layers, place: Place) -> Iterator[Cluste
         if others and withheld.list_of(view, others[0].document, others[0].row) is not None:
             locator = withheld.NOWHERE
         elif others:
-            locator = Layers(view, others[0].document).value(INGEST, "locator", others[0].row)
+            locator = PartLayers(view, others[0].document).value(INGEST, "locator", others[0].row)
         elif keeper != place.doc_id:
             locator = None
         size, similarity = (layers.value(layer, name, place.row) for name in ("cluster_size", "similarity"))
-        yield Cluster(layer, keeper.hex(), size, similarity, keeper == place.doc_id, locator)
+        yield DocumentCluster(layer, keeper.hex(), size, similarity, keeper == place.doc_id, locator)
 
 
 def _tokenizer(view: CorpusView) -> str | None:
@@ -220,9 +220,9 @@ def _tokenizer(view: CorpusView) -> str | None:
 
 def versions_with(
     store: Store, ids: Sequence[str], note: Callable[[str], None] = lambda _: None
-) -> dict[str, list[Version]]:
+) -> dict[str, list[HoldingVersion]]:
     """Of each document the finished runs of a store whose corpus has it, the newest first; each version once."""
-    found: dict[str, list[Version]] = {doc_id: [] for doc_id in ids}
+    found: dict[str, list[HoldingVersion]] = {doc_id: [] for doc_id in ids}
     known: set[str] = set()
     names = version_names(store)
     for record in finished_runs(store) if ids else ():
@@ -236,13 +236,13 @@ def versions_with(
         except UserError as error:
             note(f"Passed over: {error}")
             continue
-        version = Version(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
+        version = HoldingVersion(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
         for doc_id in {place.doc_id.hex() for place in find(view, doc_id=list(ids)) if place.is_kept}:
             found[doc_id].append(version)
     return found
 
 
-def best_of(places: Sequence[Place]) -> list[Place]:
+def best_of(places: Sequence[DocumentLocation]) -> list[DocumentLocation]:
     """Those that are what was asked for to the byte, where there are some; else the ones that are most like it."""
     by_id = {place.doc_id: place for place in reversed(places)}
     found = [place for place in places if by_id[place.doc_id] is place]

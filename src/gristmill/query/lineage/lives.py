@@ -13,7 +13,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.loader.order import Order
-from gristmill.query.documents.lookup import Place, find
+from gristmill.query.documents.lookup import DocumentLocation, find
 from gristmill.query.lineage.lineage import Life, best_of, life_of, versions_with
 from gristmill.query.lineage.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.versions.published import Published
@@ -110,7 +110,7 @@ def _question(what: str | None, text: str | None) -> dict[str, Any]:
     return {"text": what}
 
 
-def _documents(view: CorpusView, places: Iterable[Place]) -> list[tuple[Place, Life]]:
+def _documents(view: CorpusView, places: Iterable[DocumentLocation]) -> list[tuple[DocumentLocation, Life]]:
     """With their lives; records that are no documents (the request for a page) only where there is nothing else."""
     found = [(place, life_of(view, place)) for place in places]
     documents = [(place, life) for place, life in found if not life.steps or life.steps[0].reason not in NO_DOCUMENT]
@@ -169,7 +169,12 @@ def _around(shards: Published, ids: Any, token: int) -> tuple[str, str]:
 
 
 def _whole(
-    view: CorpusView, shards: Published | None, place: Place, life: Life, at: dict[str, Any] | None, note: Note
+    view: CorpusView,
+    shards: Published | None,
+    place: DocumentLocation,
+    life: Life,
+    at: dict[str, Any] | None,
+    note: Note,
 ) -> dict[str, Any]:
     """A life, where it is now, and who else has it."""
     similar = {} if place.similarity is None else {"similarity": place.similarity}
@@ -198,7 +203,9 @@ def _lies(shards: Published, doc_id: str) -> Iterator[dict[str, Any]]:
         yield {"group": group.name, "shard": number, "row": row, **piece, "seen_at": seen_at}
 
 
-def _proved(prover: Prover, place: Place, shards: Published | None, at: dict[str, Any] | None) -> dict[str, Any]:
+def _proved(
+    prover: Prover, place: DocumentLocation, shards: Published | None, at: dict[str, Any] | None
+) -> dict[str, Any]:
     pieces = [] if shards is None else list(shard_pieces(shards, place.doc_id.hex()))
     try:
         proof: Proof = prover.prove(place, pieces)

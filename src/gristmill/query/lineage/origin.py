@@ -26,7 +26,7 @@ _IN_LOCATOR = re.compile(r"(\d{1,18})(?:\+(\d{1,18}))?")
 
 
 @dataclass(frozen=True)
-class Origin:
+class RecordOrigin:
     """A stretch of an input file."""
 
     file: str
@@ -109,7 +109,9 @@ def position_of(source: str, name: str, doc_id: bytes, locator: str) -> int | No
     return None
 
 
-def origin_of(view: CorpusView, document: Document, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> Origin:
+def origin_of(
+    view: CorpusView, document: Document, row: Mapping[str, Any], after: Mapping[str, Any] | None
+) -> RecordOrigin:
     """The stretch that a row came from; `after` is the next row of its part, which tells where it ends.
 
     Of a run that is looked at without its recipe, no more is known than the store tells.
@@ -126,8 +128,8 @@ def origin_of(view: CorpusView, document: Document, row: Mapping[str, Any], afte
             if again is None:
                 continue
             start, stop = again.record.position, again.stop
-        return Origin(shown(name), start, stop, unit_of(view, document.source), files[name])
-    return Origin(locator.rpartition("#")[0], None, None, unit_of(view, document.source), None)
+        return RecordOrigin(shown(name), start, stop, unit_of(view, document.source), files[name])
+    return RecordOrigin(locator.rpartition("#")[0], None, None, unit_of(view, document.source), None)
 
 
 def unit_of(view: CorpusView, source: str) -> str:

@@ -27,8 +27,8 @@ from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.query.documents.documents import cut_again
-from gristmill.query.documents.layers import Layers
-from gristmill.query.documents.lookup import Place
+from gristmill.query.documents.layers import PartLayers
+from gristmill.query.documents.lookup import DocumentLocation
 from gristmill.query.lineage.origin import Reread, read_again
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import TOKENS
@@ -75,13 +75,13 @@ class Proof:
 class Prover:
     """Proves documents of a run; `places` are all that will be asked for, so that each file is read once."""
 
-    def __init__(self, run: Run, places: Sequence[Place]) -> None:
+    def __init__(self, run: Run, places: Sequence[DocumentLocation]) -> None:
         self._run, self._places = run, places
-        self._layers: Layers | None = None
+        self._layers: PartLayers | None = None
         self._again: dict[bytes, Reread] = {}
         self._configs: dict[str, StageConfig] = {}
 
-    def prove(self, place: Place, pieces: Sequence[ShardPiece] = ()) -> Proof:
+    def prove(self, place: DocumentLocation, pieces: Sequence[ShardPiece] = ()) -> Proof:
         """Raises Differs at the first thing that is otherwise."""
         layers = self._of_part(place.document)
         record = self._record(layers, place)
@@ -98,15 +98,15 @@ class Prover:
                 recorded.append(layer)
         return Proof(record, tuple(steps), tuple(recorded), self._pieces(layers, place, pieces))
 
-    def _of_part(self, document: Document) -> Layers:
+    def _of_part(self, document: Document) -> PartLayers:
         if self._layers is None or self._layers.document is not document:
-            self._layers = Layers(self._run, document)
+            self._layers = PartLayers(self._run, document)
             here = [place for place in self._places if place.document is document]
             wanted = {place.doc_id: self._layers.value(INGEST, "locator", place.row) for place in here}
             self._again = read_again(self._run, document, wanted)
         return self._layers
 
-    def _record(self, layers: Layers, place: Place) -> Reread:
+    def _record(self, layers: PartLayers, place: DocumentLocation) -> Reread:
         again = self._again.get(place.doc_id)
         locator = layers.value(INGEST, "locator", place.row)
         if again is None:
@@ -116,7 +116,7 @@ class Prover:
             _compare(locator, name, now.column(name), layers.cell(INGEST, name, place.row))
         return again
 
-    def _map(self, layers: Layers, node: Node, row: int) -> None:
+    def _map(self, layers: PartLayers, node: Node, row: int) -> None:
         view = node.views[layers.document.source]
         is_hidden = any(layers.value(view.layers[gate], "drop", row) is not None for gate in view.gates)
         stage = stage_of(node.module, Map)
@@ -143,7 +143,7 @@ class Prover:
             self._configs[node.id] = with_copies(node.config, copies) if copies else node.config
         return self._configs[node.id]
 
-    def _pieces(self, layers: Layers, place: Place, pieces: Sequence[ShardPiece]) -> int:
+    def _pieces(self, layers: PartLayers, place: DocumentLocation, pieces: Sequence[ShardPiece]) -> int:
         encoded = next((layer for layer in layers if layer.rpartition("/")[2] == TOKENS), None)
         data = None if encoded is None else layers.value(encoded, "ids", place.row)
         held = 0
@@ -162,7 +162,7 @@ class Prover:
         return held
 
 
-def _text(layers: Layers, layer: str, row: int, before: bytes | None) -> bytes | None:
+def _text(layers: PartLayers, layer: str, row: int, before: bytes | None) -> bytes | None:
     """The text after a layer; where the layer says what it cut, that is cut out of the text before it, and compared."""
     if not layers.has(layer, "text") or (text := layers.value(layer, "text", row)) is None:
         return before

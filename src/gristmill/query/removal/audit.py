@@ -74,7 +74,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditedStep:
     """A step that can say what it acted on."""
 
     node: NodeFacts
@@ -85,7 +85,7 @@ class Audited:
     """None: the record of a run does not have all that it takes, so that matches cannot be found again."""
 
 
-def audited_steps(view: CorpusView, step: str | None) -> list[Audited]:
+def audited_steps(view: CorpusView, step: str | None) -> list[AuditedStep]:
     """The steps of a corpus with something to read, or those of one name."""
     found = [one for node in view.nodes.values() if (one := _audited(view, node)) is not None]
     if not found:
@@ -107,7 +107,7 @@ def audited_steps(view: CorpusView, step: str | None) -> list[Audited]:
     return wanted
 
 
-def _audited(view: CorpusView, node: NodeFacts) -> Audited | None:
+def _audited(view: CorpusView, node: NodeFacts) -> AuditedStep | None:
     name = node.module if isinstance(node, Node) else STEPS.get(node.name)
     if name is None or not node.has_layers:
         return None
@@ -115,7 +115,7 @@ def _audited(view: CorpusView, node: NodeFacts) -> Audited | None:
     if not isinstance(stage, LayerStage) or stage.highlights is None:
         return None
     config = node.config if isinstance(node, Node) else recorded_config(view, node, stage)
-    return Audited(node, stage.highlights, stage.matched, config)
+    return AuditedStep(node, stage.highlights, stage.matched, config)
 
 
 class _NotKept(Exception):
@@ -142,7 +142,7 @@ def recorded_config(view: CorpusView, node: NodeFacts, stage: AnyStage) -> Stage
     return config
 
 
-def counts(steps: Sequence[Audited], view: CorpusView, kind: str | None = None) -> list[dict[str, Any]]:
+def counts(steps: Sequence[AuditedStep], view: CorpusView, kind: str | None = None) -> list[dict[str, Any]]:
     """Documents by step, type, source and language, as the steps counted them, most first."""
     rows = [
         {"step": one.node.id, "type": name, "source": source, "language": language, "documents": count}
@@ -156,7 +156,7 @@ def counts(steps: Sequence[Audited], view: CorpusView, kind: str | None = None) 
 
 
 def draw(
-    view: CorpusView, steps: Sequence[Audited], kind: str | None, number: int, track: Track = iter
+    view: CorpusView, steps: Sequence[AuditedStep], kind: str | None, number: int, track: Track = iter
 ) -> tuple[list[Example], int]:
     """Examples of all types, or of one, the least hashes of each first; and how many documents are withheld."""
     kept: dict[tuple[str, str], list[tuple[bytes, Example]]] = {}
@@ -196,10 +196,10 @@ def _shared(kept: Mapping[tuple[str, str], list[tuple[bytes, Example]]], number:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _MatchedRows:
     """The rows of a row group that a step matched."""
 
-    step: Audited
+    step: AuditedStep
     source: str
     number: int
     table: pa.RecordBatch
@@ -242,7 +242,7 @@ class _Group:
 _TOLD = ("doc_id", "locator", "url")
 
 
-def _groups(view: CorpusView, step: Audited, document: Document) -> Iterator[_Group]:
+def _groups(view: CorpusView, step: AuditedStep, document: Document) -> Iterator[_MatchedRows]:
     at = (document.source, document.order)
     before, language = INGEST, None
     for node_id in view.chains[document.source]:
@@ -270,7 +270,7 @@ def _groups(view: CorpusView, step: Audited, document: Document) -> Iterator[_Gr
                 columns[_LABEL] = _read(reader, group, ("label",))["label"]
         taken = {name: one_chunk(column).take(rows) for name, column in columns.items()}
         unseen = pc.indices_nonzero(pc.and_(matched, hidden)).to_pylist()
-        yield _Group(step, document.source, group, pa.RecordBatch.from_pydict(taken), tuple(unseen))
+        yield _MatchedRows(step, document.source, group, pa.RecordBatch.from_pydict(taken), tuple(unseen))
 
 
 def _read(reader: PartReader, group: int, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:

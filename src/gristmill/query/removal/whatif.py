@@ -3,7 +3,7 @@
 Only the step itself is evaluated again; the verdicts of all other steps stay as they are. A document comes when the
 step would let it pass and no other step dropped it; it goes when the step would drop it and it is in the corpus now.
 Steps after the changed one have not seen the documents that would come, and may decide otherwise without those that
-would go: an answer says whether it is exact, a bound or an estimate (`Answer.bound`).
+would go: an answer says whether it is exact, a bound or an estimate (`StepEffect.bound`).
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ DEDUP = "gristmill.stages.dedup."
 
 
 @dataclass
-class Side:
+class ChangedDocuments:
     """Documents that would come, or go."""
 
     documents: int = 0
@@ -61,7 +61,7 @@ class Side:
 
 
 @dataclass
-class Answer:
+class StepEffect:
     """What another config of a step would do. All counts are of documents of the sources that pass the step."""
 
     step: str
@@ -76,8 +76,8 @@ class Answer:
     """Documents in the corpus now."""
     corpus_bytes: int = 0
     """Of their texts."""
-    come: Side = field(default_factory=Side)
-    go: Side = field(default_factory=Side)
+    come: ChangedDocuments = field(default_factory=ChangedDocuments)
+    go: ChangedDocuments = field(default_factory=ChangedDocuments)
     later: tuple[str, ...] = ()
     """Steps that would still have to judge the documents that come."""
     copies: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Answer:
         return "at_most" if fewer else "at_least" if more else "exact"
 
 
-def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer] | Mixture:
+def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect] | Mixture:
     """Evaluate `step.field=value` changes over everything that the store holds; an answer for each step meant."""
     asked = parse_changes(mill, changes)
     if asked[0].node.name == MIX:
@@ -126,11 +126,11 @@ def _judging(mill: Mill, source: str) -> list[str]:
     return [f"{source}/{INGEST}", *judges]
 
 
-def _ask(mill: Mill, run: Run, change: Change) -> Answer:
+def _ask(mill: Mill, run: Run, change: Change) -> StepEffect:
     node = change.node
     views = {name: _changed_view(mill, node, change.config, name) for name in node.sources}
     changed = replace(node, config=change.config, views=views)
-    answer = Answer(node.id, node.sources, change.fields, change.exceptions, **_later_steps(mill, node))
+    answer = StepEffect(node.id, node.sources, change.fields, change.exceptions, **_later_steps(mill, node))
     documents = [document for source in node.sources for document in run.documents[source]]
     # Threads: reading, hashing and arithmetic all release the interpreter's lock.
     with ThreadPoolExecutor(available_cores()) as pool:
@@ -139,9 +139,9 @@ def _ask(mill: Mill, run: Run, change: Change) -> Answer:
     return answer
 
 
-def _ask_clusters(mill: Mill, run: Run, change: Change) -> Answer:
+def _ask_clusters(mill: Mill, run: Run, change: Change) -> StepEffect:
     node = change.node
-    answer = Answer(node.id, node.sources, change.fields, **_later_steps(mill, node))
+    answer = StepEffect(node.id, node.sources, change.fields, **_later_steps(mill, node))
     sizes = {}
     for source, found in funnels(run).items():
         if source in node.sources:
@@ -153,12 +153,12 @@ def _ask_clusters(mill: Mill, run: Run, change: Change) -> Answer:
             sizes[source] = [name for name in before if _has_text_bytes(mill, name, source)][-1]
     parted = whatif_clusters.parted(mill, run, change, sizes, SAMPLES)
     reasons = Counter({REASON: parted.documents} if parted.documents else {})
-    answer.come = Side(parted.documents, parted.text_bytes, reasons, parted.places)
+    answer.come = ChangedDocuments(parted.documents, parted.text_bytes, reasons, parted.places)
     answer.may_be_fewer = parted.is_bound
     return answer
 
 
-def _add(answer: Answer, part: Answer) -> None:
+def _add(answer: StepEffect, part: StepEffect) -> None:
     answer.read += part.read
     answer.corpus += part.corpus
     answer.corpus_bytes += part.corpus_bytes
@@ -200,8 +200,8 @@ def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
     return {name: tuple(mill.recipe.as_written(steps)) for name, steps in named.items()}
 
 
-def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
-    answer = Answer(node.id, node.sources, {})
+def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> StepEffect:
+    answer = StepEffect(node.id, node.sources, {})
     source, order = document.source, document.order
     stage = stage_of(node.module, Map)
     schema = stage.schema_of(node.config)
@@ -256,7 +256,12 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: Document) -> Answer:
 
 
 def _count(
-    side: Side, document: Document, first_row: int, mask: npt.NDArray[np.bool_], reasons: pa.Array, size: pa.Array
+    side: ChangedDocuments,
+    document: Document,
+    first_row: int,
+    mask: npt.NDArray[np.bool_],
+    reasons: pa.Array,
+    size: pa.Array,
 ) -> None:
     places = np.flatnonzero(mask)
     side.documents += len(places)

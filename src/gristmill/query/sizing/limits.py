@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gristmill.counted import counted, percent
 from gristmill.hints import option
-from gristmill.query.sizing.sizing import COORDINATOR_S, Cluster, Sizing
+from gristmill.query.sizing.sizing import COORDINATOR_S, Machines, Sizing
 
 ARRAY_JOBS = 1000
 """Elements of an array job that Slurm takes unless it is told otherwise (MaxArraySize is 1001)."""
@@ -41,7 +41,7 @@ class Bill:
     store_month: float
 
 
-def bill(sizing: Sizing, cluster: Cluster, prices: Prices) -> Bill:
+def bill(sizing: Sizing, cluster: Machines, prices: Prices) -> Bill:
     return Bill(
         cluster.workers * sizing.wall_s[1] / 3600 * prices.core_hour,
         sizing.gets / 1e6 * prices.million_gets + sizing.puts / 1e6 * prices.million_puts,
@@ -49,12 +49,12 @@ def bill(sizing: Sizing, cluster: Cluster, prices: Prices) -> Bill:
     )
 
 
-def busy_share(sizing: Sizing, cluster: Cluster) -> float:
+def busy_share(sizing: Sizing, cluster: Machines) -> float:
     """Of the time of all workers, that they are at work."""
     return min(1.0, sum(line.wall_s for line in sizing.lines) / (cluster.workers * sizing.wall_s[1]))
 
 
-def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_tasks: int) -> Iterator[str]:
+def faults(sizing: Sizing, cluster: Machines, free_bytes: int | None, measured_tasks: int) -> Iterator[str]:
     """Everything that would stop such a run or hold it up; each with what to do."""
     largest = max(sizing.lines, key=lambda line: line.memory_bytes)
     node_bytes = cluster.cores * largest.memory_bytes

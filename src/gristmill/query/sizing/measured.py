@@ -51,7 +51,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """A run, as far as planning needs it."""
 
     name: str
@@ -78,7 +78,7 @@ class Measured:
     """Steps that the recipe has otherwise now."""
 
 
-def last_measured(mill: Mill) -> Measured:
+def last_measured(mill: Mill) -> MeasuredRun:
     """The newest finished run of a recipe or of a sample of it; of a sample that is asked for, its own."""
     recipe, store = mill.recipe, mill.store
     record = next(_candidates(mill), None)
@@ -106,7 +106,7 @@ def last_measured(mill: Mill) -> Measured:
     told = record["nodes"]
     tokens, by = _tokens(record)
     read = {node.sources[0]: _parts(store, told[node.id]) for node in sources}
-    return Measured(
+    return MeasuredRun(
         record["recipe"],
         end_of(record),
         _share(record["recipe"], recipe.file_name or recipe.name),

@@ -21,7 +21,7 @@ from gristmill.engine.work.needs import BUILDING, PROCESS_BYTES, SORTING
 from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import gated_only
 from gristmill.query.sizing.disk import FOOTER_BYTES
-from gristmill.query.sizing.measured import Kind, Measured, Numbers, read_kinds
+from gristmill.query.sizing.measured import Kind, MeasuredRun, Numbers, read_kinds
 from gristmill.recipe.checks.columns import INGEST
 
 DRAWS = 200
@@ -57,7 +57,7 @@ _PER_PART = ("map", "emit", "collect")
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Machines:
     """What there will be to run on."""
 
     nodes: int
@@ -131,7 +131,7 @@ class Sizing:
         return sum(line.puts for line in self.lines)
 
 
-def size_up(measured: Measured, tokens: float, cluster: Cluster, seed: int = 0) -> Sizing:
+def size_up(measured: MeasuredRun, tokens: float, cluster: Machines, seed: int = 0) -> Sizing:
     """What a corpus of so many tokens takes."""
     growth = tokens / measured.tokens
     draw = np.random.default_rng(seed)
@@ -185,11 +185,11 @@ def _range(values: Numbers) -> tuple[float, float, float]:
     return min(float(low), middle), middle, max(float(high), middle)
 
 
-def _known(measured: Measured) -> set[tuple[str, str]]:
+def _known(measured: MeasuredRun) -> set[tuple[str, str]]:
     return {(kind.node.id, kind.verb) for kind in measured.kinds}
 
 
-def _readers(measured: Measured) -> list[Kind]:
+def _readers(measured: MeasuredRun) -> list[Kind]:
     return list(read_kinds(measured.kinds).values())
 
 
@@ -242,7 +242,7 @@ def _line(sizes: Numbers, cpu: Numbers, weight: Numbers) -> tuple[Numbers, Numbe
 class _Layout:
     """How many tasks of each kind there will be, and what they read in all."""
 
-    def __init__(self, measured: Measured, growth: float) -> None:
+    def __init__(self, measured: MeasuredRun, growth: float) -> None:
         self.measured, self.growth = measured, growth
         each = [kind.cpu_s / np.maximum(kind.pieces, 1) for kind in measured.kinds]
         many = [kind.pieces >= MANY_SEGMENTS for kind in measured.kinds]

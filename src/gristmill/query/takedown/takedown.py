@@ -12,7 +12,7 @@ import pyarrow as pa
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.query.documents.lookup import Place, find, find_copies, text_layers
+from gristmill.query.documents.lookup import DocumentLocation, find, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
 from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.stages import NO_DOCUMENT
@@ -68,10 +68,10 @@ def texts_of(view: CorpusView) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TakenDocument:
     """A document that a request would take down."""
 
-    place: Place
+    place: DocumentLocation
     url: str | None
     request: str
     named_by: str
@@ -91,10 +91,10 @@ class Idle:
 
 
 @dataclass(frozen=True)
-class Found:
+class TakedownMatches:
     """What requests find in a corpus."""
 
-    answers: list[Answer]
+    answers: list[TakenDocument]
     """What they name, and what is kept that is a copy of it."""
     idle: list[Idle]
     sets: pa.Table
@@ -107,7 +107,7 @@ def would_go(
     texts: Mapping[str, str],
     near: float,
     note: Callable[[str], None] = lambda _: None,
-) -> Found:
+) -> TakedownMatches:
     """What requests find, by the indexes; `texts` are those that they bring, by their paths."""
     asked: dict[str, dict[str, str]] = {}
     for request in requests:
@@ -115,7 +115,7 @@ def would_go(
             asked.setdefault(kind, {}).setdefault(item, request.id)
     questions: dict[str, Any] = {question: list(asked[kind]) for kind, question in _QUESTIONS.items() if kind in asked}
     kinds = {question: kind for kind, question in _QUESTIONS.items()}
-    found: dict[str, Answer] = {}
+    found: dict[str, TakenDocument] = {}
     hit: set[tuple[str, str]] = set()
     for place in find(view, **questions, dropped=True, note=note) if questions else ():
         kind = kinds[place.by]
@@ -123,7 +123,7 @@ def would_go(
         if not place.is_kept and _value(view, place, place.document.part, "drop") in NO_DOCUMENT:
             continue  # the request for a page has its URL, too
         if place.doc_id.hex() not in found:
-            answer = Answer(place, _url(view, place), asked[kind][place.asked], kind)
+            answer = TakenDocument(place, _url(view, place), asked[kind][place.asked], kind)
             found[place.doc_id.hex()] = answer
     named = [(answer, text) for answer in found.values() for text in _first_and_last(view, answer.place)]
     table = _table(named, [(asked["texts"][path], text) for path, text in texts.items()])
@@ -145,7 +145,7 @@ def would_go(
             hit.add(("texts", paths[copy - len(named)]))
         if place.doc_id.hex() not in found:
             kind, of = ("texts", None) if original is None else ("copy", original.hex())
-            answer = Answer(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
+            answer = TakenDocument(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
             found[place.doc_id.hex()] = answer
     if cut:
         note(f"{in_part(len(cut))}.")
@@ -156,7 +156,7 @@ def would_go(
         for item, request in items.items()
         if (kind, item) not in hit
     ]
-    return Found(list(found.values()), idle, table)
+    return TakedownMatches(list(found.values()), idle, table)
 
 
 def read_texts(requests: Sequence[Request], folder: str) -> dict[str, str]:
@@ -172,7 +172,7 @@ def read_texts(requests: Sequence[Request], folder: str) -> dict[str, str]:
     return found
 
 
-def _table(named: Sequence[tuple[Answer, str]], texts: Sequence[tuple[str, str]]) -> pa.Table:
+def _table(named: Sequence[tuple[TakenDocument, str]], texts: Sequence[tuple[str, str]]) -> pa.Table:
     ends, values = shingles_of(pa.array([text for _, text in (*named, *texts)], pa.string()))
     return pa.Table.from_arrays(
         [
@@ -184,30 +184,30 @@ def _table(named: Sequence[tuple[Answer, str]], texts: Sequence[tuple[str, str]]
     )
 
 
-def _url(view: CorpusView, place: Place) -> str | None:
+def _url(view: CorpusView, place: DocumentLocation) -> str | None:
     """Where it was published, unless that is withheld."""
     is_shown = list_of(view, place.document, place.row) is None
     url: str | None = _value(view, place, place.document.part, "url") if is_shown else None
     return url
 
 
-def text_of(view: CorpusView, place: Place) -> str | None:
+def text_of(view: CorpusView, place: DocumentLocation) -> str | None:
     """The text of a document as the last step that saw it left it."""
     return _text(view, place, reversed(text_layers(view, place.document)))
 
 
-def _first_and_last(view: CorpusView, place: Place) -> list[str]:
+def _first_and_last(view: CorpusView, place: DocumentLocation) -> list[str]:
     """The text as it was read, where that is another one, and as the last step that saw it left it."""
     first, last = _text(view, place, text_layers(view, place.document)) or "", text_of(view, place) or ""
     return [last] if first == last else [last, first]
 
 
-def _text(view: CorpusView, place: Place, layers: Iterable[Part]) -> str | None:
+def _text(view: CorpusView, place: DocumentLocation, layers: Iterable[Part]) -> str | None:
     """That of the first of the layers that has one."""
     return next((text for part in layers if (text := _value(view, place, part, "text")) is not None), None)
 
 
-def _value(view: CorpusView, place: Place, part: Part, column: str) -> Any:
+def _value(view: CorpusView, place: DocumentLocation, part: Part, column: str) -> Any:
     row = place.row
     for group, rows in enumerate(_reader(view.store, part).groups):
         if row < rows:

@@ -31,7 +31,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass
-class Side:
+class OneSided:
     """Documents that one version has in its corpus and the other has not."""
 
     documents: int = 0
@@ -56,12 +56,12 @@ class Compared:
 
 
 @dataclass
-class Documents:
+class DocumentChanges:
     """What became of the documents."""
 
     sources: dict[str, Compared]
-    came: Side
-    went: Side
+    came: OneSided
+    went: OneSided
     otherwise: Counter[tuple[str, str, str]]
     """(source, cause before, cause now) of documents that both drop, for different reasons."""
 
@@ -101,13 +101,13 @@ def _indices(encoded: Any) -> Ints:
     return found
 
 
-def compare_documents(before: CorpusView, now: CorpusView, most_samples: int) -> Documents:
+def compare_documents(before: CorpusView, now: CorpusView, most_samples: int) -> DocumentChanges:
     """What came and went, source by source."""
     for view in (before, now):
         _refuse_without_verdicts(view)
     counts = [funnels(before), funnels(now)]
     names = list(dict.fromkeys((*before.chains, *now.chains)))
-    found = Documents({}, Side(), Side(), Counter())
+    found = DocumentChanges({}, OneSided(), OneSided(), Counter())
     for source in names:
         read, kept = (
             tuple(one[source][name]["rows"] if source in one else 0 for one in counts) for name in ("read", "kept")
@@ -140,7 +140,13 @@ class _Comparison:
     """Of one source in two versions."""
 
     def __init__(
-        self, before: CorpusView, now: CorpusView, source: str, found: Documents, compared: Compared, most_samples: int
+        self,
+        before: CorpusView,
+        now: CorpusView,
+        source: str,
+        found: DocumentChanges,
+        compared: Compared,
+        most_samples: int,
     ) -> None:
         self._before, self._now = before, now
         self._source, self._found, self._compared = source, found, compared
@@ -168,7 +174,7 @@ class _Comparison:
             return
         before, after = (self._causes.of(view, one) for view, one in self._both(old, new))
         rows = np.arange(len(before))
-        self._take(before, after, _Rows([old], [0], rows), _Rows([new], [0], rows))
+        self._take(before, after, _RowNumbers([old], [0], rows), _RowNumbers([new], [0], rows))
 
     def _both(self, old: Document, new: Document) -> tuple[tuple[CorpusView, Document], tuple[CorpusView, Document]]:
         return (self._before, old), (self._now, new)
@@ -185,7 +191,7 @@ class _Comparison:
             np.concatenate([self._causes.of(view, one) for one in parts] or [np.zeros(0, np.int64)])
             for view, parts in ((self._before, old), (self._now, new))
         )
-        at_old, at_new = _Rows.of(old), _Rows.of(new)
+        at_old, at_new = _RowNumbers.of(old), _RowNumbers.of(new)
         met = np.flatnonzero(places >= 0)
         self._take(before[met], after[places[met]], at_old.only(met), at_new.only(places[met]))
         gone = np.flatnonzero(places < 0)
@@ -202,7 +208,7 @@ class _Comparison:
         places: Ints = found.to_numpy(zero_copy_only=False)
         return places
 
-    def _take(self, before: Ints, after: Ints, old: "_Rows", new: "_Rows") -> None:
+    def _take(self, before: Ints, after: Ints, old: "_RowNumbers", new: "_RowNumbers") -> None:
         """Count what two verdicts on the same documents say."""
         came, went = (after == KEPT) & (before != KEPT), (before == KEPT) & (after != KEPT)
         for side, view, chosen, why, rows in (
@@ -220,7 +226,7 @@ class _Comparison:
                 told = [" ".join(self._causes.known[number]) for number in (one, other)]
                 self._found.otherwise[self._source, told[0], told[1]] += count
 
-    def _add(self, side: Side, view: CorpusView, why: Ints, rows: "_Rows") -> None:
+    def _add(self, side: OneSided, view: CorpusView, why: Ints, rows: "_RowNumbers") -> None:
         side.documents += len(why)
         for number, count in zip(*(each.tolist() for each in np.unique(why, return_counts=True)), strict=True):
             side.causes[(self._source, *self._causes.known[number])] += count
@@ -235,7 +241,7 @@ class _Comparison:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _RowNumbers:
     """Rows of some parts, as places in all of their rows, one part behind the other."""
 
     parts: Sequence[Document]
@@ -243,12 +249,12 @@ class _Rows:
     places: Ints
 
     @staticmethod
-    def of(parts: Sequence[Document]) -> "_Rows":
+    def of(parts: Sequence[Document]) -> "_RowNumbers":
         ends = np.cumsum([0, *(document.part.rows for document in parts)])
-        return _Rows(parts, ends[:-1].tolist(), np.arange(ends[-1]))
+        return _RowNumbers(parts, ends[:-1].tolist(), np.arange(ends[-1]))
 
-    def only(self, chosen: Ints) -> "_Rows":
-        return _Rows(self.parts, self.starts, self.places[chosen])
+    def only(self, chosen: Ints) -> "_RowNumbers":
+        return _RowNumbers(self.parts, self.starts, self.places[chosen])
 
     def by_part(self) -> Iterator[tuple[Document, Ints]]:
         """Rows inside of each part that has some."""

@@ -41,7 +41,7 @@ def load_quietly(uri: str) -> AnyTokenizer:
 
 
 @dataclass(frozen=True)
-class Piece:
+class DocumentSpan:
     """A document, or a piece of one, in a sample."""
 
     doc_id: str
@@ -143,18 +143,20 @@ class Published:
             )
         return group.shards[number]
 
-    def pieces(self, shard: Shard, row: int, tokens: Any, lengths: Any, doc_ids: Any, doc_offsets: Any) -> list[Piece]:
+    def pieces(
+        self, shard: Shard, row: int, tokens: Any, lengths: Any, doc_ids: Any, doc_offsets: Any
+    ) -> list[DocumentSpan]:
         """The documents of sample `row` of a shard."""
         found, at = [], 0
         locators = self.locators(shard, row)
         for length, doc_id, doc_offset, locator in zip(lengths, doc_ids, doc_offsets, locators, strict=True):
             ids = tokens[at : at + int(length)]
             text = self.tokenizer.decode(ids)
-            found.append(Piece(bytes(doc_id).hex(), locator, at, int(length), int(doc_offset), text))
+            found.append(DocumentSpan(bytes(doc_id).hex(), locator, at, int(length), int(doc_offset), text))
             at += int(length)
         return found
 
-    def pieces_at(self, shard: Shard, files: OpenShard, row: int) -> list[Piece]:
+    def pieces_at(self, shard: Shard, files: OpenShard, row: int) -> list[DocumentSpan]:
         index = files.index
         first, last = int(index.first_piece[row]), int(index.first_piece[row + 1])
         arrays = (array[first:last] for array in (index.length, index.doc_id, index.doc_offset))

@@ -9,8 +9,8 @@ from typing import Any
 from gristmill.counted import counted
 from gristmill.report.audit.checks import run_checks
 from gristmill.report.audit.sizes import (
-    Progress,
-    Silent,
+    EncodingProgress,
+    NoProgress,
     batches_of,
     compare,
     measure,
@@ -35,10 +35,10 @@ def audit(
     domains: Sequence[Domain],
     sizes: Sequence[int] = SIZES,
     d_model: int = D_MODEL,
-    progress: Progress | None = None,
+    progress: EncodingProgress | None = None,
 ) -> dict[str, Any]:
     """The whole report, ready for JSON."""
-    progress = progress or Silent()
+    progress = progress or NoProgress()
     batches = sum(1 for _ in batches_of(domains))
     for name in (*(one.name for one in (subject, *others)), *map(size_name, merges_of_sizes(subject, sizes))):
         progress.promise(name, batches)

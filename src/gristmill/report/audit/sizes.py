@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from gristmill.report.audit.subject import Audited, Subject
+from gristmill.report.audit.subject import AuditedTokenizer, Subject
 from gristmill.report.audit.text import Domain
 from gristmill.tokenizer.model import Tokenizer
 
@@ -22,14 +22,14 @@ Batch = tuple[str, list[str]]
 """A domain and some of its texts."""
 
 
-class Progress(Protocol):
+class EncodingProgress(Protocol):
     """Who is told how far the encoding has come."""
 
     def promise(self, name: str, total: int) -> None: ...
     def walk(self, name: str, items: Iterable[Batch]) -> Iterator[Batch]: ...
 
 
-class Silent:
+class NoProgress:
     """Nobody."""
 
     def promise(self, name: str, total: int) -> None: ...
@@ -37,11 +37,11 @@ class Silent:
         return iter(items)
 
 
-_NOBODY = Silent()
+_NOBODY = NoProgress()
 
 
 @dataclass(eq=False)
-class Measured:
+class SampleTokens:
     """What a tokenizer made of the sample."""
 
     tokens: dict[str, list[int]]
@@ -53,12 +53,12 @@ class Measured:
 
 
 def measure(
-    tokenizer: Audited,
+    tokenizer: AuditedTokenizer,
     domains: Sequence[Domain],
     count_uses: bool = True,
     name: str = "",
-    progress: Progress = _NOBODY,
-) -> Measured:
+    progress: EncodingProgress = _NOBODY,
+) -> SampleTokens:
     """Encodes the whole sample; `name` is what the progress calls that."""
     size = tokenizer.vocab_size
     uses, documents = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -70,10 +70,10 @@ def measure(
             uses += np.bincount(ids, minlength=size)
             for one, other in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
                 documents[np.unique(ids[one:other])] += 1
-    return Measured(tokens, uses, documents)
+    return SampleTokens(tokens, uses, documents)
 
 
-def bytes_per_token(domains: Sequence[Domain], measured: Measured) -> dict[str, float]:
+def bytes_per_token(domains: Sequence[Domain], measured: SampleTokens) -> dict[str, float]:
     """By domain, and for all of them together as a sum of bytes over a sum of tokens."""
     size = {domain.name: domain.size_bytes for domain in domains}
     count = {name: sum(lengths) for name, lengths in measured.tokens.items()}
@@ -81,7 +81,7 @@ def bytes_per_token(domains: Sequence[Domain], measured: Measured) -> dict[str, 
     return {**found, ALL: sum(size.values()) / max(1, sum(count.values()))}
 
 
-def bytes_per_token_by_language(domains: Sequence[Domain], measured: Measured) -> dict[str, float]:
+def bytes_per_token_by_language(domains: Sequence[Domain], measured: SampleTokens) -> dict[str, float]:
     """By the language that the texts say they are in."""
     size: dict[str, int] = {}
     count: dict[str, int] = {}
@@ -122,7 +122,11 @@ def size_name(size: int) -> str:
 
 
 def size_table(
-    subject: Subject, domains: Sequence[Domain], sizes: Sequence[int], d_model: int, progress: Progress = _NOBODY
+    subject: Subject,
+    domains: Sequence[Domain],
+    sizes: Sequence[int],
+    d_model: int,
+    progress: EncodingProgress = _NOBODY,
 ) -> tuple[list[dict[str, Any]], str]:
     """A row for each size of the vocabulary, the tokenizer's own included, and what there is to say about the rest."""
     tokenizer = subject.tokenizer
@@ -146,7 +150,7 @@ def size_table(
 
 
 def compare(
-    subjects: Mapping[str, Measured], domains: Sequence[Domain]
+    subjects: Mapping[str, SampleTokens], domains: Sequence[Domain]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
     """Bytes per token of every tokenizer: by domain, and by language."""
     return (

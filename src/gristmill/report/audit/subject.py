@@ -29,7 +29,7 @@ Merge = tuple[bytes, bytes]
 _NEVER = 1 << 31  # above every rank
 
 
-class Audited(Protocol):
+class AuditedTokenizer(Protocol):
     """What the audit asks of a tokenizer; `Tokenizer` and `LibraryTokenizer` have it."""
 
     @property
@@ -51,7 +51,7 @@ class Subject:
     """A tokenizer, its name in the report, and its `tokenizer.json` where it has one."""
 
     name: str
-    tokenizer: Audited
+    tokenizer: AuditedTokenizer
     spec: Mapping[str, Any] | None = None
 
     @cached_property
