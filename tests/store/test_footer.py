@@ -1,4 +1,4 @@
-"""One footer for several Parquet files: what a reader finds is what each of them holds."""
+"""One footer for several Parquet files: a reader finds the columns of all of them."""
 
 import io
 
@@ -42,8 +42,8 @@ def files(draw):
 
 @settings(max_examples=25)
 @given(files(), st.randoms())
-def test_the_columns_are_those_of_all(made, draw):
-    """Any types, any row groups, any choice of columns: by another reader of Parquet, value for value."""
+def test_the_joined_file_has_the_columns_of_all_files(made, draw):
+    """For any types, row groups and choice of columns, another Parquet reader returns the same values."""
     tables, group_rows = made
     data, layers, expected = b"", [], {}
     for name, table in tables:
@@ -58,7 +58,7 @@ def test_the_columns_are_those_of_all(made, draw):
         assert found[name].to_pylist() == column.to_pylist()
 
 
-def test_files_of_other_rows_are_refused():
+def test_files_with_different_rows_are_refused():
     one, other = (written(pa.table({"a": range(rows)}), 10) for rows in (20, 21))
-    with pytest.raises(ValueError, match="other rows"):
+    with pytest.raises(ValueError, match="different row groups"):
         joined([LayerFile("x", one, 0, ["a"]), LayerFile("y", other, len(one), ["a"])])

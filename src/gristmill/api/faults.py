@@ -1,4 +1,4 @@
-"""What goes wrong, as a user of Python expects it."""
+"""Translate internal exceptions to those that a Python user expects."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,9 @@ from gristmill.store.store import CorruptPart
 
 @contextmanager
 def as_python(name: str) -> Iterator[None]:
-    """A damaged part is a UserError, as on the command line; a signal that stops a run is KeyboardInterrupt."""
+    """Raise UserError for a damaged part, as the command line does, and KeyboardInterrupt for a signal that stops a
+    run.
+    """
     try:
         yield
     except CorruptPart as corrupt:

@@ -1,4 +1,4 @@
-"""A run that came to its end, and who is told on the way."""
+"""The result of a finished run, and the listener that reports its progress."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from gristmill.query.removal.funnel import funnels
 
 
 class Finished(Table):
-    """What a run did, step by step; what it made is in the corpus."""
+    """What a run did, one row per step. The corpus has its results."""
 
     def __init__(self, run: Run, tag: str | None, notes: Sequence[str], warnings: Sequence[str]) -> None:
         nodes = run.ended["nodes"]
@@ -23,13 +23,13 @@ class Finished(Table):
             [*notes, *(f"WARNING: {warning}" for warning in warnings)],
         )
         self.version: str = run.ended["version"]
-        """The hash of all that it made: `gristmill.open(recipe, version=...)`."""
+        """The hash of all its results, for `gristmill.open(recipe, version=...)`."""
         self.tag = tag
         self.shards = run.shards
-        """Where a trainer finds the manifest; None where the recipe makes no shards."""
+        """The location of the manifest for a trainer; None if the recipe writes no shards."""
         self.warnings = list(warnings)
         self.documents: int = sum(funnel["kept"]["rows"] for funnel in funnels(run).values())
-        """That are kept."""
+        """The number of kept documents."""
         self.executed: int = sum(line["executed"] for line in self.lines)
         self.cached: int = sum(line["cached"] for line in self.lines)
         done = f"{counted(self.executed, 'task')} run, {self.cached:,} cached"
@@ -37,7 +37,7 @@ class Finished(Table):
 
 
 class ProgressListener(Silent):
-    """A listener that sends notes, and the end of every step, to the log and to a function."""
+    """A listener that reports notes and finished steps to the log and to a function."""
 
     def __init__(self, progress: Callable[[str], object] | None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Object stores as a file system of fsspec: what sources, the store and the loader know how to ask."""
+"""Object stores as an fsspec file system, for sources, the store and the loader."""
 
 import os
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         return (max(0, start + size) if start < 0 else start), stop
 
     def cat_large(self, path: str, size: int) -> bytearray | memoryview:
-        """An object of this size; a large one in pieces, some at once."""
+        """Read an object of this size; a large one in parallel pieces."""
         bucket, key = self._at(path)
         return bucket.get_large(key, size)
 
@@ -72,7 +72,9 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> ObjectFile:
         if mode != "rb":
-            raise NotImplementedError(f"objects are opened to read, and written with pipe_file or put_file, not {mode}")
+            raise NotImplementedError(
+                f"mode {mode} is not supported: objects are opened for reading, and written with pipe_file or put_file"
+            )
         bucket, key = self._at(path)
         return ObjectFile(bucket, bucket.head(key), block_size)
 
@@ -93,7 +95,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         bucket, key = self._at(path)
         bucket.delete(key)
 
-    # Looking
+    # Listing
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
@@ -136,7 +138,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         return found if detail else sorted(found)
 
     def pages(self, path: str, after: str | None = None) -> Iterator[list[tuple[str, int]]]:
-        """(path, size) of all below a folder, in order, a page a request; those behind a path."""
+        """(path, size) of all objects below a folder, sorted, one page per request, starting after a path."""
         bucket, key = self._at(path)
         name = self._strip_protocol(path).partition("/")[0]
         for page in bucket.pages(key, None if after is None else self._at(after)[1]):
