@@ -132,7 +132,7 @@ def test_a_life_is_that_of_the_command(everything, corpus, monkeypatch, capsys):
     assert by_command == here
     assert [line["step"] for line in found] == [step["step"] for step in found.lives[0]["steps"]]
     assert len(corpus.lineage("no document has these words, none at all")) == 0
-    with pytest.raises(gristmill.UserError, match="More than one thing"):
+    with pytest.raises(gristmill.UserError, match="More than one query"):
         corpus.lineage(asked, sample=0, token=0)
 
 
@@ -202,7 +202,7 @@ def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
         "Did you mean crawl?": lambda: corpus.documents(sources=["crawls"]),
         "named twice": lambda: corpus.documents(columns=["text", "text"]),
         "lists of names": lambda: corpus.documents(columns="text"),
-        "names a run, and this needs the recipe": run.run,
+        "names a run, but this needs the recipe": run.run,
         "cannot be a name": lambda: corpus.run(tag="a b"),
         "Executors: local": lambda: corpus.run(executor="spark"),
         "needs at least one worker": lambda: corpus.run(workers=0),

@@ -146,7 +146,9 @@ def test_a_server_that_never_ends_its_answer_does_not_delay_a_stop(monkeypatch):
         ({}, "", "'' is not a valid bucket name."),
     ],
 )
-def test_an_invalid_bucket_or_environment_gives_one_message(use_s3, s3_server, monkeypatch, environment, bucket, expected):
+def test_an_invalid_bucket_or_environment_gives_one_message(
+    use_s3, s3_server, monkeypatch, environment, bucket, expected
+):
     """Without the check, obstore would panic."""
     use_s3(s3_server.address)
     for name, value in environment.items():

@@ -15,7 +15,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.clusters import ClusterRows, cluster_steps, largest
 from gristmill.query.documents.documents import Row
-from gristmill.query.takedown.withheld import told
+from gristmill.query.takedown.withheld import withheld_note
 
 MOST_WORDS = 3000
 """Words of a text that are compared: the time of a diff grows with their square."""
@@ -85,7 +85,7 @@ def _show(out: Any, cluster: ClusterRows, full: bool) -> None:
         return
     for member in cluster.members:
         if member.withheld is not None:
-            out.print(words(f"id {member.fields['doc_id'].hex()}: {told(member.withheld)}"))
+            out.print(words(f"id {member.fields['doc_id'].hex()}: {withheld_note(member.withheld)}"))
             continue
         similarity, chain = member.columns["similarity"][0], member.columns["chain"]
         pair = Table(show_edge=False, expand=True, padding=(0, 1))

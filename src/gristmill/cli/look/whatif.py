@@ -11,7 +11,7 @@ from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, size, table, value_text
 from gristmill.counted import percent
 from gristmill.query.documents.documents import row_at
-from gristmill.query.removal.whatif import ChangedDocuments, StepEffect, ask
+from gristmill.query.removal.whatif import ChangedDocuments, StepEffect, what_if
 from gristmill.query.removal.whatif_mix import Mixture
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
@@ -40,7 +40,7 @@ def command(
     mill = open_mill(recipe, store)
     run = dry_run_with_inputs(mill)
     out = console()
-    answers = ask(mill, run, changes)
+    answers = what_if(mill, run, changes)
     if isinstance(answers, Mixture):
         print_json(_plain_mixture(answers)) if json else _show_mixture(out, answers)
         return

@@ -1,4 +1,4 @@
-"""Clusters of near duplicates as a step found them: the largest, with their members."""
+"""The largest clusters of near duplicates, with their members."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from gristmill.store.parquet import PartReader
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """Some documents that a step took for one."""
+    """A cluster of documents that a step considers the same."""
 
     id: bytes
-    """doc_id of the keeper."""
+    """The doc_id of the keeper."""
     size: int
     keeper: Row | None
     members: tuple[Row, ...]
-    """Some of the others, the least similar first."""
+    """Some of the other documents, the least similar first."""
 
 
 def cluster_steps(view: CorpusView) -> list[NodeFacts]:
@@ -30,7 +30,7 @@ def cluster_steps(view: CorpusView) -> list[NodeFacts]:
 
 
 def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> list[ClusterRows]:
-    """The largest clusters, the biggest first, each with its keeper and a few members."""
+    """The largest clusters in descending order, each with its keeper and a few members."""
     sizes: dict[bytes, int] = {}
     for _, table in _layers(view, node):
         found = table.filter(pa.compute.greater(table.column("cluster_size"), 1)).group_by("cluster")
@@ -66,7 +66,7 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
 def _layers(view: CorpusView, node: NodeFacts) -> Iterator[tuple[Document, pa.Table]]:
     for source in node.sources:
         for document in view.documents.get(source, ()):
-            made = view.states[node.id].layers.get((source, document.order))
-            if made is not None:
-                reader = PartReader(view.store, made[0])
+            layer = view.states[node.id].layers.get((source, document.order))
+            if layer is not None:
+                reader = PartReader(view.store, layer[0])
                 yield document, reader.read(["cluster", "cluster_size", "similarity", "drop"])
