@@ -11,9 +11,7 @@ from gristmill.query.documents.columns import ColumnReader
 
 
 class Documents:
-    """Selected rows and columns. Reading starts with iteration, and at most one part is in memory; `to_arrow` and
-    `to_pandas` load everything.
-    """
+    """Selected rows and columns, read part by part during iteration; `to_arrow` and `to_pandas` load everything."""
 
     def __init__(self, columns: ColumnReader) -> None:
         self._columns = columns
@@ -45,8 +43,8 @@ class Documents:
         return self.to_arrow().to_pandas()
 
     def to_hf(self) -> Any:
-        """A streaming Hugging Face `datasets.IterableDataset` with one shard per part, so that DataLoader workers can
-        divide the parts.
+        """A streaming Hugging Face `datasets.IterableDataset` with one shard per part, for several DataLoader
+        workers.
         """
         datasets = require("datasets", "to_hf()")
         features = datasets.Features.from_arrow_schema(self.schema)

@@ -11,9 +11,7 @@ from gristmill.store.store import CorruptPart
 
 @contextmanager
 def as_python(name: str) -> Iterator[None]:
-    """Raise UserError for a damaged part, as the command line does, and KeyboardInterrupt for a signal that stops a
-    run.
-    """
+    """Raise UserError for a damaged part, and KeyboardInterrupt for a signal that stops a run."""
     try:
         yield
     except CorruptPart as corrupt:

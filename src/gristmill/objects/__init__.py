@@ -28,9 +28,7 @@ def is_installed() -> bool:
 
 
 def unfit(scheme: str, bucket: str) -> str | None:
-    """What is wrong with a bucket name or the environment, with the fix; None if nothing is. The client itself would
-    panic instead of raising an error.
-    """
+    """A fault in a bucket name or the environment, with the fix; None if there is none. The client would panic."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", bucket):
         return f"{bucket!r} is not a valid bucket name. Write {scheme}://BUCKET/PREFIX."
     if scheme != "s3":

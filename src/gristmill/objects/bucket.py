@@ -253,9 +253,7 @@ class Bucket:
         kept = "Finished work is kept."
         if fault.code == "NoSuchBucket":
             return self._no_bucket()
-        if re.search(
-            r"169\.254\.|metadata\.google", fault.text
-        ):  # the address where a machine with a role gets its keys
+        if re.search(r"169\.254\.|metadata\.google", fault.text):  # where a machine with a role gets its keys
             why = f"no credentials for {_NAMES[self._scheme]} were found"
             return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {_HOW[self._scheme]}.", why)
         if fault.status in (401, 403):

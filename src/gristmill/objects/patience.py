@@ -143,9 +143,7 @@ class WaitStopped(Unreachable):
 
 
 def stoppable(act: Callable[[], Answer]) -> Answer:
-    """Call `act` in a separate thread: a server that sends one byte per second can block a request for minutes, and a
-    blocked thread cannot react to signals.
-    """
+    """Call `act` in another thread: a slow server can block it for minutes, and a blocked thread misses signals."""
     answers: list[Answer] = []
     errors: list[BaseException] = []
     done = threading.Event()

@@ -72,9 +72,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> ObjectFile:
         if mode != "rb":
-            raise NotImplementedError(
-                f"mode {mode} is not supported: objects are opened for reading, and written with pipe_file or put_file"
-            )
+            raise NotImplementedError(f"mode {mode} is not supported: write objects with pipe_file or put_file")
         bucket, key = self._at(path)
         return ObjectFile(bucket, bucket.head(key), block_size)
 

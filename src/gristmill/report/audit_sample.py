@@ -47,11 +47,9 @@ def _article(one: Mapping[str, Any]) -> str:
 
 
 def _passage(passage: Mapping[str, Any], text_bytes: int) -> str:
-    markup_text = "… " if passage["start"] else ""
+    html = "… " if passage["start"] else ""
     size = 0
     for text, label in passage["pieces"]:
         size += len(text.encode())
-        markup_text += (
-            escaped(text) if label is None else f"<mark>{escaped(text)}<small>{escaped(label)}</small></mark>"
-        )
-    return markup_text + (" …" if passage["start"] + size < text_bytes else "")
+        html += escaped(text) if label is None else f"<mark>{escaped(text)}<small>{escaped(label)}</small></mark>"
+    return html + (" …" if passage["start"] + size < text_bytes else "")

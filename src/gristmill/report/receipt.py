@@ -22,9 +22,7 @@ def page(content: Mapping[str, Any]) -> str:
             "identical to the byte.</p>",
             "<h2>Requests</h2>",
             table(
-                ("request", "date", "reason", "requested", "found", "removed"),
-                map(_request, content["requests"]),
-                left=6,
+                ("request", "date", "reason", "items", "found", "removed"), map(_request, content["requests"]), left=6
             ),
             "<h2>Removed documents</h2>",
             table(

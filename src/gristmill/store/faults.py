@@ -22,9 +22,7 @@ class Unwritable(UserError):
 
 
 def unwritable(uri: str, error: OSError, path: str | None = None) -> Unwritable:
-    """The error for a failed write. `path` is the final name of the file; the error itself has a temporary name, which
-    means nothing to a user.
-    """
+    """The error for a failed write. `path` is the final name of the file; `error` has a temporary name."""
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unwritable(

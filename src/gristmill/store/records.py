@@ -37,9 +37,7 @@ class MissingKey(DamagedRecord, KeyError):
 
 
 class RecordBody(dict[str, Any]):
-    """The content of a record, or a part of it. Reading a missing key raises an error that names the file and the
-    key.
-    """
+    """The content of a record, or a part of it. Reading a missing key raises MissingKey, which names file and key."""
 
     def __init__(self, file: str, value: dict[str, Any], levels: int) -> None:
         super().__init__(value)

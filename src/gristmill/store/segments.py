@@ -151,9 +151,7 @@ def read_table(store: Store, file: SegmentFile) -> Table:
 
 
 def read_segments(store: Store, segments: Iterable[Segment]) -> Iterator[pa.Table]:
-    """Read segments in the given order. Adjacent segments of a file are fetched together, and many files in parallel if
-    the store is remote.
-    """
+    """Read segments in order. Adjacent ones are fetched together, and many files in parallel from a remote store."""
     window: list[Segment] = []
     held = 0
     for segment in segments:

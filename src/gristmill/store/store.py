@@ -215,9 +215,7 @@ class Store:
         return self._checked(part, lambda: self._files.read_range(part.name, start, stop), check)
 
     def _checked(self, part: Part, read: Callable[[], About], check: Callable[[About], Answer]) -> Answer:
-        """Read and check. Wrong bytes from a remote store are fetched once more, since the network may have changed
-        them.
-        """
+        """Read and check. Wrong bytes from a remote store are fetched again: the network may have changed them."""
         data = self._read(part, read)
         try:
             return check(data)
@@ -239,9 +237,7 @@ class Store:
             raise self._unreadable(part, error) from None
 
     def _unreadable(self, part: Part, error: Exception) -> Exception:
-        """The error for an unreadable part. Too little memory or too few file handles do not mean that it is
-        damaged.
-        """
+        """The error for an unreadable part, which is not damaged if only memory or file handles ran out."""
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             return UserError(
                 f"Part {part.hash[:12]} of {self.uri} cannot be read now: {error}. Finished work is kept. "
@@ -273,9 +269,7 @@ class Store:
         return is_whole is not False
 
     def has_all(self, parts: Iterable[tuple[str, int]]) -> bool:
-        """Whether all parts, given by name and size, are intact. There may be millions, so they are not `Part`
-        objects.
-        """
+        """Whether all parts are intact. There may be millions, so they are (name, size) pairs."""
         for name, size in self._files.doubtful(parts):
             part_hash, _, suffix = name.rpartition("/")[2].partition(".")
             if not self.has_part(Part(part_hash, suffix, size)):
@@ -289,16 +283,12 @@ class Store:
     # Records and other files by name
 
     def read_record(self, name: str) -> Any | None:
-        """The record at a path relative to the store; None if it does not exist. Raises DamagedRecord if it is
-        damaged.
-        """
+        """The record at a path relative to the store; None if it does not exist. May raise DamagedRecord."""
         for is_last in (self.is_local, True):  # as with parts, the network may have changed the bytes
             data = self.read_file(name)
             try:
                 body = None if data is None else unpack(name, data)
-                levels = (
-                    3 if name.startswith(("runs/", "versions/")) else 0
-                )  # down to the identities of nodes; others are large
+                levels = 3 if name.startswith(("runs/", "versions/")) else 0  # identities of nodes; others are large
                 return RecordBody(self._named(name), body, levels) if isinstance(body, dict) else body
             except DamagedRecord:
                 if is_last:

@@ -22,7 +22,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.query.lineage.lineage import versions_with
-from gristmill.query.takedown.takedown import UnmatchedItem, read_texts, find_matches
+from gristmill.query.takedown.takedown import UnmatchedItem, find_matches, read_texts
 from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX

@@ -19,7 +19,7 @@ from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.processes import new_folder
 from gristmill.query.documents.lookup import find
-from gristmill.query.takedown.takedown import fields_of, requests_of, text_of, texts_of, find_matches
+from gristmill.query.takedown.takedown import fields_of, find_matches, requests_of, text_of, texts_of
 from gristmill.query.versions.published import Published
 from gristmill.report.receipt import page
 from gristmill.shardformat.manifest import Group, Shard

@@ -11,7 +11,7 @@ from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, size, table, value_text
 from gristmill.counted import percent
 from gristmill.query.documents.documents import row_at
-from gristmill.query.removal.whatif import ChangedDocuments, StepEffect, what_if
+from gristmill.query.removal.whatif import Affected, StepEffect, what_if
 from gristmill.query.removal.whatif_mix import Mixture
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
@@ -58,7 +58,7 @@ def command(
 
 
 def _plain(answer: StepEffect, samples: dict[str, Any]) -> dict[str, Any]:
-    def side(name: str, found: ChangedDocuments) -> dict[str, Any]:
+    def side(name: str, found: Affected) -> dict[str, Any]:
         return {
             "documents": found.documents,
             "bytes": found.text_bytes,
@@ -150,7 +150,7 @@ def _limits(answer: StepEffect) -> Iterator[str]:
         yield f"Other verdicts may change too: {listed(answer.shifting, 10)} depend on all documents before them."
 
 
-def _signed(sign: str, side: ChangedDocuments, answer: StepEffect) -> tuple[str, str, str]:
+def _signed(sign: str, side: Affected, answer: StepEffect) -> tuple[str, str, str]:
     if not side.documents:
         return "0", "", ""
     return f"{sign}{side.documents:,}", f"{sign}{_share(side.documents, answer)}", f"{sign}{size(side.text_bytes)}"

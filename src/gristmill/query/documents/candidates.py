@@ -111,7 +111,7 @@ def _hashes(queries: Sequence[str]) -> list[Key]:
 
 
 def _copies(queries: Sequence[str]) -> list[Key]:
-    """The keys of each text and its sketch. A copy with Jaccard similarity s shares no key with probability (1 -
+    """The keys of each text and its sketch. A copy with Jaccard similarity s has none of them with chance (1 -
     s)^16.
     """
     texts = pa.array(queries, pa.string())

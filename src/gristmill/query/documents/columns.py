@@ -30,8 +30,8 @@ USUAL = (
 )
 """The default columns."""
 WRITTEN = ("text", "text_bytes")
-"""Columns that every step writes that changes texts. A kept document has passed the last of these steps. A dropped
-document has the value of the last step that processed it; later steps have null for its text and 0 for its bytes.
+"""Columns of every step that changes texts. A kept document has the value of the last such step, a dropped one that of
+the last step that processed it; later steps have null for its text and 0 for its bytes.
 """
 VERDICT = ("kept", "step", "reason")
 NAMED = (*COLUMNS, LANGUAGE, *WRITTEN, *VERDICT)
@@ -57,9 +57,7 @@ class PartRead:
     source: str
     parts: tuple[Part, ...]
     columns: tuple[tuple[int, str, str], ...]
-    """(part, column, unique name) for `join`; the last ones are the final verdict and the lists of withheld
-    documents.
-    """
+    """(part, column, unique name) for `join`; the last ones are the final verdict and the withheld lists."""
     origins: tuple[tuple[ColumnOrigin, tuple[int, ...]], ...]
     """The origins, each with the numbers of its columns."""
 

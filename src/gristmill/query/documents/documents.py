@@ -148,7 +148,7 @@ def row_at(view: CorpusView, document: Document, row: int, stage: str | None = N
     for group, rows_in_group in enumerate(part.readers[0].groups):
         if row < rows_in_group:
             drops = [part.column(layer, group, "drop")[row].is_valid for layer in range(len(part.readers))]
-            return _UnreadRow(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
+            return _LazyRow(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
         row -= rows_in_group
     raise IndexError(f"{document.label} has no row that is {row} rows after its last")
 
@@ -242,7 +242,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _UnreadRow:
+class _LazyRow:
     """A row of which only the verdicts have been read."""
 
     part: _Part
@@ -346,9 +346,7 @@ class _UnreadRow:
         return self.part.column(layer, self.group, name)[self.row].as_py()
 
     def _text(self, before: int | None = None) -> str | None:
-        """The text of the last layer that has one, among all or among those before one; for a page that was dropped
-        before extraction, its markup.
-        """
+        """The text of the last layer with one, among all or those before one; the markup if nothing was extracted."""
         for layer in reversed(range(len(self.part.readers) if before is None else before)):
             for name in ("text", "html") if layer == 0 else ("text",):
                 if self.part.has(layer, name) and (text := self._get(layer, name)) is not None:
@@ -356,14 +354,12 @@ class _UnreadRow:
         return None
 
 
-def _rows_of_part(view: CorpusView, document: Document, stage: str | None) -> Iterator[_UnreadRow]:
+def _rows_of_part(view: CorpusView, document: Document, stage: str | None) -> Iterator[_LazyRow]:
     part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
         for row in range(rows_in_group):
-            yield _UnreadRow(
-                part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None)
-            )
+            yield _LazyRow(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))
 
 
 def cut_again(

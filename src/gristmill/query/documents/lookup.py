@@ -52,7 +52,7 @@ Queries = str | Iterable[str] | None
 
 
 @dataclass(frozen=True)
-class DocumentLocation:
+class RowMatch:
     """A document that matches a query."""
 
     document: Document
@@ -82,7 +82,7 @@ def find(
     sources: Sequence[str] = (),
     dropped: bool = False,
     note: Callable[[str], None] = lambda _: None,
-) -> list[DocumentLocation]:
+) -> list[RowMatch]:
     """The documents of a corpus that match any query, in corpus order; the best matches of a text come first.
 
     All queries share one pass. A document that matches several has a location for each. `note` is called when columns
@@ -123,7 +123,7 @@ def find(
 
 def find_copies(
     view: CorpusView, texts: Sequence[str] | None, match: Match, note: Callable[[str], None] = lambda _: None
-) -> list[DocumentLocation]:
+) -> list[RowMatch]:
     """The kept documents that `match` finds among the candidates for near copies of texts (None: among all)."""
     work, read = _work(view, list(view.chains), [_Question("copy", texts, match)])
     if read:
@@ -131,7 +131,7 @@ def find_copies(
     return [place for document, todo in work.items() for place in _answers(view, document, todo)]
 
 
-def _share(place: DocumentLocation) -> float:
+def _share(place: RowMatch) -> float:
     return 1.0 if place.similarity is None else place.similarity
 
 
@@ -183,7 +183,7 @@ def _scan_note(
     )
 
 
-def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[DocumentLocation]:
+def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[RowMatch]:
     """The matching rows of a part. Row groups without a candidate are not read."""
     columns = PartReader(view.store, document.part)
     needs_texts = any(question.column == TEXT for question, _ in todo)
@@ -216,9 +216,7 @@ def _answers(view: CorpusView, document: Document, todo: Todo) -> Iterator[Docum
         if hits:
             ids = columns.read_group(group, ["doc_id"])["doc_id"]
             for row, kind, query, similarity in sorted(hits, key=lambda hit: hit[0]):
-                yield DocumentLocation(
-                    document, first_row + row, ids[row].as_py(), bool(kept[row]), kind, query, similarity
-                )
+                yield RowMatch(document, first_row + row, ids[row].as_py(), bool(kept[row]), kind, query, similarity)
         first_row += rows
 
 
@@ -231,9 +229,7 @@ def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
 
 
 def text_layers(view: CorpusView, document: Document) -> list[Part]:
-    """All layers with texts of a part, from the original text to the final one. A step that only processes kept
-    documents has no text for the others.
-    """
+    """All layers with texts of a part, from the original text to the final one; some have only kept documents."""
     chain = [view.nodes[node_id] for node_id in view.chains[document.source]]
     with_text = [node.id for node in chain if TEXT in node.columns and node.has_layers]
     return [document.part, *(_layer(view, document, node_id) for node_id in with_text)]

@@ -124,9 +124,7 @@ class Views:
         return " union all ".join(made)
 
     def _step(self, nodes: Sequence[NodeFacts]) -> str:
-        """The columns of a step, or of all steps with the same name. If a source has several of them, a document has
-        one row with the last non-null values.
-        """
+        """The columns of a step, or of all steps with one name; if a source has several, the last non-null values."""
         made = []
         for source in self._sources(dict.fromkeys(source for node in nodes for source in node.sources)):
             mine = [node for node in reversed(nodes) if source in node.sources]

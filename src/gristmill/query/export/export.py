@@ -130,8 +130,7 @@ def _free(out: Path | str) -> Path:
     """The folder as an absolute path. Raises UserError unless it is missing or empty."""
     if is_url(str(out)):
         raise UserError(
-            f"{option('out', out)}: an export needs a folder on this machine. Nothing was done. Name a folder, and "
-            "copy it afterwards."
+            f"{option('out', out)}: an export needs a folder on this machine. Nothing was done. Name a folder."
         )
     folder = Path(os.path.abspath(out))
     try:
@@ -141,7 +140,7 @@ def _free(out: Path | str) -> Path:
     except (OSError, ValueError) as error:
         cause = getattr(error, "strerror", None) or error
         raise UserError(
-            f"{option('out', out)} cannot be a folder: {cause}. Nothing was done. Name another folder."
+            f"{option('out', out)} is not usable: {cause}. Nothing was done. Name another folder."
         ) from None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         fact = "is not empty" if folder.is_dir() else "is a file"

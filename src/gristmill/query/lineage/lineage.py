@@ -10,7 +10,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import Gone, UserError
 from gristmill.query.documents.documents import COLUMNS, cut_again
 from gristmill.query.documents.layers import PartLayers
-from gristmill.query.documents.lookup import DocumentLocation, find
+from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag
 from gristmill.query.lineage.origin import RecordOrigin, origin_of
@@ -115,7 +115,7 @@ class Life:
     """Why only id, source and verdict are shown; None if everything is."""
 
 
-def life_of(view: CorpusView, place: DocumentLocation) -> Life:
+def life_of(view: CorpusView, place: RowMatch) -> Life:
     """The life of a document, from the layers of a run."""
     layers = PartLayers(view, place.document)
     if (listed := withheld.list_of(view, place.document, place.row)) is not None:
@@ -141,7 +141,7 @@ def life_of(view: CorpusView, place: DocumentLocation) -> Life:
     )
 
 
-def _withheld(layers: PartLayers, place: DocumentLocation, listed: str) -> Life:
+def _withheld(layers: PartLayers, place: RowMatch, listed: str) -> Life:
     """The life of a withheld document: only id, source and verdict."""
     step = layers.dropped_by(place.row)
     taken = []
@@ -194,7 +194,7 @@ def _cuts(before: bytes | None, spans: list[int] | None) -> Iterator[Cut]:
         at += len(piece)
 
 
-def _clusters(view: CorpusView, layers: PartLayers, place: DocumentLocation) -> Iterator[DocumentCluster]:
+def _clusters(view: CorpusView, layers: PartLayers, place: RowMatch) -> Iterator[DocumentCluster]:
     for layer in layers:
         if not layers.has(layer, "cluster") or layers.value(layer, "cluster", place.row) is None:
             continue
@@ -242,7 +242,7 @@ def versions_with(
     return found
 
 
-def best_of(places: Sequence[DocumentLocation]) -> list[DocumentLocation]:
+def best_of(places: Sequence[RowMatch]) -> list[RowMatch]:
     """The exact matches if there are any; else the most similar ones."""
     by_id = {place.doc_id: place for place in reversed(places)}
     found = [place for place in places if by_id[place.doc_id] is place]

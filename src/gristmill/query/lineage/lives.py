@@ -13,7 +13,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.loader.order import Order
-from gristmill.query.documents.lookup import DocumentLocation, find
+from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage.lineage import Life, best_of, life_of, versions_with
 from gristmill.query.lineage.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.versions.published import Published
@@ -110,7 +110,7 @@ def _question(what: str | None, text: str | None) -> dict[str, Any]:
     return {"text": what}
 
 
-def _documents(view: CorpusView, places: Iterable[DocumentLocation]) -> list[tuple[DocumentLocation, Life]]:
+def _documents(view: CorpusView, places: Iterable[RowMatch]) -> list[tuple[RowMatch, Life]]:
     """The documents with their lives; records that are not documents (HTTP requests) only if there is nothing else."""
     found = [(place, life_of(view, place)) for place in places]
     documents = [(place, life) for place, life in found if not life.steps or life.steps[0].reason not in NO_DOCUMENT]
@@ -169,12 +169,7 @@ def _around(shards: Published, ids: Any, token: int) -> tuple[str, str]:
 
 
 def _whole(
-    view: CorpusView,
-    shards: Published | None,
-    place: DocumentLocation,
-    life: Life,
-    at: dict[str, Any] | None,
-    note: Note,
+    view: CorpusView, shards: Published | None, place: RowMatch, life: Life, at: dict[str, Any] | None, note: Note
 ) -> dict[str, Any]:
     """A life as JSON, with its shard positions and the versions that have it."""
     similar = {} if place.similarity is None else {"similarity": place.similarity}
@@ -203,9 +198,7 @@ def _shard_rows(shards: Published, doc_id: str) -> Iterator[dict[str, Any]]:
         yield {"group": group.name, "shard": number, "row": row, **piece, "seen_at": seen_at}
 
 
-def _proof(
-    prover: Prover, place: DocumentLocation, shards: Published | None, at: dict[str, Any] | None
-) -> dict[str, Any]:
+def _proof(prover: Prover, place: RowMatch, shards: Published | None, at: dict[str, Any] | None) -> dict[str, Any]:
     pieces = [] if shards is None else list(shard_pieces(shards, place.doc_id.hex()))
     try:
         proof: Proof = prover.prove(place, pieces)

@@ -27,7 +27,7 @@ from gristmill.engine.work.rows import model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.query.documents.documents import cut_again
 from gristmill.query.documents.layers import PartLayers
-from gristmill.query.documents.lookup import DocumentLocation
+from gristmill.query.documents.lookup import RowMatch
 from gristmill.query.lineage.origin import Reread, read_again
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import TOKENS
@@ -74,13 +74,13 @@ class Proof:
 class Prover:
     """Proves documents of a run; `places` lists all of them, so that each file is read once."""
 
-    def __init__(self, run: Run, places: Sequence[DocumentLocation]) -> None:
+    def __init__(self, run: Run, places: Sequence[RowMatch]) -> None:
         self._run, self._places = run, places
         self._layers: PartLayers | None = None
         self._again: dict[bytes, Reread] = {}
         self._configs: dict[str, StageConfig] = {}
 
-    def prove(self, place: DocumentLocation, pieces: Sequence[ShardPiece] = ()) -> Proof:
+    def prove(self, place: RowMatch, pieces: Sequence[ShardPiece] = ()) -> Proof:
         """Repeat all steps for a document. Raises Differs at the first difference."""
         layers = self._of_part(place.document)
         record = self._record(layers, place)
@@ -105,7 +105,7 @@ class Prover:
             self._again = read_again(self._run, document, wanted)
         return self._layers
 
-    def _record(self, layers: PartLayers, place: DocumentLocation) -> Reread:
+    def _record(self, layers: PartLayers, place: RowMatch) -> Reread:
         again = self._again.get(place.doc_id)
         locator = layers.value(INGEST, "locator", place.row)
         if again is None:
@@ -142,7 +142,7 @@ class Prover:
             self._configs[node.id] = with_copies(node.config, copies) if copies else node.config
         return self._configs[node.id]
 
-    def _pieces(self, layers: PartLayers, place: DocumentLocation, pieces: Sequence[ShardPiece]) -> int:
+    def _pieces(self, layers: PartLayers, place: RowMatch, pieces: Sequence[ShardPiece]) -> int:
         encoded = next((layer for layer in layers if layer.rpartition("/")[2] == TOKENS), None)
         data = None if encoded is None else layers.value(encoded, "ids", place.row)
         held = 0
@@ -164,9 +164,7 @@ class Prover:
 
 
 def _text(layers: PartLayers, layer: str, row: int, before: bytes | None) -> bytes | None:
-    """The text after a layer. If the layer recorded cuts, they are applied to its input text, and the result is
-    compared.
-    """
+    """The text after a layer. If the layer recorded cuts, they are applied to its input, and the result is compared."""
     if not layers.has(layer, "text") or (text := layers.value(layer, "text", row)) is None:
         return before
     after = str(text).encode()

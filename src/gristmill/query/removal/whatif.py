@@ -49,7 +49,7 @@ DEDUP = "gristmill.stages.dedup."
 
 
 @dataclass
-class ChangedDocuments:
+class Affected:
     """Documents that would be added, or removed."""
 
     documents: int = 0
@@ -76,8 +76,8 @@ class StepEffect:
     """Documents in the corpus now."""
     corpus_bytes: int = 0
     """The size of their texts."""
-    come: ChangedDocuments = field(default_factory=ChangedDocuments)
-    go: ChangedDocuments = field(default_factory=ChangedDocuments)
+    come: Affected = field(default_factory=Affected)
+    go: Affected = field(default_factory=Affected)
     later: tuple[str, ...] = ()
     """Steps that would still have to judge the added documents."""
     copies: tuple[str, ...] = ()
@@ -113,9 +113,7 @@ def what_if(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect] | 
             f"{which if waiting[1:] else f'{first} has not run with the current recipe'}, so the effect on the whole "
             f"corpus is unknown. {run.to_finish}"
         )
-    return [
-        (_cluster_effect if change.node.name == NEAR_DEDUP else _step_effect)(mill, run, change) for change in wanted
-    ]
+    return [(_cluster_effect if one.node.name == NEAR_DEDUP else _step_effect)(mill, run, one) for one in wanted]
 
 
 def _judging(mill: Mill, source: str) -> list[str]:
@@ -155,7 +153,7 @@ def _cluster_effect(mill: Mill, run: Run, change: Change) -> StepEffect:
             sizes[source] = [name for name in before if _has_text_bytes(mill, name, source)][-1]
     parted = whatif_clusters.parted(mill, run, change, sizes, SAMPLES)
     reasons = Counter({REASON: parted.documents} if parted.documents else {})
-    effect.come = ChangedDocuments(parted.documents, parted.text_bytes, reasons, parted.places)
+    effect.come = Affected(parted.documents, parted.text_bytes, reasons, parted.places)
     effect.may_be_fewer = parted.is_bound
     return effect
 
@@ -258,12 +256,7 @@ def _part_effect(mill: Mill, run: Run, node: Node, document: Document) -> StepEf
 
 
 def _count(
-    side: ChangedDocuments,
-    document: Document,
-    first_row: int,
-    mask: npt.NDArray[np.bool_],
-    reasons: pa.Array,
-    size: pa.Array,
+    side: Affected, document: Document, first_row: int, mask: npt.NDArray[np.bool_], reasons: pa.Array, size: pa.Array
 ) -> None:
     places = np.flatnonzero(mask)
     side.documents += len(places)

@@ -37,9 +37,7 @@ SAME_AGAIN = 0.5
 BLOCK_BYTES = 4096
 """Files and folders use whole blocks: this is the default of ext4, xfs, btrfs, APFS and NTFS."""
 TASK_BYTES = 2 * BLOCK_BYTES
-"""The fixed cost of a task: the block of its record (1 to 4 KB of JSON), and the unused half of the last block of its
-part and of its verdicts.
-"""
+"""The fixed cost of a task: a block for its record, and on average half a block each for its part and verdicts."""
 FOOTER_BYTES = 3072
 """The size of a part without content: schema and row hash in Parquet, both in the part and in its verdicts."""
 MANIFEST_BYTES = 3 * BLOCK_BYTES
@@ -194,9 +192,7 @@ def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None
 
 
 def _rule(node: Node, run: Run) -> tuple[float, float]:
-    """The same by rules of thumb. Every exchange counts as one round: the cost of second rounds is about what is saved
-    by steps that process only a few documents.
-    """
+    """The same by rules of thumb. Every exchange counts as one round, and every step as if it had all documents."""
     content = tasks = documents = 0.0
     if node.kind == "asset":  # about the size of its input files
         content = float(sum(part.file_bytes for file in node.files.values() for _, _, part in file.files))

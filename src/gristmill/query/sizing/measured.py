@@ -175,10 +175,7 @@ def _tokens(record: Mapping[str, Any]) -> tuple[float, str]:
             f"The last finished run of {record['recipe']}, of {end_of(record)}, kept no text, so the cost of a token "
             f"is unknown. Run a larger sample, or find out what dropped the documents: {hint('funnel')}."
         )
-    return (
-        text / BYTES_PER_TOKEN,
-        f"estimated: {BYTES_PER_TOKEN:g} bytes of kept text per token (the recipe does not count tokens)",
-    )
+    return text / BYTES_PER_TOKEN, f"estimated: {BYTES_PER_TOKEN:g} bytes of kept text per token"
 
 
 def _kinds(store: Store, node: Node, recorded: Mapping[str, Any]) -> Iterator[Kind]:

@@ -22,9 +22,7 @@ class Foreseen:
 
 
 def foresee_mixture(run: Run) -> Foreseen:
-    """Predict the mixture of a dry run. The result is empty if the mixture exists, or if its input does not exist
-    yet.
-    """
+    """Predict the mixture of a dry run; empty if the mixture exists, or if its input does not exist yet."""
     node = next((node for node in run.graph.nodes.values() if node.name == MIX), None)
     if node is None or not run.states[node.id].missing:
         return Foreseen()

@@ -78,9 +78,7 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
     if not state.missing and not state.waiting:
         return []
     before = earlier.get(node.id)
-    is_cut_short = (
-        node.name == CORPUS and last is not None and last.get("not_run")
-    )  # the last run had only a part of the steps
+    is_cut_short = node.name == CORPUS and last is not None and last.get("not_run")  # the last run was partial
     if before is None or is_cut_short:
         return [_why_never(node, last)]
     found = differences(before["identity"], node.identity)

@@ -29,15 +29,11 @@ DRAWS = 200
 INTERVAL = (5, 95)
 """The percentiles of the draws at its ends."""
 TASK_S = 0.05
-"""The largest assumed fixed cost of a task, for tasks of one size, where it cannot be separated from the cost per byte:
-opening and writing parts took 5 to 30 ms on one core of a small server.
-"""
+"""The largest fixed cost of a task that is assumed if all have one size: parts took 5 to 30 ms on a small server."""
 FEW_TASKS = 5
 """With at least this many tasks of different sizes, it can."""
 SEGMENT_S, MANY_SEGMENTS = 3e-4, 16
-"""Seconds per segment that a task reads: 0.26 to 0.35 ms on one core of a small server; less if tasks with
-MANY_SEGMENTS took less in the measured run.
-"""
+"""Seconds per segment, measured as 0.26 to 0.35 ms on a small server; less if tasks with MANY_SEGMENTS took less."""
 MERGE_BYTES_PER_S = 50e6
 """The speed of a merge if the run had nothing to merge; an unmeasured guess."""
 COMPRESSION = 3.0
@@ -79,9 +75,7 @@ class Machines:
         return min(self.cores, int(self.memory_bytes // max(memory_bytes, 1.0)))
 
     def at_once(self, memory_bytes: float) -> int:
-        """The workers with this much memory that can run at the same time; at least one per node, even if it does not
-        fit.
-        """
+        """The workers with this much memory that can run at the same time; at least one per node."""
         return self.nodes * max(self.fitting(memory_bytes), 1)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.query.documents.lookup import DocumentLocation, find, find_copies, text_layers
+from gristmill.query.documents.lookup import RowMatch, find, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
 from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.stages import NO_DOCUMENT
@@ -23,7 +23,7 @@ from gristmill.stages.takedown.takedown_sets import FEWEST, SCHEMA_OF_SETS
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part, Store
 
-_QUESTIONS = {
+_KINDS = {
     "urls": "url",
     "url_prefixes": "url_prefix",
     "domains": "domain",
@@ -37,9 +37,7 @@ def requests_of(view: CorpusView) -> tuple[Request, ...]:
     """The requests of a recorded run, from the copies in its store."""
     node = next((one for one in _record(view)["nodes"].values() if one["name"] == MATCH), None)
     if node is None:
-        raise UserError(
-            f"{view.label} was run without takedowns:, so it has no requests. Add takedowns: to its recipe."
-        )
+        raise UserError(f"{view.label} was run without takedowns:, so it has no requests. Add them to its recipe.")
     copies = {part.hash: part for part in map(part_from_json, node["config_files"])}
     config = node["identity"]["config"]
     paths = [str(view.store.local_path(copies[digest])) for digest in config["requests"]]
@@ -73,7 +71,7 @@ def texts_of(view: CorpusView) -> dict[str, str]:
 class TakenDocument:
     """A document that a request would take down."""
 
-    place: DocumentLocation
+    place: RowMatch
     url: str | None
     request: str
     named_by: str
@@ -111,26 +109,24 @@ def find_matches(
     note: Callable[[str], None] = lambda _: None,
 ) -> TakedownMatches:
     """Find the matches of requests with the indexes; `texts` has the texts in requests, by path."""
-    items_by_kind: dict[str, dict[str, str]] = {}
+    by_kind: dict[str, dict[str, str]] = {}
     for request in requests:
         for kind, item in request.items():
-            items_by_kind.setdefault(kind, {}).setdefault(item, request.id)
-    questions: dict[str, Any] = {
-        question: list(items_by_kind[kind]) for kind, question in _QUESTIONS.items() if kind in items_by_kind
-    }
-    kinds = {question: kind for kind, question in _QUESTIONS.items()}
+            by_kind.setdefault(kind, {}).setdefault(item, request.id)
+    queries: dict[str, Any] = {query: list(by_kind[kind]) for kind, query in _KINDS.items() if kind in by_kind}
+    kinds = {query: kind for kind, query in _KINDS.items()}
     found: dict[str, TakenDocument] = {}
     hit: set[tuple[str, str]] = set()
-    for place in find(view, **questions, dropped=True, note=note) if questions else ():
+    for place in find(view, **queries, dropped=True, note=note) if queries else ():
         kind = kinds[place.by]
         hit.add((kind, place.query))
         if not place.is_kept and _value(view, place, place.document.part, "drop") in NO_DOCUMENT:
             continue  # an HTTP request record has the URL of its page
         if place.doc_id.hex() not in found:
-            answer = TakenDocument(place, _url(view, place), items_by_kind[kind][place.query], kind)
+            answer = TakenDocument(place, _url(view, place), by_kind[kind][place.query], kind)
             found[place.doc_id.hex()] = answer
     named = [(answer, text) for answer in found.values() for text in _first_and_last(view, answer.place)]
-    table = _table(named, [(items_by_kind["texts"][path], text) for path, text in texts.items()])
+    table = _table(named, [(by_kind["texts"][path], text) for path, text in texts.items()])
     sets = make_sets(table)
     paths = list(texts)
     cut: list[int] = []
@@ -156,7 +152,7 @@ def find_matches(
     short = {path for number, path in enumerate(paths) if sets.sizes[len(named) + number] < FEWEST}
     idle = [
         UnmatchedItem(request, kind, item, kind == "texts" and item in short)
-        for kind, items in items_by_kind.items()
+        for kind, items in by_kind.items()
         for item, request in items.items()
         if (kind, item) not in hit
     ]
@@ -188,30 +184,30 @@ def _table(named: Sequence[tuple[TakenDocument, str]], texts: Sequence[tuple[str
     )
 
 
-def _url(view: CorpusView, place: DocumentLocation) -> str | None:
+def _url(view: CorpusView, place: RowMatch) -> str | None:
     """The URL, unless it is withheld."""
     is_shown = list_of(view, place.document, place.row) is None
     url: str | None = _value(view, place, place.document.part, "url") if is_shown else None
     return url
 
 
-def text_of(view: CorpusView, place: DocumentLocation) -> str | None:
+def text_of(view: CorpusView, place: RowMatch) -> str | None:
     """The last text of a document: the output of the last step that processed it."""
     return _text(view, place, reversed(text_layers(view, place.document)))
 
 
-def _first_and_last(view: CorpusView, place: DocumentLocation) -> list[str]:
+def _first_and_last(view: CorpusView, place: RowMatch) -> list[str]:
     """The last text of a document, and the original one if it differs."""
     first, last = _text(view, place, text_layers(view, place.document)) or "", text_of(view, place) or ""
     return [last] if first == last else [last, first]
 
 
-def _text(view: CorpusView, place: DocumentLocation, layers: Iterable[Part]) -> str | None:
+def _text(view: CorpusView, place: RowMatch, layers: Iterable[Part]) -> str | None:
     """The text in the first of the layers that has one."""
     return next((text for part in layers if (text := _value(view, place, part, "text")) is not None), None)
 
 
-def _value(view: CorpusView, place: DocumentLocation, part: Part, column: str) -> Any:
+def _value(view: CorpusView, place: RowMatch, part: Part, column: str) -> Any:
     row = place.row
     for group, rows in enumerate(_reader(view.store, part).groups):
         if row < rows:

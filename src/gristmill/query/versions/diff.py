@@ -31,7 +31,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass
-class OneSided:
+class OnlyIn:
     """Documents that are in the corpus of one version, but not of the other."""
 
     documents: int = 0
@@ -56,12 +56,12 @@ class Compared:
 
 
 @dataclass
-class DocumentChanges:
+class DiffResult:
     """The differences between the documents of two versions."""
 
     sources: dict[str, Compared]
-    came: OneSided
-    went: OneSided
+    came: OnlyIn
+    went: OnlyIn
     otherwise: Counter[tuple[str, str, str]]
     """(source, cause before, cause now) of documents that both versions drop for different reasons."""
 
@@ -101,13 +101,13 @@ def _indices(encoded: Any) -> Ints:
     return found
 
 
-def compare_documents(before: CorpusView, now: CorpusView, most_samples: int) -> DocumentChanges:
+def compare_documents(before: CorpusView, now: CorpusView, most_samples: int) -> DiffResult:
     """Compare the documents source by source."""
     for view in (before, now):
         _refuse_without_verdicts(view)
     counts = [funnels(before), funnels(now)]
     names = list(dict.fromkeys((*before.chains, *now.chains)))
-    found = DocumentChanges({}, OneSided(), OneSided(), Counter())
+    found = DiffResult({}, OnlyIn(), OnlyIn(), Counter())
     for source in names:
         read, kept = (
             tuple(one[source][name]["rows"] if source in one else 0 for one in counts) for name in ("read", "kept")
@@ -140,13 +140,7 @@ class _Comparison:
     """Compares one source in two versions."""
 
     def __init__(
-        self,
-        before: CorpusView,
-        now: CorpusView,
-        source: str,
-        found: DocumentChanges,
-        compared: Compared,
-        most_samples: int,
+        self, before: CorpusView, now: CorpusView, source: str, found: DiffResult, compared: Compared, most_samples: int
     ) -> None:
         self._before, self._now = before, now
         self._source, self._found, self._compared = source, found, compared
@@ -226,7 +220,7 @@ class _Comparison:
                 old_cause, new_cause = (" ".join(self._causes.known[number]) for number in (one, other))
                 self._found.otherwise[self._source, old_cause, new_cause] += count
 
-    def _add(self, side: OneSided, view: CorpusView, why: Ints, rows: "_RowNumbers") -> None:
+    def _add(self, side: OnlyIn, view: CorpusView, why: Ints, rows: "_RowNumbers") -> None:
         side.documents += len(why)
         for number, count in zip(*(each.tolist() for each in np.unique(why, return_counts=True)), strict=True):
             side.causes[(self._source, *self._causes.known[number])] += count

@@ -31,9 +31,7 @@ class Difference:
 
 
 def prepare(version: Version, file: str | None, into: str) -> Mill:
-    """The recorded recipe of a version, with an empty store. `file` is the current location of the recipe; by default,
-    the recorded one.
-    """
+    """The recorded recipe of a version, with an empty store. `file` is its location, by default the recorded one."""
     record = version.record
     place = file or (from_exact(record["file"]) if "file" in record else None)
     if place is None or not os.path.isdir(os.path.dirname(place)):

@@ -41,9 +41,7 @@ class Findings:
     damaged: dict[str, str] = field(default_factory=dict)
     """Damaged records and published files: name -> fault."""
     made_by: dict[str, str] = field(default_factory=dict)
-    """Hash of a broken part -> the step and the task that made it, and the recipe if it is another one. A part without
-    a recorded task has no entry.
-    """
+    """Hash of a broken part -> the step and task that made it, if recorded, and the recipe if it is another one."""
     recomputed: int = 0
     unchecked: list[str] = field(default_factory=list)
     """Tasks that should have run again but could not, because their record or an earlier one is lost."""
@@ -80,9 +78,7 @@ def is_chosen(share: float, key: str) -> bool:
 
 
 def verify(view: CorpusView, share: float, executor: Executor, listener: Listener) -> Findings:
-    """Read every record of the store, hash every part and published file, find missing files, and run a share of the
-    recipe's tasks again.
-    """
+    """Read all records, hash all parts and published files, find missing files, and run a share of the tasks again."""
     assert not share or isinstance(view, Run), "only a recipe's tasks can run again"
     chosen = [pair for pair in view.tasks.kept if is_chosen(share, pair[0].key)] if isinstance(view, Run) else []
     findings = Findings()

@@ -9,7 +9,7 @@ from typing import Any
 from gristmill.counted import counted
 from gristmill.report.audit.checks import run_checks
 from gristmill.report.audit.sizes import (
-    EncodingProgress,
+    AuditProgress,
     NoProgress,
     batches_of,
     compare,
@@ -35,7 +35,7 @@ def audit(
     domains: Sequence[Domain],
     sizes: Sequence[int] = SIZES,
     d_model: int = D_MODEL,
-    progress: EncodingProgress | None = None,
+    progress: AuditProgress | None = None,
 ) -> dict[str, Any]:
     """The complete report as JSON values."""
     progress = progress or NoProgress()

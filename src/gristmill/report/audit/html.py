@@ -108,9 +108,7 @@ def _tokens(tokens: Mapping[str, Any]) -> str:
     dead, unreachable = tokens["dead"], tokens["unreachable"]
     rows = [
         _kind(f"dead: never used on this text ({dead['share']:.1%})", dead),
-        _kind(
-            f"unreachable: their text is encoded differently ({unreachable['not_tested']:,} not tested)", unreachable
-        ),
+        _kind(f"unreachable: encoded differently ({unreachable['not_tested']:,} not tested)", unreachable),
         _kind("long literal strings", tokens["long_literals"]),
         *(_kind(f"junk: {name.replace('_', ' ')}", found) for name, found in tokens["junk"].items()),
         *(_kind(f"private or random: {name.replace('_', ' ')}", found) for name, found in tokens["private"].items()),

@@ -116,9 +116,7 @@ def recognised(expression: str) -> str:
 
 
 def _crossings(subject: Subject, pattern: str, texts: Sequence[str]) -> list[str]:
-    """Tokens that cross the end of a pre-token. Texts that do not round-trip are skipped, since they have no
-    positions.
-    """
+    """Tokens that cross the end of a pre-token. Texts that do not round-trip have no positions and are skipped."""
     faults = []
     for text, wanted in zip(texts, pretokens(texts, pattern), strict=True):
         tokens = [subject.tokens[number] for number in subject.tokenizer.encode_text(text)]

@@ -22,7 +22,7 @@ Batch = tuple[str, list[str]]
 """A domain and some of its texts."""
 
 
-class EncodingProgress(Protocol):
+class AuditProgress(Protocol):
     """Shows the progress of encoding."""
 
     def promise(self, name: str, total: int) -> None: ...
@@ -37,7 +37,7 @@ class NoProgress:
         return iter(items)
 
 
-_NO_PROGRESS = NoProgress()
+_SILENT = NoProgress()
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ def measure(
     domains: Sequence[Domain],
     count_uses: bool = True,
     name: str = "",
-    progress: EncodingProgress = _NO_PROGRESS,
+    progress: AuditProgress = _SILENT,
 ) -> SampleTokens:
     """Encode the whole sample; `name` is the label of the progress."""
     size = tokenizer.vocab_size
@@ -122,11 +122,7 @@ def size_name(size: int) -> str:
 
 
 def size_table(
-    subject: Subject,
-    domains: Sequence[Domain],
-    sizes: Sequence[int],
-    d_model: int,
-    progress: EncodingProgress = _NO_PROGRESS,
+    subject: Subject, domains: Sequence[Domain], sizes: Sequence[int], d_model: int, progress: AuditProgress = _SILENT
 ) -> tuple[list[dict[str, Any]], str]:
     """A row for each possible vocabulary size, including the full size, and a note about the other sizes."""
     tokenizer = subject.tokenizer
