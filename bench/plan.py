@@ -19,8 +19,8 @@ from fastwarc.warc import ArchiveIterator
 from bench.inputs import measurement, scratch, texts, warc_files
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.memory import available_cores
-from gristmill.query.sizing.measured import Measured, last_measured
-from gristmill.query.sizing.sizing import Cluster, size_up
+from gristmill.query.sizing.measured import MeasuredRun, last_measured
+from gristmill.query.sizing.sizing import Machines, size_up
 from gristmill.recipe.load import load
 
 FILES = 100
@@ -56,7 +56,7 @@ def run(data: Path | None) -> Iterable[dict]:
         recipe = _write(data, folder)
         sample = _measured(recipe, folder / "sample", SHARE)
         whole = _measured(recipe, folder / "whole", None)
-        cluster = Cluster(1, available_cores())
+        cluster = Machines(1, available_cores())
         planned = size_up(sample, sample.tokens / sample.share, cluster)
     cpu_s = sum(float(kind.cpu_s.mean()) * kind.tasks for kind in whole.kinds)
     low, middle, high = planned.cpu_s
@@ -73,7 +73,7 @@ def run(data: Path | None) -> Iterable[dict]:
     yield measurement("plan.memory", planned.memory_bytes / most, f"of {most / 1e6:.0f} MB in a worker at most")
 
 
-def _measured(recipe: Path, store: Path, sample: str | None) -> Measured:
+def _measured(recipe: Path, store: Path, sample: str | None) -> MeasuredRun:
     mill = Mill(load(recipe, store=str(store), sample=sample))
     mill.run(None, Silent())
     return last_measured(mill)

@@ -112,7 +112,7 @@ def test_a_page_is_written_by_its_name(orchard, typed, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("return f", "return b'' or 1, f", "returned tuple, and a page is HTML as str"),
+        ("return f", "return b'' or 1, f", "returned tuple, but a page must be HTML as str"),
         ("def page", "def pages", r"cannot be imported from orchard\.harvest:page"),
     ],
 )

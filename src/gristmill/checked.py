@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from gristmill.errors import UserError
-from gristmill.objects.reader import PlaceFile as PlaceFile
+from gristmill.objects.reader import SeekableFile as SeekableFile
 from gristmill.places import FileLocation, shown
 
 BLOCK_BYTES = 4 << 20
@@ -102,7 +102,7 @@ def open_checked(place: FileLocation, content: Content, uri: str) -> IO[bytes]:
     return io.BufferedReader(_CheckedFile(place, content, uri), 1 << 16)
 
 
-class _CheckedFile(PlaceFile):
+class _CheckedFile(SeekableFile):
     def __init__(self, place: FileLocation, content: Content, uri: str) -> None:
         super().__init__(content.size)
         self._content = content

@@ -197,7 +197,7 @@ def test_a_recipe_without_such_steps_is_told(say, routes):
     """With the steps that there are."""
     told = say("audit", routes.project.recipe)
     assert told.code == 2
-    assert "nothing to audit. Steps that do: decontaminate, safety, scrub." in told.err
+    assert "nothing to audit. Steps that can be audited: decontaminate, safety, scrub." in told.err
 
 
 @given(st.text("aé漢 ", max_size=4000), st.lists(st.integers(0, 4000), max_size=12))

@@ -111,7 +111,7 @@ def test_every_kept_row_is_in_one_file(parts, most):
     """Against a plain loop: rows in order, a file is full when the next would not fit."""
 
     class Read:
-        seen = None
+        view = None
 
     read_from = Read()
     read_from.parts = list(range(len(parts)))
@@ -156,8 +156,8 @@ def test_the_card_says_what_nobody_looked_for(everything, routes):
     for run, scrubbed, is_told in ((routes.run, (), True), (everything.run, ("crawl",), False)):
         text = card(run, Exported("x", "parquet", pa.schema([]), {}, frozenset(scrubbed), *counts, {"url": 3}))
         assert ("Personal data was not removed in crawl" in text) == is_told
-        assert ("values changed there: url (3)" in text) != is_told
-        assert ("No step looked for items of benchmarks" in text) == is_told
+        assert ("changed values: url (3)" in text) != is_told
+        assert ("No step searched the texts for benchmark items" in text) == is_told
 
 
 def test_names_from_data_are_no_markup(everything):
@@ -218,16 +218,16 @@ def test_the_command_says_what_it_did(everything, exported, say, tmp_path):
         ((), "needs --out"),
         (("--out", "in"), "is not empty"),
         (("--out", "recipe.yaml"), "is a file"),
-        (("--out", "no/such/folder"), "there is no folder"),
-        (("--out", "s3://bucket/a"), "to a folder of this machine"),
+        (("--out", "no/such/folder"), "does not exist. Nothing was done. Create it first"),
+        (("--out", "s3://bucket/a"), "needs a folder on this machine"),
         (("--out", "new", "--format", "csv"), "Formats: parquet, jsonl.zst"),
         (("--out", "new", "--columns", "txt"), "Did you mean text?"),
-        (("--out", "new", "--columns", ","), "not named at all"),
-        (("--out", "new", "--columns", "text,text"), "named twice"),
+        (("--out", "new", "--columns", ","), "The list of columns is empty"),
+        (("--out", "new", "--columns", "text,text"), "Columns are repeated"),
         (("--out", "new", "--file-size", "5mb"), "Did you mean 5MB?"),
         (("--out", "new", "--file-size", "5"), "too small"),
         (("--out", "new", "--workers", "0"), "--workers"),
-        (("--out", "new", "--store", "{tmp_path}/empty"), "has not run to its end"),
+        (("--out", "new", "--store", "{tmp_path}/empty"), "has not finished"),
     ],
 )
 def test_wrong_arguments_are_one_message(everything, say, monkeypatch, tmp_path, arguments, told):

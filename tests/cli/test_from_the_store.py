@@ -146,7 +146,7 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
         assert f"version {version}" in told.err
     for wrong, told in (
         (f"{away}@everthing", "Did you mean everything? Versions: v1. Recipes that were run: everything."),
-        (str(away), "Write STORE@NAME. Versions: v1. Recipes that were run: everything."),
+        (str(away), "write STORE@NAME. Versions: v1. Recipes that were run: everything."),
         (f"{away.parent}@v1", "No run is recorded there"),
         (f"{away.parent}/nowhere@v1", "/nowhere does not exist. Correct the path."),
         (f"{record}@v1", "is a file, but a store is a folder"),
@@ -160,7 +160,7 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
     assert "is a store, and may hold the runs of many recipes" in said.err
     assert "Write STORE@NAME. Versions: v1. Recipes that were run: everything." in said.err
     assert f"Manifest: {away}/shards/everything/" in say("shards", "head", f"{away}@v1").err
-    assert "Leave --store out" in say("funnel", f"{away}@v1", "--store", "other").err
+    assert "Leave out --store other" in say("funnel", f"{away}@v1", "--store", "other").err
     assert "Versions: v1." in say("gc", f"{away}@v2", "--dry-run").err
 
 
@@ -174,7 +174,7 @@ def test_a_recipe_whose_inputs_are_gone_says_how_to_look(before, say):
         (before.folder / "elsewhere").rename(inputs)
     assert told.code == 2
     assert "matches no file" in told.err
-    assert f"write {before.store}@everything in place of {before.recipe}" in told.err
+    assert f"write {before.store}@everything instead of {before.recipe}" in told.err
 
 
 def test_a_record_of_another_version_is_one_message(away, tmp_path, say):
@@ -251,7 +251,7 @@ def test_a_run_where_nothing_can_be_written_is_refused_in_one_message(project, s
         assert told.code == 2
         assert told.err.count("cannot be written") == 1
         assert "Read-only file system" in told.err
-        assert "Looking needs no writing" in told.err
+        assert "Reading works: gristmill status" in told.err
         assert "tmp" not in told.err.replace(str(project.store), "")
     assert say("status", project.recipe).code == 0
     assert say("inspect", project.recipe, "-n", "1").code == 0

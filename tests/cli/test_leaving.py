@@ -104,7 +104,7 @@ def test_no_byte_of_an_export_has_what_scrub_removed(made, tmp_path, form, of_ru
     assert "Values that scrub changed in columns beside the text: " in said.out
     assert "title 20" in said.out
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "values changed there: ingest.meta (20), " in card
+    assert "changed values: ingest.meta (20), " in card
     assert "Personal data was not removed" not in card
 
 

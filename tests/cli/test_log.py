@@ -123,10 +123,10 @@ def test_waits_are_warnings_outside_of_a_run(caplog, monkeypatch):
     """A store that is waited for is a warning of the log, once a minute at most."""
     monkeypatch.setattr(patience, "_listener", patience._Listener(Log("objects")))
     for _ in range(2):
-        patience._listener.waits("s3://mill", patience.Fault(503, "SlowDown", "SlowDown: busy"))
+        patience._listener.waits("s3://mill", patience.RequestFault(503, "SlowDown", "SlowDown: busy"))
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("gristmill.objects", WARNING)
-    assert record.getMessage().startswith("s3://mill does not do what it is asked (SlowDown: busy)")
+    assert record.getMessage().startswith("requests to s3://mill fail (SlowDown: busy)")
 
 
 def test_names_in_the_log_are_harmless(caplog):

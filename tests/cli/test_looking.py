@@ -176,7 +176,7 @@ def test_after_an_edit_nothing_is_called_kept_that_nobody_judged(typed, edited):
 
 
 def test_removed_says_which_steps_it_cannot_count(typed, edited, ran):
-    """A step that has not run as the recipe is now is named, not left out in silence."""
+    """A step that has not run with the current recipe is named, not silently left out."""
     said = typed("removed")
     assert said.code == 2
     assert "has run as the recipe is now" in said.err
@@ -204,14 +204,16 @@ def test_whatif_asks_about_a_language(typed):
         ("heuristics.gopher_quality.min_wrods=3", "Did you mean min_words?"),
         ("heuristics.gopher_quality.by_language.en.min_wrods=3", "Did you mean min_words?"),
         ("heuristics.gopher_quality.min_words=many", "'many' is not a count; write a number"),
-        ("heuristics.gopher_quality.min_words.x=3", "is a value of its own"),
+        ("heuristics.gopher_quality.min_words.x=3", "is a plain value"),
         ("heuristics.gopher_qualty.min_words=3", "Did you mean gopher_quality?"),
-        ("near_dedup.verify_jaccard=0.5", "can be asked about one change, a higher verify_jaccard"),
+        ("near_dedup.verify_jaccard=0.5", "only a higher verify_jaccard can be evaluated"),
         ("nowhere.x=3", "has no step nowhere"),
     ],
 )
 def test_whatif_says_what_is_wrong_in_plain_words(typed, change, told):
-    """Field, consequence, fix; a step that is there and cannot be asked is not said to be missing."""
+    """The message has field, consequence and fix; a step that exists but cannot be evaluated is not reported as
+    missing.
+    """
     said = typed("whatif", change)
     assert said.code == 2
     assert told in said.err
@@ -244,8 +246,8 @@ def test_a_reason_that_no_document_has_is_no_mistake(everything, say, where):
 
 HOSTILE = {
     "whatif {recipe} heuristics.gopher_quality.min_words=1e999": "heuristics.gopher_quality.min_words",
-    "whatif {recipe} heuristics.gopher_quality=" + "[" * 3000: "is not a YAML value",
-    "whatif {recipe} heuristics.gopher_quality.min_words=" + "9" * 60: "is not a YAML value",
+    "whatif {recipe} heuristics.gopher_quality=" + "[" * 3000: "is not a valid YAML value",
+    "whatif {recipe} heuristics.gopher_quality.min_words=" + "9" * 60: "is not a valid YAML value",
     "tokenizer encode {recipe} '\udcff'": "is not UTF-8",
     "tokenizer audit {recipe} --out {recipe}": "cannot be a folder for the report",
     "run {recipe} --tag " + "a" * 300: "but a file's name may have 128",

@@ -39,12 +39,14 @@ def ids(places):
 
 
 def test_every_document_is_found_by_its_id_and_by_how_it_begins(seen, all_rows):
-    asked = [row.fields["doc_id"].hex() for row in all_rows]
-    found = find(seen, doc_id=asked)
+    wanted = [row.fields["doc_id"].hex() for row in all_rows]
+    found = find(seen, doc_id=wanted)
     assert [place.doc_id for place in found] == [row.fields["doc_id"] for row in all_rows]
     assert [place.is_kept for place in found] == [row.reason is None for row in all_rows]
-    begins = asked[0][:7].upper()
-    assert ids(find(seen, doc_id=begins)) == sorted(bytes.fromhex(one) for one in asked if one.startswith(asked[0][:7]))
+    begins = wanted[0][:7].upper()
+    assert ids(find(seen, doc_id=begins)) == sorted(
+        bytes.fromhex(one) for one in wanted if one.startswith(wanted[0][:7])
+    )
 
 
 def test_a_url_is_found_in_another_spelling(seen, all_rows):
@@ -86,7 +88,7 @@ def test_kept_texts_are_found_by_hash_and_by_quotation_and_when_they_are_only_al
 def test_questions_are_answered_together(seen, all_rows):
     one, two = all_rows[0].fields["doc_id"].hex(), all_rows[1].fields["doc_id"].hex()
     found = find(seen, doc_id=[one, two], domain="mill.example")
-    assert {(place.by, place.asked) for place in found} >= {("doc_id", one), ("doc_id", two)}
+    assert {(place.by, place.query) for place in found} >= {("doc_id", one), ("doc_id", two)}
     assert sorted(map(str, found)) == sorted(
         map(str, [*find(seen, doc_id=[one, two]), *find(seen, domain="mill.example")])
     )
@@ -101,7 +103,7 @@ def test_questions_are_answered_together(seen, all_rows):
         ({"url_prefix": "urn:x"}, "has no host"),
         ({"url": " "}, "empty URL"),
         ({"text": ""}, "empty text"),
-        ({}, "Nothing was asked"),
+        ({}, "No query was given"),
     ],
 )
 def test_what_cannot_be_asked_is_told(seen, question, told):
@@ -116,7 +118,7 @@ def test_an_index_is_asked_and_without_one_that_is_said_once(everything, seen, a
     if has_index(seen, "crawl"):
         assert told == []
     else:
-        assert told == ["No index of crawl, notes: doc_id and url of 2 parts are read."]
+        assert told == ["There is no index for crawl, notes: doc_id and url of 2 parts are read instead."]
 
 
 def test_no_part_is_opened_that_the_index_does_not_name(everything, monkeypatch, all_rows):
@@ -136,8 +138,8 @@ def test_no_part_is_opened_that_the_index_does_not_name(everything, monkeypatch,
 
 def test_a_key_that_is_that_of_another_document_answers_nothing(everything, monkeypatch, all_rows):
     """What the index says is compared with the row: one that names every row changes no answer."""
-    asked = all_rows[0].fields["doc_id"].hex()
+    wanted = all_rows[0].fields["doc_id"].hex()
     whole = {one: np.arange(one.part.rows) for one in everything.run.documents["crawl"]}
-    monkeypatch.setattr(lookup.CorpusIndex, "candidates", lambda self, kind, asked: whole)
-    assert ids(find(everything.run, doc_id=asked, sources=["crawl"])) == [bytes.fromhex(asked)]
+    monkeypatch.setattr(lookup.CorpusIndex, "candidates", lambda self, kind, queries: whole)
+    assert ids(find(everything.run, doc_id=wanted, sources=["crawl"])) == [bytes.fromhex(wanted)]
     assert find(everything.run, url="https://mill.example/nowhere", sources=["crawl"]) == []

@@ -105,7 +105,7 @@ def test_a_tag_is_told_with_the_way_to_it(short, say):
 def test_whatif_counts_what_has_not_run(short, say):
     """And names the first alone, however many there are."""
     told = say("whatif", short.recipe, "longer_than.chars=20").err
-    assert told.startswith("gristmill: 5 steps have not run as the recipe is now (the first: notes/ingest), so")
+    assert told.startswith("gristmill: 5 steps have not run with the current recipe (the first: notes/ingest), so")
 
 
 def test_only_steps_that_judge_are_said_to_have_not_judged(short, say):
@@ -178,4 +178,4 @@ def test_documents_that_are_read_and_not_judged_are_no_corpus(short, say, comman
         path.unlink()
     name, *rest = command
     told = say(name, short.recipe, *rest)
-    assert "has not run to its end as it is now (notes/corpus)" in told.err
+    assert "has not finished with the current recipe (notes/corpus)" in told.err

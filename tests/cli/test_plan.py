@@ -62,7 +62,7 @@ def test_a_tokenizer_that_is_named_is_waited_for_by_nobody(corpus, say, edit):
     stages = {one["stage"]: one for one in told["stages"]}
     assert stages["all/tokenizer"]["to_run"] == 1
     assert (stages["all/tokens"]["to_run"], stages["all/tokens"]["waiting"]) == (2, 0)
-    assert stages["all/tokens"]["why"] == ["what it reads changed (2 tasks)"]
+    assert stages["all/tokens"]["why"] == ["its input changed (2 tasks)"]
     assert stages["all/shards"]["why"] == ["waits for all/tokens"]
     assert told["disk"]["needed_bytes"][0] >= other.stat().st_size
 

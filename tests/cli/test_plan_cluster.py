@@ -12,7 +12,7 @@ from gristmill.query.removal.funnel import funnels
 from gristmill.query.sizing import sizing
 from gristmill.query.sizing.limits import Prices, bill, busy_share, faults
 from gristmill.query.sizing.measured import last_measured
-from gristmill.query.sizing.sizing import Cluster, size_up
+from gristmill.query.sizing.sizing import Machines, size_up
 from sharded import Corpus
 
 
@@ -68,7 +68,7 @@ def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
     """One message."""
     told = say("plan", corpus.project.recipe, "--cluster", "10x4", "--tokens", "1B")
     assert told.code == 2
-    assert "has come to its end" in told.err
+    assert "has no finished run of" in told.err
     assert f"gristmill run {corpus.project.recipe} --sample 1%" in told.err
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_meant_is_one_message(ran, say, given, wanted):
 
 def test_the_same_corpus_again_takes_what_it_took(measured):
     """Of every kind of task as many tasks, and together the seconds that were measured."""
-    found = size_up(measured, measured.tokens, Cluster(1, 1))
+    found = size_up(measured, measured.tokens, Machines(1, 1))
     assert found.growth == 1
     kinds = {(kind.node.id, kind.verb): kind for kind in measured.kinds}
     assert set(totals(found)) == set(kinds)
@@ -109,25 +109,27 @@ def test_the_same_corpus_again_takes_what_it_took(measured):
 
 def test_what_there_is_for_each_part_grows_with_the_corpus_and_a_tokenizer_does_not(measured):
     """Ten times the tokens are ten times the parts; files that are taken in once are taken in once."""
-    one, ten = (totals(size_up(measured, factor * measured.tokens, Cluster(4, 4))) for factor in (1, 10))
+    one, ten = (totals(size_up(measured, factor * measured.tokens, Machines(4, 4))) for factor in (1, 10))
     for (step, verb), line in ten.items():
         if verb in ("read", "map", "emit", "collect"):
             assert line.tasks == 10 * one[step, verb].tasks, (step, verb)
         if verb == "asset":
             assert line.tasks == one[step, verb].tasks
-    assert size_up(measured, 10 * measured.tokens, Cluster(4, 4)).stored_bytes > 3 * sum(measured.stored_bytes.values())
+    assert size_up(measured, 10 * measured.tokens, Machines(4, 4)).stored_bytes > 3 * sum(
+        measured.stored_bytes.values()
+    )
 
 
 def test_a_part_that_had_little_to_read_is_filled_before_there_are_more(measured):
     """A sample in one small part does not make millions of them."""
     few = replace(measured, part_bytes=dict.fromkeys(measured.parts, 1 << 26))
-    same = totals(size_up(few, measured.tokens, Cluster(1, 1)))
-    more = totals(size_up(few, 1e6 * measured.tokens, Cluster(1, 1)))
+    same = totals(size_up(few, measured.tokens, Machines(1, 1)))
+    more = totals(size_up(few, 1e6 * measured.tokens, Machines(1, 1)))
     readers = [line for line in more.values() if line.verb == "read"]
     content = sum(measured.content_bytes.values())
     assert sum(line.tasks for line in readers) == pytest.approx(1e6 * content / (sizing.FILLED * (1 << 26)), rel=0.01)
     assert {at: line.tasks for at, line in same.items()} == {
-        at: line.tasks for at, line in totals(size_up(measured, measured.tokens, Cluster(1, 1))).items()
+        at: line.tasks for at, line in totals(size_up(measured, measured.tokens, Machines(1, 1))).items()
     }
 
 
@@ -154,7 +156,7 @@ def test_rates_are_found_again_where_tasks_differ_in_size(measured):
         puts=flat + np.nan,
     )
     readers = [one for one in measured.kinds if one.verb == "read"]
-    found = size_up(replace(measured, kinds=[*readers, made_up]), 50 * measured.tokens, Cluster(3, 1))
+    found = size_up(replace(measured, kinds=[*readers, made_up]), 50 * measured.tokens, Machines(3, 1))
     line = totals(found)[kind.node.id, "map"]
     assert line.cpu_s == pytest.approx(0.2 * line.tasks + 3e-7 * 50 * sizes.sum() + 5.0 * 3, rel=0.01)
 
@@ -166,7 +168,7 @@ def test_the_tokens_are_counted_or_estimated_and_it_says_which(corpus, measured)
     recipe.write_text(text[: text.index("tokenizer:")])
     corpus.project.run()
     told = last_measured(corpus.project.mill())
-    assert told.tokens_by.startswith("estimated: 4.2 bytes of kept text a token")
+    assert told.tokens_by.startswith("estimated: 4.2 bytes of kept text per token")
     kept = sum(funnel["kept"]["text_bytes"] for funnel in funnels(corpus.project.dry_run()).values())
     assert told.tokens == pytest.approx(kept / 4.2)
 
@@ -195,7 +197,7 @@ def test_people_see_the_same(ran, say):
         "CPU time",
         "wall time",
         "10.0B tokens on 2,000 x 16",
-        "WARNING: Memory: a worker at",
+        "WARNING: Memory: a worker in",
         "Slurm: an array",
     ):
         assert part in told.out
@@ -210,45 +212,47 @@ def test_settings_that_changed_since_are_told(copied, say, edit):
 
 def test_a_longer_wall_is_never_from_more_machines_and_money_is_theirs(measured):
     """And one long task holds up the largest cluster."""
-    few, many = (size_up(measured, 1e9, Cluster(nodes, 16)) for nodes in (1, 1000))
+    few, many = (size_up(measured, 1e9, Machines(nodes, 16)) for nodes in (1, 1000))
     assert many.wall_s[1] < few.wall_s[1]
     assert many.wall_s[1] > max(line.longest_s for line in many.lines)
-    assert busy_share(many, Cluster(1000, 16)) < busy_share(few, Cluster(1, 16)) <= 1
+    assert busy_share(many, Machines(1000, 16)) < busy_share(few, Machines(1, 16)) <= 1
     prices = Prices(core_hour=2.0, million_gets=0.0, million_puts=3.0, tb_month=0.0)
-    cost = bill(few, Cluster(1, 16), prices)
+    cost = bill(few, Machines(1, 16), prices)
     assert cost.compute == pytest.approx(few.wall_s[1] / 3600 * 16 * 2.0)
     assert cost.requests == pytest.approx(few.puts / 1e6 * 3.0)
     assert cost.store_month == 0
 
 
 def test_each_fault_is_told_where_it_is_one_and_not_elsewhere(measured):
-    small = size_up(measured, measured.tokens, Cluster(1, 2, 64e9))
-    plain = list(faults(small, Cluster(1, 2, 64e9), 10**15, 500))
+    small = size_up(measured, measured.tokens, Machines(1, 2, 64e9))
+    plain = list(faults(small, Machines(1, 2, 64e9), 10**15, 500))
     assert [fault for fault in plain if not fault.startswith("Workers")] == []
-    large = replace(size_up(measured, 1e6 * measured.tokens, Cluster(2000, 16, 1e9)), coordinator_bytes=9e9, growth=1e6)
-    told = list(faults(large, Cluster(2000, 16, 1e9), 10**6, 500))
+    large = replace(
+        size_up(measured, 1e6 * measured.tokens, Machines(2000, 16, 1e9)), coordinator_bytes=9e9, growth=1e6
+    )
+    told = list(faults(large, Machines(2000, 16, 1e9), 10**6, 500))
     for start in (
-        "Memory: a worker at",
+        "Memory: a worker in",
         "Disk: the store",
-        "Coordinator: it would hold",
+        "Coordinator: it needs about",
         "Slurm: an array of 2,000 jobs",
     ):
         assert any(fault.startswith(start) for fault in told), start
-    assert any("measure more of it before you rely on this" in fault for fault in told)
+    assert any("Measure a larger sample before you rely on this" in fault for fault in told)
 
 
 def test_nodes_with_little_memory_take_longer_with_fewer_at_work(measured):
-    plenty, little = (size_up(measured, 1000 * measured.tokens, Cluster(2, 16, memory)) for memory in (1e12, 2e9))
+    plenty, little = (size_up(measured, 1000 * measured.tokens, Machines(2, 16, memory)) for memory in (1e12, 2e9))
     assert little.wall_s[1] > 2 * plenty.wall_s[1]
     assert little.cpu_s == plenty.cpu_s
-    none = Cluster(2, 16, 1e6)
+    none = Machines(2, 16, 1e6)
     told = list(faults(size_up(measured, measured.tokens, none), none, None, 500))
-    assert "not even one can work: it would not end" in told[0]
+    assert "not even one of them can run" in told[0]
 
 
 def test_a_coordinator_that_holds_workers_up_is_told_with_how_much_they_do(measured):
-    many = size_up(measured, 1e6 * measured.tokens, Cluster(4000, 64))
-    (told,) = (one for one in faults(many, Cluster(4000, 64), None, 500) if one.startswith("Coordinator: to hand out"))
+    many = size_up(measured, 1e6 * measured.tokens, Machines(4000, 64))
+    (told,) = (one for one in faults(many, Machines(4000, 64), None, 500) if "to schedule" in one)
     assert "A smaller cluster costs less" in told
     assert "0.0 hours" not in told
 
@@ -263,17 +267,17 @@ def test_a_source_without_records_is_one_message(copied, say):
             store.write_json(name, record)
     told = say("plan", copied.recipe, "--cluster", "2x8")
     assert told.code == 2
-    assert "has no record of what its tasks took" in told.err
+    assert "did not record the cost of its tasks" in told.err
 
 
 def test_requests_are_those_that_were_counted_where_they_were(measured):
     """Otherwise they are found by what tasks of each kind read and write."""
-    assert not size_up(measured, measured.tokens, Cluster(1, 1)).requests_counted
+    assert not size_up(measured, measured.tokens, Machines(1, 1)).requests_counted
     counted = [replace(kind, gets=kind.gets * 0 + 7, puts=kind.gets * 0 + 3) for kind in measured.kinds]
     counted = [
         replace(kind, gets=np.full(len(kind.sizes), 7.0), puts=np.full(len(kind.sizes), 3.0)) for kind in counted
     ]
-    found = size_up(replace(measured, kinds=counted), measured.tokens, Cluster(1, 1))
+    found = size_up(replace(measured, kinds=counted), measured.tokens, Machines(1, 1))
     assert found.requests_counted
     assert found.gets == found.tasks * (7 + sizing.LOOKED_UP["gets"])
     assert found.puts == found.tasks * (3 + sizing.LOOKED_UP["puts"])
@@ -291,6 +295,6 @@ def test_a_run_that_compiled_is_a_measure_too(copied):
     compiled = last_measured(copied.mill())
     pairs = zip(compiled.kinds, plain.kinds, strict=True)
     assert any(kind.is_first.sum() > other.is_first.sum() for kind, other in pairs)
-    for kind, line in zip(compiled.kinds, size_up(compiled, compiled.tokens, Cluster(10, 4)).lines, strict=False):
+    for kind, line in zip(compiled.kinds, size_up(compiled, compiled.tokens, Machines(10, 4)).lines, strict=False):
         assert (kind.cpu_s >= 0).all()
         assert line.longest_s < 60, line

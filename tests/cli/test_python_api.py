@@ -132,7 +132,7 @@ def test_a_life_is_that_of_the_command(everything, corpus, monkeypatch, capsys):
     assert by_command == here
     assert [line["step"] for line in found] == [step["step"] for step in found.lives[0]["steps"]]
     assert len(corpus.lineage("no document has these words, none at all")) == 0
-    with pytest.raises(gristmill.UserError, match="More than one thing"):
+    with pytest.raises(gristmill.UserError, match="More than one query"):
         corpus.lineage(asked, sample=0, token=0)
 
 
@@ -195,17 +195,17 @@ def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
         "there is no such file": lambda: gristmill.open(tmp_path / "none.yaml"),
         "has no finished run of that name": lambda: gristmill.open(f"{store}@nothing"),
         "Versions: v1": lambda: gristmill.open(recipe, version="v2"),
-        "names a run, and so does version": lambda: gristmill.open(f"{store}@v1", version="v1"),
+        "already names a run, so version=v1 is ambiguous": lambda: gristmill.open(f"{store}@v1", version="v1"),
         "Write STORE@NAME": lambda: gristmill.open(store),
         "Did you mean text?": lambda: corpus.documents(columns=["txt"]),
         "Did you mean signals.words?": lambda: corpus.documents(columns=["signals.word"]),
         "Did you mean crawl?": lambda: corpus.documents(sources=["crawls"]),
         "named twice": lambda: corpus.documents(columns=["text", "text"]),
         "lists of names": lambda: corpus.documents(columns="text"),
-        "names a run, and this needs the recipe": run.run,
+        "names a run, but this needs the recipe": run.run,
         "cannot be a name": lambda: corpus.run(tag="a b"),
         "Executors: local": lambda: corpus.run(executor="spark"),
-        "needs one at least": lambda: corpus.run(workers=0),
+        "needs at least one worker": lambda: corpus.run(workers=0),
         "has not run to its end": lambda: gristmill.open(recipe, store=str(tmp_path / "empty")).documents(),
         "so there is nothing to count": lambda: gristmill.open(recipe, store=str(tmp_path / "empty")).funnel(),
     }

@@ -209,7 +209,7 @@ def test_variables_of_python_are_no_tables(ask):
         ("select txt from documents", '"text"'),
         ("select * from docments", "Did you mean documents?"),
         ("select * from web_extract", 'Did you mean "web/extract"?'),
-        ("select * from web/extract", 'A name with a slash stands in quotes: "'),
+        ("select * from web/extract", 'A name with a slash needs quotes: "'),
         ("selec 1", "syntax error"),
         ("", "No query is given"),
         ("select 1; select 2", "2 queries are given"),

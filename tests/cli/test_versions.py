@@ -96,7 +96,7 @@ def test_records_without_counts_are_listed_with_a_dash(three, say):
     assert said.out.splitlines()[1].split()[-3:] == ["-", "-", "-"]
     again = say("versions", "reproduce", f"{three.uri}@{three.hashes[0]}", "--into", three.project.folder / "again")
     assert again.code == 2
-    assert "Name the recipe's file" in again.err
+    assert "Name the recipe file" in again.err
 
 
 def test_names_and_pins_keep_a_version_until_they_go(three, say):
@@ -301,7 +301,7 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions drop", "needs VERSION"),
         ("versions reproduce STORE@project", "needs --into"),
         ("versions reproduce STORE@project --into STORE", "is not empty"),
-        ("versions list STORE --store elsewhere", "Leave --store out"),
+        ("versions list STORE --store elsewhere", "Leave out --store elsewhere"),
         ("versions STORE --sample 1%", "--sample"),
     ],
 )

@@ -75,13 +75,12 @@ def test_a_plain_name_is_asked_in_every_route_that_has_it(asked, say, routes):
     [
         (
             "web/heuristics.gopher_quality.min_words=1",
-            "does not decide for de: there the recipe has another value, which does. "
-            "Ask about that: web/heuristics.gopher_quality.by_language.de.min_words=VALUE",
+            "does not apply to de: the recipe has another value. "
+            "To change that: web/heuristics.gopher_quality.by_language.de.min_words=VALUE",
         ),
         (
             "web/keep_language.min_probability=0.99",
-            "does not decide for en: there the recipe has another value, which does. "
-            "Ask about that: web/keep_language.keep.en=VALUE",
+            "does not apply to en: the recipe has another value. To change that: web/keep_language.keep.en=VALUE",
         ),
     ],
 )
@@ -91,7 +90,7 @@ def test_a_setting_that_others_override_says_which(routes, say, asked, change, t
     assert told in asked(change)[0]["exceptions"][0]
     assert asked("text/heuristics.gopher_quality.min_stop_words=1")[0]["exceptions"] == []
     (told,) = asked("text/heuristics.gopher_quality.max_mean_word_chars=11")[0]["exceptions"]
-    assert told.startswith("gopher_quality.max_mean_word_chars takes the place of the thresholds that other languages")
+    assert told.startswith("gopher_quality.max_mean_word_chars overrides the thresholds of other languages")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,7 @@ def test_a_run_in_place_of_a_recipe_says_where_the_recipe_is(routes, say, comman
     store = routes.project.store
     said = say(*(f"{store}@routes" if word == "RUN" else word for word in command))
     assert said.code == 2
-    assert "needs the recipe with its inputs" in said.err
+    assert "needs the recipe file, its inputs" in said.err
     assert f"gristmill status {store}@routes --recipe > recipe.yaml" in said.err
     assert f"gristmill removed {store}@routes" in said.err
     assert "Did you mean routes?" in say(*(f"{store}@rotes" if word == "RUN" else word for word in command)).err
@@ -157,7 +156,7 @@ def test_no_stage_is_named_that_nobody_wrote(everything, copy_of, say, edit):
         assert "all/tokens" not in refused.err
     edit(recipe, "max_count: 3", "max_count: 2")
     waits = say("whatif", recipe, "web/keep_language.keep.en=0.4").err
-    assert "6 steps have not run as the recipe is now (the first: all/line_dedup)" in waits
+    assert "6 steps have not run with the current recipe (the first: all/line_dedup)" in waits
 
 
 @pytest.mark.slow
@@ -194,8 +193,8 @@ def test_an_exception_that_the_recipe_does_not_have_is_said_to_be_built_in(proje
     project.run()
     said = say("whatif", project.recipe, "heuristics.code.min_chars=200").out
     assert "all/heuristics code.min_chars: none -> 200" in said
-    assert "does not decide for json: there a built-in exception holds, which does. Ask about that: all/" in said
-    assert "does not decide for yaml, go: there the recipe has another value, which does." in said
+    assert "does not apply to json: a built-in exception applies. To change that: all/" in said
+    assert "does not apply to yaml, go: the recipe has another value." in said
     shown = say("whatif", project.recipe, "heuristics.code.notebook=false").out
     assert "code.notebook: true -> false" in shown
 
@@ -205,7 +204,7 @@ def test_a_recipe_without_a_step_to_ask_about_says_so(project, say):
     project.write_recipe("  - exact_dedup\n")
     told = say("whatif", project.recipe, "exact_dedup.scope=source")
     assert told.code == 2
-    assert told.err.rstrip().endswith("No step of it can be asked about.")
+    assert told.err.rstrip().endswith("It has no step that can be evaluated.")
 
 
 def _clusters(seed, sizes):
@@ -256,9 +255,7 @@ def test_what_near_dedup_cannot_answer_says_why_and_what_to_run(routes, say, cha
     """A lower threshold and other shingles find pairs that no store holds."""
     said = say("whatif", routes.project.recipe, change)
     assert said.code == 2
-    assert (
-        "web/near_dedup can be asked about one change, a higher verify_jaccard. The store holds the pairs" in said.err
-    )
+    assert "For web/near_dedup, only a higher verify_jaccard can be evaluated. The store only has the pairs" in said.err
     assert "recipe.yaml --sample 10%" in said.err
 
 
@@ -295,7 +292,7 @@ def test_another_mixture_is_answered_as_the_step_would_mix_it(everything, copy_o
     assert "mix tokens: 4000 -> 3k" in shown
     assert shown.count("phase, domain, group") == 2
     assert wrong.code == 2
-    assert "domains names wbe, and the sources have text, web, so nothing was computed." in wrong.err
+    assert "domains lists wbe, but the sources have text, web, so nothing was computed." in wrong.err
 
 
 @pytest.mark.slow

@@ -160,7 +160,7 @@ def test_what_was_not_looked_up_yet_is_not_shown(unseen, say, words):
     assert "b.example" not in told.out
     assert "safety_hashes has not seen, id, source and verdict are shown alone. Run: gristmill run" in told.err
     if "--full" in words and "--clusters" not in words:
-        assert told.out.count("safety_hashes has not seen it as the recipe is now)") == 8
+        assert told.out.count("safety_hashes has not run with the current recipe)") == 8
 
 
 def test_a_safety_step_without_a_list_withholds_nothing(hidden, say, tmp_path):

@@ -86,7 +86,7 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     file = small.folder / "recipe.tokenizer.json"
     pinned = file.read_bytes()
     file.write_bytes(pinned + b"\n")
-    assert f"another than that of the last run ({first.states['all/tokenizer'].layers['', (0, 0)][0].hash[:12]})" in (
+    assert f"differs from that of the last run ({first.states['all/tokenizer'].layers['', (0, 0)][0].hash[:12]})" in (
         hint(small)
     )
     assert f"all documents, {documents} in the last run, are encoded again" in hint(small)

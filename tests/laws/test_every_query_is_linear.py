@@ -99,7 +99,7 @@ def taken_down(asked):
     request = imported("gristmill.stages.takedown.requests").Request
     requests = [request(f"r{n}", urls=(url,)) for n, url in enumerate(asked.urls)]
     requests.append(request("all", domains=("a.example",), url_prefixes=tuple(asked.urls), doc_ids=tuple(asked.ids)))
-    imported("gristmill.query.takedown.takedown").would_go(asked.view, requests, {}, 0.8)
+    imported("gristmill.query.takedown.takedown").find_matches(asked.view, requests, {}, 0.8)
 
 
 def rows_read(asked):

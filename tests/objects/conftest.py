@@ -1,6 +1,6 @@
-"""S3 on this machine: a server of our own, and, where they are installed, moto's and s3rver, each in its process.
+"""S3 on this machine: our own server and, if they are installed, moto and s3rver, each in its own process.
 
-`make test-objects` installs both. Each test has a bucket of its own.
+`make test-objects` installs both. Each test has its own bucket.
 """
 
 import os
@@ -26,7 +26,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="session", params=["ours", *COMMANDS])
 def s3_address(request):
-    """The address of each server that is there."""
+    """The address of each installed server."""
     pytest.importorskip("obstore", reason="the client for object stores is not installed: pip install 'gristmill[s3]'")
     if request.param == "ours":
         server = Server()
@@ -35,7 +35,7 @@ def s3_address(request):
         return
     program = COMMANDS[request.param](0, "")[0]
     if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed: make test-objects does it")
+        pytest.skip(f"{program} is not installed: run make test-objects")
     with tempfile.TemporaryDirectory() as folder, open(Path(folder, "log"), "w+") as log:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -60,7 +60,7 @@ def _answers(port):
 
 @pytest.fixture
 def s3_server():
-    """Our own, which tells what it was asked."""
+    """Our own server, which records the requests."""
     pytest.importorskip("obstore", reason="the client for object stores is not installed: pip install 'gristmill[s3]'")
     server = Server()
     yield server
@@ -69,13 +69,13 @@ def s3_server():
 
 @pytest.fixture
 def s3(s3_address, use_s3):
-    """A new bucket, and the environment of who may use it."""
+    """A new bucket, with credentials in the environment."""
     return use_s3(s3_address)
 
 
 @pytest.fixture
 def use_s3(monkeypatch):
-    """Set the environment for a server, and make a bucket there: its URI."""
+    """Set the environment for a server, make a bucket and return its URI."""
 
     def use(address):
         for name in [name for name in os.environ if re.match("AWS_|GOOGLE_", name)]:
@@ -90,7 +90,7 @@ def use_s3(monkeypatch):
 
 
 def point_at(monkeypatch, address):
-    """The same bucket by another way: clients are made anew."""
+    """Use another address for the same bucket, with new clients."""
     ObjectSystem.clear_instance_cache()
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
@@ -98,5 +98,5 @@ def point_at(monkeypatch, address):
 
 
 def make_bucket(address, bucket):
-    """obstore makes none, and these servers let anybody do it."""
+    """Make a bucket, which obstore cannot do; these servers need no credentials for it."""
     urllib.request.urlopen(urllib.request.Request(f"{address}/{bucket}", method="PUT")).close()

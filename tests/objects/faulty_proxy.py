@@ -1,6 +1,6 @@
-"""A proxy before an S3 server that answers as a network does on a bad day: 503, cut connections, wrong bytes.
+"""A proxy in front of an S3 server that simulates a bad network: 503, cut connections, wrong bytes.
 
-Which request meets which fault is drawn from a seed, so the same requests meet the same number of them.
+A seed decides which request meets which fault, so the same requests meet the same number of faults.
 """
 
 import asyncio
@@ -13,13 +13,15 @@ BUSY = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce
 
 
 class FaultyProxy:
-    """Shares of requests: `busy` is 503, `cut` before or in the middle of the answer, `wrong` one byte of the body."""
+    """Shares of faulty requests: `busy` returns 503, `cut` closes the connection before or during the answer, and
+    `wrong` changes one byte of the body.
+    """
 
     def __init__(self, port, busy=0.0, cut=0.0, wrong=0.0, seed=1, only=None):
         self._to, self._draw = port, random.Random(seed)
         self._shares = {"busy": busy, "cut": cut, "wrong": wrong}
         self._only = only
-        """A function of the request's first line: which may meet a fault at all."""
+        """A function of the request's first line: whether it may meet a fault at all."""
         self.met = Counter()
         self._loop = asyncio.new_event_loop()
         ready = threading.Event()
@@ -46,7 +48,7 @@ class FaultyProxy:
         for task in tasks:
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self._loop.run_until_complete(asyncio.sleep(0))  # transports end in the turn after they are closed
+        self._loop.run_until_complete(asyncio.sleep(0))  # transports end one loop iteration after they are closed
         self._loop.close()
 
     def _drawn(self, line):
@@ -82,13 +84,13 @@ class FaultyProxy:
             writer.write(b"HTTP/1.1 503 Slow Down\r\nContent-Length: %d\r\n\r\n%s" % (len(BUSY), BUSY))
             await writer.drain()
             return True
-        if fault == "cut" and self._draw.random() < 0.5:  # nobody heard it
+        if fault == "cut" and self._draw.random() < 0.5:  # the server never received it
             self.met[fault] += 1
             return False
         requests.write(head + body)
         await requests.drain()
         head, body = await _answer(answers, line.startswith("HEAD"))
-        if fault == "cut":  # done, but the answer is lost, or half of it
+        if fault == "cut":  # the server did it, but all or half of the answer is lost
             self.met[fault] += 1
             writer.write((head + body)[: len(head) + len(body) // 2 if body else 0])
             await writer.drain()

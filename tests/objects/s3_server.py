@@ -1,4 +1,6 @@
-"""A small S3 in this process: what the client asks for, in memory. Others are asked the same (conftest.py)."""
+"""A small in-memory S3 server with the requests that our client uses. Other servers get the same tests
+(conftest.py).
+"""
 
 import hashlib
 import re
@@ -11,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
 KEY_ID = "S3RVER"
-"""Of the one user there is, as s3rver has it; what the secret is does not matter here."""
+"""The access key of the only user, the same as in s3rver; any secret is accepted."""
 
 
 class Server(ThreadingHTTPServer):
@@ -21,12 +23,12 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.lock = threading.Lock()
         self.buckets = {}
-        """Bucket -> key -> (bytes, tag, when it was written)."""
+        """Bucket -> key -> (bytes, ETag, time of writing)."""
         self.uploads = {}
         self.page_keys = 1000
-        self.asks_keys = True
-        self.asked = []
-        """(method, path with its query) of every request, in their order."""
+        self.requires_keys = True
+        self.requests = []
+        """(method, path with its query) of every request, in order."""
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -70,11 +72,11 @@ class Handler(BaseHTTPRequestHandler):
         self.query = dict(parse_qsl(url.query, keep_blank_values=True))
         name, _, self.key = unquote(url.path).lstrip("/").partition("/")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.server.asked.append((self.command, self.path))
+        self.server.requests.append((self.command, self.path))
         if self.command == "PUT" and not self.key:
             self.server.buckets.setdefault(name, {})
             return self.answer(200)
-        if self.server.asks_keys and f"Credential={KEY_ID}/" not in self.headers.get("Authorization", ""):
+        if self.server.requires_keys and f"Credential={KEY_ID}/" not in self.headers.get("Authorization", ""):
             return self.refuse(403, "InvalidAccessKeyId", "The access key does not exist.")
         with self.server.lock:
             if name not in self.server.buckets:
@@ -129,10 +131,10 @@ class Handler(BaseHTTPRequestHandler):
         about = {"ETag": f'"{tag}"', "Last_Modified": formatdate(when, usegmt=True)}
         if self.command == "HEAD":
             return self.answer(200, Content_Length=str(len(data)), **about)
-        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if asked is None:
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if wanted is None:
             return self.answer(200, data, **about)
-        start, stop = int(asked[1]), min(len(data), int(asked[2]) + 1 if asked[2] else len(data))
+        start, stop = int(wanted[1]), min(len(data), int(wanted[2]) + 1 if wanted[2] else len(data))
         if start >= len(data):
             return self.refuse(416, "InvalidRange")
         return self.answer(206, data[start:stop], Content_Range=f"bytes {start}-{stop - 1}/{len(data)}", **about)

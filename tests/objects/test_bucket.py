@@ -1,4 +1,4 @@
-"""Objects by key, on every S3 server that is there: the same answers as from a disk."""
+"""Objects by key on every installed S3 server: the same answers as from a disk."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from gristmill.store.store import Part, Store
 
 
 def test_what_is_written_is_read(s3):
-    """Whole, by range, beyond its end, under any name; what is gone is not there."""
+    """As a whole, by range, beyond its end, under any name; a removed object is gone."""
     system, root = system_of(f"{s3}/some where/ü#?%20x")
     path = f"{root}/a.json"
     system.pipe_file(path, b"hello")
@@ -31,7 +31,7 @@ def test_what_is_written_is_read(s3):
 
 
 def test_folders_and_patterns_are_found_as_on_a_disk(s3):
-    """By whoever lists a source."""
+    """Sources are listed this way."""
     system, root = system_of(s3)
     for name in ("in/a.jsonl", "in/b.jsonl.gz", "in/deep/c.jsonl", "in2/d.jsonl"):
         system.pipe_file(f"{root}/{name}", b"{}")
@@ -43,11 +43,11 @@ def test_folders_and_patterns_are_found_as_on_a_disk(s3):
     assert not system.isdir(f"{root}/nothing")
 
 
-def test_a_large_object_goes_and_comes_in_pieces(s3, monkeypatch, tmp_path):
-    """Uploaded in parts, read by ranges, some at once, and the same bytes."""
+def test_a_large_object_is_written_and_read_in_pieces(s3, monkeypatch, tmp_path):
+    """It is uploaded in parts and read in parallel ranges, and the bytes are the same."""
     monkeypatch.setattr(bucket_module, "SINGLE_BYTES", 1 << 20)
     store = Store(f"{s3}/store")
-    data = os.urandom(9 << 20)  # two parts: those before the last have 5 MiB at least
+    data = os.urandom(9 << 20)  # two parts: all but the last need at least 5 MiB
     before = requests.counted()
     part = store.put_part(data, "bin")
     assert requests.since(before) == {"puts": 4, "bytes_sent": len(data)}
@@ -63,7 +63,7 @@ def test_a_large_object_goes_and_comes_in_pieces(s3, monkeypatch, tmp_path):
 
 
 def test_an_object_is_read_as_a_file(s3, monkeypatch):
-    """In order, with the next block fetched ahead, and from any place."""
+    """Sequentially with read-ahead, and at any position."""
     monkeypatch.setattr("gristmill.objects.reader.BLOCK_BYTES", 1000)
     data = os.urandom(4500)
     system, path = system_of(f"{s3}/file")
@@ -78,9 +78,9 @@ def test_an_object_is_read_as_a_file(s3, monkeypatch):
         assert file.read(5) == data[:5]
 
 
-def test_a_mark_is_left_once(s3, s3_address, request):
-    """Of two that leave one, one is told who was first. s3rver does not know the condition, and writes: there both
-    believe it, and two runs at the same moment may do a task twice, which changes nothing.
+def test_a_mark_is_created_once(s3, s3_address, request):
+    """The second writer learns who was first. s3rver ignores the condition and overwrites: there both writers succeed,
+    and two simultaneous runs may do a task twice, with the same result.
     """
     store = Store(f"{s3}/store")
     assert store.mark("claims/x", "first") is None
@@ -90,8 +90,8 @@ def test_a_mark_is_left_once(s3, s3_address, request):
     assert store.mark("claims/x", "third") is None
 
 
-def test_a_listing_has_all_pages_also_where_one_is_lost(s3_server, use_s3, monkeypatch):
-    """It goes on behind the last key that came."""
+def test_a_listing_has_all_pages_even_if_one_is_lost(s3_server, use_s3, monkeypatch):
+    """A retry continues after the last key."""
     monkeypatch.setattr("gristmill.objects.patience.WAIT_SECONDS", 0)
     monkeypatch.setattr(bucket_module, "PAGE_KEYS", 10)
     s3_server.page_keys = 10
@@ -112,8 +112,8 @@ def test_a_listing_has_all_pages_also_where_one_is_lost(s3_server, use_s3, monke
         proxy.close()
 
 
-def test_a_forked_process_is_told_at_once(s3_server, use_s3):
-    """Connections do not live on in it: without this it would wait for ever."""
+def test_a_forked_process_gets_an_error_at_once(s3_server, use_s3):
+    """A fork has no connections, so without this check it would hang."""
     uri = use_s3(s3_server.address)
     system, root = system_of(uri)
     system.pipe_file(f"{root}/a", b"x")
@@ -125,14 +125,14 @@ def test_a_forked_process_is_told_at_once(s3_server, use_s3):
             os.write(write, str(error).encode())
         os._exit(0)
     os.close(write)
-    with os.fdopen(read) as told:
-        assert "forkserver" in told.read()
+    with os.fdopen(read) as message:
+        assert "forkserver" in message.read()
     os.waitpid(child, 0)
 
 
-def test_many_parts_are_looked_for_by_listing(s3_server, use_s3):
-    """A page tells of a thousand, a question of one: of some thousand parts the requests are a few, and the answer is
-    the same. What a listing did not show is asked for by itself.
+def test_many_parts_are_found_by_listing(s3_server, use_s3):
+    """A page has a thousand keys, a lookup one: for thousands of parts a few requests give the same answer. A part that
+    the listing did not show is looked up individually.
     """
     uri = use_s3(s3_server.address)
     bucket = s3_server.buckets[uri.removeprefix("s3://")]
@@ -157,10 +157,10 @@ def test_many_parts_are_looked_for_by_listing(s3_server, use_s3):
     assert store.has_part(new)
 
 
-def test_google_is_asked_by_the_same_code(s3_server, use_s3, monkeypatch, tmp_path):
-    """`gs://`: its server speaks nearly the same language, with a condition of its own for marks."""
+def test_google_uses_the_same_code(s3_server, use_s3, monkeypatch, tmp_path):
+    """`gs://` has nearly the same protocol, with another condition for marks."""
     use_s3(s3_server.address)
-    s3_server.asks_keys = False
+    s3_server.requires_keys = False
     s3_server.buckets["there"] = {}
     key = {"gcs_base_url": s3_server.address, "disable_oauth": True, "client_email": "", "private_key": ""}
     (tmp_path / "key.json").write_text(json.dumps({**key, "private_key_id": ""}))

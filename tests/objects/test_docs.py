@@ -1,4 +1,4 @@
-"""docs/object-stores.md is true: its commands run as printed, and its numbers are the code's."""
+"""docs/object-stores.md is correct: its commands run as printed, and its numbers are those of the code."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "object-stores.md").read_text()
 
 @pytest.mark.usefixtures("in_this_process")
 def test_every_command_of_the_page_runs(s3_server, use_s3, project, monkeypatch, capfd):
-    """In their order, on a bucket of that name."""
+    """In order, on a bucket of that name."""
     use_s3(s3_server.address)
     make_bucket(s3_server.address, "our-bucket")
     Corpus(project).recipe()

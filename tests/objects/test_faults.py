@@ -1,4 +1,4 @@
-"""A network on a bad day: asked again with patience, never taken for damage, and one message in the end."""
+"""A bad network: requests are retried, faults never count as damage, and the last failure is one clear message."""
 
 import json
 import random
@@ -15,14 +15,14 @@ from gristmill.cli.main import main
 from gristmill.errors import UserError
 from gristmill.objects import patience, requests
 from gristmill.objects.bucket import Bucket
-from gristmill.objects.patience import TRIES, Stopped, Unreachable
+from gristmill.objects.patience import TRIES, Unreachable, WaitStopped
 from gristmill.places import place_of, system_of
 from gristmill.store.store import CorruptPart, Store
 
 
 @pytest.fixture
 def waits(monkeypatch):
-    """How long was waited between attempts; nobody does."""
+    """The waits between attempts, recorded instead of slept."""
     found = []
     monkeypatch.setattr(patience.HURRIED, "wait", found.append)
     return found
@@ -30,7 +30,7 @@ def waits(monkeypatch):
 
 @pytest.fixture
 def through(s3_server, use_s3, monkeypatch):
-    """A bucket, and how to reach it through a proxy with faults."""
+    """A bucket that is reached through a proxy with faults."""
     uri = use_s3(s3_server.address)
     proxies = []
 
@@ -46,20 +46,20 @@ def through(s3_server, use_s3, monkeypatch):
 
 
 def first_only(what):
-    """The first request whose line holds a text."""
-    seen = []
+    """A filter for the first request whose line contains a text."""
+    matched = []
 
-    def meant(line):
-        found = what in line and not seen
-        seen.extend([line] * found)
+    def is_first(line):
+        found = what in line and not matched
+        matched.extend([line] * found)
         return found
 
-    return meant
+    return is_first
 
 
 @pytest.mark.parametrize("fault", ["busy", "cut"])
-def test_a_store_that_is_busy_is_asked_again(through, waits, fault):
-    """With waits drawn from zero to a limit that doubles: whoever was refused together does not come back together."""
+def test_requests_to_a_busy_store_are_retried(through, waits, fault):
+    """With random waits between zero and a limit that doubles, so that clients that failed together retry apart."""
     before = requests.counted()
     proxy = through(**{fault: 0.5}, seed=3)
     store = Store(f"{through.uri}/store")
@@ -71,8 +71,8 @@ def test_a_store_that_is_busy_is_asked_again(through, waits, fault):
     assert all(0 <= wait <= min(limits[-1], patience.LONGEST_SECONDS) for wait in waits)
 
 
-def test_the_wait_is_drawn_from_the_whole_stretch(monkeypatch):
-    """Full jitter, and bounded."""
+def test_the_wait_is_drawn_from_the_whole_range(monkeypatch):
+    """Full jitter with an upper bound."""
     drawn = []
     monkeypatch.setattr(patience.HURRIED, "wait", lambda _: None)
     monkeypatch.setattr(patience.random, "uniform", lambda low, high: drawn.append((low, high)) or high)
@@ -86,79 +86,81 @@ def test_the_wait_is_drawn_from_the_whole_stretch(monkeypatch):
     assert drawn == [(0, min(20, 0.2 * 2**number)) for number in range(1, TRIES)]
 
 
-def test_a_store_that_stays_busy_is_one_message(through, waits):
-    """After so many attempts, and no part is suspected."""
+def test_a_store_that_stays_busy_gives_one_message(through, waits):
+    """After the last attempt, and without blaming the part."""
     store = Store(f"{through.uri}/store")
     part = store.put_part(b"bytes", "bin")
     through(busy=1.0)
-    with pytest.raises(Unreachable, match=r"SlowDown.*after several attempts.*What is finished is kept"):
+    with pytest.raises(Unreachable, match=r"SlowDown.*after several attempts.*Finished work is kept"):
         Store(f"{through.uri}/store").get_part(part)
     assert len(waits) == TRIES - 1
 
 
-def test_a_long_wait_is_told_once(through, waits):
-    """While a run listens; what is over after some attempts is not worth a word."""
+def test_a_long_wait_is_reported_once(through, waits):
+    """A run gets one message; a fault that passes after a few attempts is not reported."""
     store = Store(f"{through.uri}/store")
     part = store.put_part(b"bytes", "bin")
-    told = []
+    messages = []
     through(busy=1.0)
-    with patience.waits_told(lambda message, level: told.append(message)):
+    with patience.report_waits(lambda message, level: messages.append(message)):
         for _ in range(2):
             with pytest.raises(Unreachable):
                 Store(f"{through.uri}/store").get_part(part)
-    assert len(told) == 1
-    assert told[0].startswith(f"{through.uri} does not do what it is asked (SlowDown")
+    assert len(messages) == 1
+    assert messages[0].startswith(f"requests to {through.uri} fail (SlowDown")
     through(busy=1.0, only=first_only("GET"))
-    with patience.waits_told(lambda message, level: told.append(message)):
+    with patience.report_waits(lambda message, level: messages.append(message)):
         assert bytes(Store(f"{through.uri}/store").get_part(part)) == b"bytes"
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
-def test_a_server_that_never_ends_its_answer_does_not_hold_up_who_stops(monkeypatch):
-    """Nor the signal that says so: the thread that waits is not the one that is in the request."""
-    monkeypatch.setattr(patience, "LOOK_S", 0.01)
-    let_go, asked = threading.Event(), threading.Event()
+def test_a_server_that_never_ends_its_answer_does_not_delay_a_stop(monkeypatch):
+    """Signals still work, because the waiting thread is not the one that sends the request."""
+    monkeypatch.setattr(patience, "POLL_S", 0.01)
+    release, started = threading.Event(), threading.Event()
 
     def drips():
-        asked.set()
-        let_go.wait()
+        started.set()
+        release.wait()
 
-    stopper = threading.Thread(target=lambda: (asked.wait(), patience.HURRIED.set()))
+    stopper = threading.Thread(target=lambda: (started.wait(), patience.HURRIED.set()))
     stopper.start()
     try:
-        with pytest.raises(Stopped, match="not waited for"):
+        with pytest.raises(WaitStopped, match="was abandoned"):
             patience.patiently(drips, lambda fault: Unreachable(fault.text, ""), True, "s3://mill")
     finally:
         stopper.join()
         patience.HURRIED.clear()
-        let_go.set()
+        release.set()
 
 
 @pytest.mark.parametrize(
-    ("environment", "bucket", "told"),
+    ("environment", "bucket", "expected"),
     [
-        ({"AWS_ENDPOINT_URL": "localhost:9000"}, "mill", "AWS_ENDPOINT_URL is 'localhost:9000', and is no address."),
-        ({"AWS_ENDPOINT_URL": ""}, "mill", "AWS_ENDPOINT_URL is '', and is no address."),
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9/ a b"}, "mill", "is no address."),
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:99999"}, "mill", "is no address."),
-        ({"AWS_REGION": "us east"}, "mill", "AWS_REGION is 'us east', and is no region."),
-        ({}, "buc ket", "'buc ket' is no name of a bucket."),
-        ({}, "", "'' is no name of a bucket."),
+        ({"AWS_ENDPOINT_URL": "localhost:9000"}, "mill", "AWS_ENDPOINT_URL is 'localhost:9000', which is not a URL."),
+        ({"AWS_ENDPOINT_URL": ""}, "mill", "AWS_ENDPOINT_URL is '', which is not a URL."),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9/ a b"}, "mill", "is not a URL."),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:99999"}, "mill", "is not a URL."),
+        ({"AWS_REGION": "us east"}, "mill", "AWS_REGION is 'us east', which is not a region."),
+        ({}, "buc ket", "'buc ket' is not a valid bucket name."),
+        ({}, "", "'' is not a valid bucket name."),
     ],
 )
-def test_what_no_request_can_be_made_of_is_one_message(use_s3, s3_server, monkeypatch, environment, bucket, told):
-    """obstore would panic."""
+def test_an_invalid_bucket_or_environment_gives_one_message(
+    use_s3, s3_server, monkeypatch, environment, bucket, expected
+):
+    """Without the check, obstore would panic."""
     use_s3(s3_server.address)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(UserError) as error:
         Bucket("s3", bucket)
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "Nothing was run" in str(error.value)
 
 
-def test_who_is_asked_to_stop_waits_no_more():
-    """Ctrl-C while a store is away ends a run within seconds: what is asked once more is asked once."""
+def test_a_stopped_process_does_not_retry():
+    """Ctrl-C while a store is unreachable ends a run within seconds: there are no more retries."""
     tries = []
 
     def away():
@@ -175,7 +177,7 @@ def test_who_is_asked_to_stop_waits_no_more():
 
 
 def test_one_wrong_answer_deletes_nothing(through, s3_server):
-    """Wrong bytes on the wire are no damage: asked for again, they are right, and nothing is taken away or remade."""
+    """Wrong bytes from the network are not damage: a second read is right, and nothing is removed or made again."""
     store = Store(f"{through.uri}/store")
     part = store.put_part(random.Random(1).randbytes(5000), "bin")
     store.write_json("tasks/x.json", {"some": "record"})
@@ -187,22 +189,22 @@ def test_one_wrong_answer_deletes_nothing(through, s3_server):
     assert Store(f"{through.uri}/store").read_record("tasks/x.json") == {"some": "record"}
     assert proxy.met == {"wrong": 1}
     assert bucket == there
-    assert not any(method in ("DELETE", "POST") for method, _ in s3_server.asked)
+    assert not any(method in ("DELETE", "POST") for method, _ in s3_server.requests)
 
 
 def test_wrong_bytes_that_stay_are_damage(through, s3_server):
-    """Read twice, wrong twice."""
+    """Two reads with wrong bytes mean damage."""
     store = Store(f"{through.uri}/store")
     part = store.put_part(b"some bytes", "bin")
     (bucket,) = s3_server.buckets.values()
     bucket[f"store/{part.name}"] = (b"same bytes", "0", 0)
     with pytest.raises(CorruptPart):
         store.get_part(part)
-    assert len([path for method, path in s3_server.asked if method == "GET"]) == 2
+    assert len([path for method, path in s3_server.requests if method == "GET"]) == 2
 
 
-def test_an_input_is_hashed_and_read_as_it_lies_there(through, s3_server):
-    """A wrong answer is noticed by the store's own tag while it is hashed, and by the hash of its block later."""
+def test_an_input_is_hashed_and_read_as_it_is_stored(through, s3_server):
+    """Wrong bytes are detected by the ETag during hashing, and by the hash of the block later."""
     system, path = system_of(f"{through.uri}/in.jsonl")
     data = random.Random(1).randbytes(300_000)
     system.pipe_file(path, data)
@@ -223,8 +225,8 @@ def test_an_input_is_hashed_and_read_as_it_lies_there(through, s3_server):
         file.read()
 
 
-def test_a_tag_that_is_no_md5_is_not_believed(through, s3_server):
-    """Objects that a user's key encrypts have one: the same bytes twice are the object's."""
+def test_a_tag_that_is_not_an_md5_is_not_trusted(through, s3_server):
+    """Objects encrypted with a customer's key have such a tag: if two reads agree, the bytes are right."""
     (bucket,) = s3_server.buckets.values()
     bucket["in"] = (b"bytes", "0" * 32, 0)
     with place_of(f"{through.uri}/in").open() as file:
@@ -232,7 +234,7 @@ def test_a_tag_that_is_no_md5_is_not_believed(through, s3_server):
 
 
 def typed(monkeypatch, capsys, *words):
-    """The exit code and what was said."""
+    """Run a command; return its exit code and its messages."""
     monkeypatch.setattr(sys, "argv", ["gristmill", *words])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -240,23 +242,23 @@ def typed(monkeypatch, capsys, *words):
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
-        ("credentials", "no credentials for S3 were found. What is finished is kept. Set AWS_ACCESS_KEY_ID and"),
-        ("wrong_key", "the store refuses it (InvalidAccessKeyId: The access key does not exist.)"),
-        ("bucket", "there is no such bucket. Nothing was read or written. Create it, or correct the name"),
+        ("credentials", "no credentials for S3 were found. Finished work is kept. Set AWS_ACCESS_KEY_ID and"),
+        ("wrong_key", "permission denied (InvalidAccessKeyId: The access key does not exist.)"),
+        ("bucket", "the bucket does not exist. Nothing was read or written. Create it or correct the name"),
         ("address", "Check AWS_ENDPOINT_URL and AWS_REGION, and the network"),
         ("extra", "pip install 'gristmill[s3]'"),
         ("profile", "boto3"),
     ],
 )
-def test_what_cannot_be_used_is_one_message(s3_server, use_s3, monkeypatch, capsys, project, waits, fault, told):
-    """Exit code 2, before any work, and after a few attempts at most."""
+def test_an_unusable_store_gives_one_message(s3_server, use_s3, monkeypatch, capsys, project, waits, fault, expected):
+    """Exit code 2, before any work, after a few attempts at most."""
     uri = use_s3(s3_server.address)
     if fault == "credentials":
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")
         monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-        monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9/169.254.169.254")  # where no machine answers
+        monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9/169.254.169.254")  # nothing listens there
     elif fault == "wrong_key":
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
     elif fault == "bucket":
@@ -271,15 +273,15 @@ def test_what_cannot_be_used_is_one_message(s3_server, use_s3, monkeypatch, caps
         monkeypatch.setitem(sys.modules, "boto3", None)
         monkeypatch.delitem(sys.modules, "obstore.auth.boto3", raising=False)
     code, said = typed(monkeypatch, capsys, "run", str(project.recipe), "--store", f"{uri}/store")
-    assert (code, told in said, "Traceback" in said) == (2, True, False), said
+    assert (code, expected in said, "Traceback" in said) == (2, True, False), said
     assert len(waits) < TRIES
     system_of(uri)[0].clear_instance_cache()
     code, said = typed(monkeypatch, capsys, "status", f"{uri}/store@x")
-    assert (code, told in said) == (2, True), said
+    assert (code, expected in said) == (2, True), said
 
 
-def test_prices_that_are_none_are_told(monkeypatch):
-    """And those that are one are used."""
+def test_invalid_prices_are_an_error(monkeypatch):
+    """Valid prices are used."""
     cost = {"gets": 1000, "puts": 500, "lists": 500}
     assert requests.usd_of(cost) == pytest.approx(0.0054)
     monkeypatch.setenv(requests.PRICES, "1,2")

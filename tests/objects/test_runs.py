@@ -1,4 +1,4 @@
-"""Whole runs on an object store: the same bytes as on a disk, whatever the network does."""
+"""Complete runs on an object store: the same bytes as on a disk, even with network faults."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from gristmill.loader import Loader
 from gristmill.objects import patience, requests
 from gristmill.places import system_of
 from gristmill.query.sizing.measured import last_measured
-from gristmill.query.sizing.sizing import Cluster, size_up
+from gristmill.query.sizing.sizing import Machines, size_up
 from gristmill.store.store import Store
 from sharded import Corpus
 
@@ -30,7 +30,7 @@ def shards_of(manifest):
     return [(group.name, [(shard.bin, shard.index) for shard in group.shards]) for group in manifest.groups]
 
 
-def test_a_store_of_objects_has_the_same_bytes(corpus, s3, tmp_path):
+def test_a_run_on_an_object_store_has_the_same_bytes(corpus, s3, tmp_path):
     """Parts, shards and manifest; a second run does nothing; a loader streams them."""
     run, manifest = corpus.run()
     on_disk = corpus.project.parts(run)
@@ -43,14 +43,16 @@ def test_a_store_of_objects_has_the_same_bytes(corpus, s3, tmp_path):
     assert (next(iter(Loader(manifest.location, batch_samples=4))).tokens == next(iter(cached)).tokens).all()
 
 
-def test_what_is_asked_is_counted_and_priced(corpus, s3_server, use_s3):
-    """Into the cost of each task and its step; the coordinator's apart; nothing is forgotten."""
+def test_requests_are_counted_and_priced(corpus, s3_server, use_s3):
+    """Requests are in the cost of each task and its step, and those of the coordinator are separate; all are
+    counted.
+    """
     uri = use_s3(s3_server.address)
-    asked = len(s3_server.asked)
+    sent = len(s3_server.requests)
     before = requests.counted()
     corpus.run(store=f"{uri}/store")
     counted = requests.since(before)
-    assert requests.requests_of(counted) == len(s3_server.asked) - asked
+    assert requests.requests_of(counted) == len(s3_server.requests) - sent
     view = see(Store(f"{uri}/store"), "small")
     costs = Counter()
     for made in view.states.values():
@@ -60,8 +62,8 @@ def test_what_is_asked_is_counted_and_priced(corpus, s3_server, use_s3):
     assert requests.usd_of(costs) > 0
     assert view.record["cost"]["lists"] > 0
     measured = last_measured(corpus.project.mill(store=f"{uri}/store"))
-    planned = size_up(measured, measured.tokens, Cluster(1, 1))
-    assert planned.requests_counted  # also where some tasks sent none of a kind
+    planned = size_up(measured, measured.tokens, Machines(1, 1))
+    assert planned.requests_counted  # even if some tasks sent no request of a kind
     assert (planned.gets, planned.puts) > (costs["gets"], costs["puts"])
 
 
@@ -81,13 +83,13 @@ def test_a_bad_network_changes_nothing(corpus, s3_server, use_s3, monkeypatch, w
     assert (found.hash, shards_of(found)) == (manifest.hash, shards_of(manifest))
     assert proxy.met["busy"] > 10
     assert {key for made in run.states.values() for key in made.executed} == tasks
-    written = Counter(path for method, path in s3_server.asked if method == "PUT" and "/tasks/" in path)
-    assert sum(written.values()) <= len(tasks) + proxy.met["cut"]  # an answer that was lost is asked for again
+    written = Counter(path for method, path in s3_server.requests if method == "PUT" and "/tasks/" in path)
+    assert sum(written.values()) <= len(tasks) + proxy.met["cut"]  # a request is sent again if its answer was lost
     assert not corpus.project.notes
 
 
 def test_sources_are_read_from_an_object_store(project, s3):
-    """Patterns, compression, and ids that do not depend on where the files lie."""
+    """Patterns and compression work, and ids do not depend on the location of the files."""
     lines = {name: (project.folder / "in" / f"{name}.jsonl").read_bytes() for name in ("00", "01")}
     (project.folder / "zipped").mkdir()
     system, root = system_of(f"{s3}/raw")

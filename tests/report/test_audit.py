@@ -1,4 +1,4 @@
-"""The audit: a good tokenizer passes, a seeded fault is found under its name, the tables are what they say."""
+"""The audit: a good tokenizer passes, every seeded fault is found by its check, and the tables are right."""
 
 import json
 import unicodedata
@@ -47,7 +47,7 @@ def cutting(expression: str, twice: bool) -> Any:
 
 @lru_cache(maxsize=8)
 def trained(expression: str = LLAMA3, twice: bool = False) -> str:
-    """A tokenizer.json with this expression, and with GPT-2's on top of it if asked."""
+    """A tokenizer.json with this expression and, with `twice`, also GPT-2's."""
     made = Library(models.BPE())
     made.pre_tokenizer = cutting(expression, twice)
     made.decoder = decoders.ByteLevel()
@@ -62,7 +62,7 @@ def trained(expression: str = LLAMA3, twice: bool = False) -> str:
 
 
 def subject(text: str) -> Subject:
-    """A tokenizer.json as the command opens it."""
+    """Open a tokenizer.json in the same way as the command."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return Subject("made", files._parse_json(text.encode(), "made", 1 << 20, probe="never"), json.loads(text))
@@ -73,7 +73,7 @@ def faults(one: Subject) -> set[str]:
 
 
 class Wrapped:
-    """A good tokenizer with something broken about it."""
+    """A good tokenizer with one fault."""
 
     def __init__(self, **broken: Any) -> None:
         self._good = subject(trained()).tokenizer
@@ -85,14 +85,14 @@ class Wrapped:
 
 @pytest.mark.parametrize("pattern", ["gristmill", "gpt2", "o200k", "qwen2"])
 def test_a_good_tokenizer_passes_everything(pattern: str) -> None:
-    """Trained with a pattern and written with it, with special tokens that begin alike."""
+    """It was trained and saved with the same pattern, and has special tokens with a common prefix."""
     one = subject(library_json(pattern, vocab=VOCAB))
     assert one.definition is not None
     assert {check.name: check.detail for check in run_checks(one) if not check.passed} == {}
 
 
 def test_a_rank_file_passes_everything(tmp_path: Path) -> None:
-    """It has no merges of its own; they are what its ranks make of it."""
+    """It has no merges; they follow from its ranks."""
     good = subject(trained()).tokenizer
     assert isinstance(good, Tokenizer)
     ranks = open_subject(str(files.write_ranks(good, tmp_path / "made.tiktoken")))
@@ -107,14 +107,14 @@ def test_an_expression_applied_on_top_of_the_pattern_is_found() -> None:
 
 
 def test_training_with_an_expression_on_top_is_found_in_the_merges() -> None:
-    """Though the file was put right afterwards: no token joins what GPT-2's expression cuts."""
+    """Even if the file was corrected later: no token joins characters that GPT-2's expression splits."""
     right = json.loads(cutting(LLAMA3, twice=False).__getstate__())
     assert faults(subject(changed(trained(twice=True), pre_tokenizer=right))) == {"trained_with_its_pattern"}
     assert faults(subject(trained(twice=True))) == {"pattern_is_applied_once", "trained_with_its_pattern"}
 
 
 def test_steps_that_cut_only_some_of_the_text_are_no_second_pattern() -> None:
-    """Digits cut one by one before GPT-2's expression are a design (StarCoder), not a fault."""
+    """Splitting digits before GPT-2's expression is a design (StarCoder), not a fault."""
     steps = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level(True)])
     one = subject(changed(library_json("gpt2", vocab=VOCAB), pre_tokenizer=json.loads(steps.__getstate__())))
     assert one.definition is None
@@ -123,12 +123,12 @@ def test_steps_that_cut_only_some_of_the_text_are_no_second_pattern() -> None:
 
 
 def test_tokens_that_cross_the_declared_pattern_are_found() -> None:
-    """A tokenizer that says qwen2 and cuts numbers by three."""
+    """A tokenizer that declares qwen2 but splits numbers by three."""
     assert faults(Subject("made", Wrapped(pattern="qwen2"))) == {"digits_are_split", "pattern_is_applied_once"}
 
 
 def test_a_missing_byte_is_found() -> None:
-    """0xF4 begins the last characters of Unicode only, so text hardly ever shows that it is missing."""
+    """0xF4 only starts the last characters of Unicode, so text rarely shows that it is missing."""
     model = json.loads(trained())["model"]
     model["vocab"].pop("ô")
     found = {check.name: check for check in run_checks(subject(changed(trained(), model=model)))}
@@ -138,7 +138,7 @@ def test_a_missing_byte_is_found() -> None:
 
 
 def test_a_split_special_token_is_found() -> None:
-    """`single_word` splits it between letters; a tokenizer that never knew it splits it always."""
+    """`single_word` splits it between letters; a tokenizer that does not know it always splits it."""
     added = json.loads(trained())["added_tokens"]
     added[-1]["single_word"] = True
     assert faults(subject(changed(trained(), added_tokens=added))) == {"special_tokens_are_one_id"}
@@ -148,14 +148,14 @@ def test_a_split_special_token_is_found() -> None:
 
 
 def test_decoding_that_drops_special_tokens_is_found() -> None:
-    """The audit decodes with special tokens kept: one that skipped them could not tell a lost token from a kept one."""
+    """The audit decodes with special tokens kept; otherwise it could not detect a lost token."""
     good = subject(trained()).tokenizer
     dropping = Wrapped(decode=lambda ids, keep_special=True: good.decode(ids, keep_special=False))
     assert faults(Subject("made", dropping)) == {"special_tokens_decode"}
 
 
 def test_special_tokens_out_of_user_text_are_found() -> None:
-    """Whoever writes `<|end|>` must not end the document."""
+    """A text that contains `<|end|>` must not end the document."""
     good = subject(trained()).tokenizer
     open_door = Wrapped(
         encode=lambda texts, allow=(): good.encode(texts, "all"),
@@ -165,17 +165,17 @@ def test_special_tokens_out_of_user_text_are_found() -> None:
 
 
 def test_a_normalizer_breaks_the_round_trip() -> None:
-    """Lower case for upper cannot be undone."""
+    """Lower-casing cannot be reversed."""
     assert faults(subject(changed(trained(), normalizer={"type": "Lowercase"}))) == {"round_trip"}
 
 
 def test_digits_that_are_not_split_are_found() -> None:
-    """An expression without {1,3} makes tokens of whole years."""
+    """An expression without {1,3} produces tokens such as whole years."""
     assert faults(subject(trained(LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}+")))) == {"digits_are_split"}
 
 
 def test_digits_grouped_from_another_end_are_found() -> None:
-    """`34` is short enough for llama3, but 1234567 is 123, 456, 7 by it, and no token may lie across."""
+    """`34` is short enough for llama3, but it splits 1234567 into 123, 456 and 7, and no token may cross a split."""
     three, four = (int(np.flatnonzero(byte_order() == ord(one))[0]) for one in "34")
     made = Tokenizer.from_merges("gpt2", np.array([three]), np.array([four]), specials=())
     same = {name: getattr(made, name) for name in ("vocab_size", "specials", "encode_text", "token_bytes")}
@@ -184,7 +184,7 @@ def test_digits_grouped_from_another_end_are_found() -> None:
 
 
 def test_two_ids_of_the_same_bytes_and_an_id_without_a_token_are_found() -> None:
-    """`ab` + `c` and `a` + `bc` are one string; a special token far behind the others leaves a hole."""
+    """`ab` + `c` and `a` + `bc` are the same string; a special token with a much higher id leaves a gap."""
     a, b, c = (int(np.flatnonzero(byte_order() == ord(one))[0]) for one in "abc")
     twice = Tokenizer.from_merges("gpt2", np.array([a, b, 256, a]), np.array([b, c, c, 257]), specials=())
     assert not tokens_differ(Subject("made", twice)).passed
@@ -206,7 +206,7 @@ def test_a_token_that_another_merge_swallows_is_unreachable() -> None:
 
 @pytest.mark.parametrize("merges", [0, 1, 300, 1200])
 def test_a_cut_vocabulary_is_a_tokenizer_of_the_first_merges(merges: int) -> None:
-    """Whatever the layout of its ids: as many tokens as one made of those merges, and the same bytes in each."""
+    """For any layout of ids: it gives the same tokens as a tokenizer built from those merges."""
     whole = subject(trained())
     assert isinstance(whole.tokenizer, Tokenizer)
     ids = {bytes([byte]): place for place, byte in enumerate(byte_order().tolist())}
@@ -232,7 +232,7 @@ def domains() -> list[Domain]:
 
 
 def test_bytes_per_token_are_bytes_over_tokens_of_the_library() -> None:
-    """By domain, by language and for all, for each tokenizer; and the report is the same again."""
+    """By domain, by language and in total, for each tokenizer; a second report is identical."""
     one, other = subject(trained()), subject(library_json("o200k", vocab=VOCAB))
     other = Subject("other", other.tokenizer, other.spec)
     report = audit(one, [other], domains(), sizes=(800, 1000, 9000), d_model=64)
@@ -257,7 +257,7 @@ def test_bytes_per_token_are_bytes_over_tokens_of_the_library() -> None:
 
 
 def test_dead_tokens_are_those_that_the_text_does_not_use() -> None:
-    """Counted against the ids of the texts themselves."""
+    """Compared with the ids of the texts."""
     one = subject(trained())
     used = {number for domain in domains() for text in domain.texts for number in one.tokenizer.encode_text(text)}
     dead = audit(one, [], domains(), sizes=())["tokens"]["dead"]
@@ -283,7 +283,7 @@ def test_dead_tokens_are_those_that_the_text_does_not_use() -> None:
     ],
 )
 def test_junk_tokens_are_named_for_their_fault(token: str, kind: str | None) -> None:
-    """And what a clean corpus makes is left alone."""
+    """Tokens of a clean corpus are not reported."""
     assert junk(token.encode()) == kind
 
 
@@ -308,14 +308,14 @@ def test_private_strings_are_named_for_what_they_are(token: str, kind: str | Non
 
 
 def test_what_cannot_be_seen_is_shown() -> None:
-    """Blanks, newlines, part of a character, an invisible joiner, a long run."""
+    """Spaces, newlines, part of a character, an invisible joiner, a long run."""
     assert readable(b" a\n\xe3\x81") == "\u2423a\\n\\xe3\\x81"
     assert readable("x\u200d".encode()) == "x\\u200d"
     assert readable(b"-" * 40) == "-{40}"
 
 
 def test_the_hostile_texts_have_what_their_names_say() -> None:
-    """A text that an editor has cleaned would test nothing."""
+    """A text that an editor has normalized would test nothing."""
     assert HOSTILE["emoji_with_joiners"].count("\u200d") >= 7
     assert "\r\n\r\n" in HOSTILE["carriage_returns"]
     assert unicodedata.combining(HOSTILE["lone_combining_marks"][0])
@@ -326,7 +326,7 @@ def test_the_hostile_texts_have_what_their_names_say() -> None:
 
 
 def test_pretokens_are_those_of_the_library() -> None:
-    """The cuts that the audit compares with are the expression's."""
+    """The splits that the audit compares with are those of the expression."""
     texts = [text for text in HOSTILE.values() if text]
     for name, pattern in PATTERNS.items():
         step = pre_tokenizers.Split(Regex(pattern.text), "isolated")
@@ -335,7 +335,7 @@ def test_pretokens_are_those_of_the_library() -> None:
 
 
 def test_the_page_fetches_nothing_and_escapes_everything() -> None:
-    """Tokens are written by strangers."""
+    """Tokens are untrusted text."""
     one = subject(trained())
     hostile = Subject("<script>alert(1)</script>", one.tokenizer, one.spec)
     report = audit(hostile, [one], domains(), sizes=(800,))
@@ -365,6 +365,6 @@ def test_held_out_text_is_read_by_domain_with_its_language(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("argument", ["nothing", "=x", "a=", "a=missing/*.jsonl"])
 def test_text_that_is_not_there_is_an_error(argument: str) -> None:
-    """Not a domain without a number."""
+    """It is not silently a domain without a number."""
     with pytest.raises(UserError, match=r"^text="):
         read_domains([argument])

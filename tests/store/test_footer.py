@@ -1,4 +1,4 @@
-"""One footer for several Parquet files: what a reader finds is what each of them holds."""
+"""One footer for several Parquet files: a reader finds the columns of all of them."""
 
 import io
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.store.footer import Layer, joined
+from gristmill.store.footer import LayerFile, joined
 
 KINDS = {
     "int": (pa.int64(), st.one_of(st.none(), st.integers(-(2**40), 2**40))),
@@ -42,14 +42,14 @@ def files(draw):
 
 @settings(max_examples=25)
 @given(files(), st.randoms())
-def test_the_columns_are_those_of_all(made, draw):
-    """Any types, any row groups, any choice of columns: by another reader of Parquet, value for value."""
+def test_the_joined_file_has_the_columns_of_all_files(made, draw):
+    """For any types, row groups and choice of columns, another Parquet reader returns the same values."""
     tables, group_rows = made
     data, layers, expected = b"", [], {}
     for name, table in tables:
         chosen = [one for one in table.column_names if draw.random() < 0.7] or table.column_names[:1]
         own = written(table, group_rows)
-        layers.append(Layer(name, own, len(data), chosen))
+        layers.append(LayerFile(name, own, len(data), chosen))
         data += own
         expected.update({f"{name}.{one}": table[one] for one in chosen})
     found = pq.read_table(io.BytesIO(data + joined(layers)))
@@ -58,7 +58,7 @@ def test_the_columns_are_those_of_all(made, draw):
         assert found[name].to_pylist() == column.to_pylist()
 
 
-def test_files_of_other_rows_are_refused():
+def test_files_with_different_rows_are_refused():
     one, other = (written(pa.table({"a": range(rows)}), 10) for rows in (20, 21))
-    with pytest.raises(ValueError, match="other rows"):
-        joined([Layer("x", one, 0, ["a"]), Layer("y", other, len(one), ["a"])])
+    with pytest.raises(ValueError, match="different row groups"):
+        joined([LayerFile("x", one, 0, ["a"]), LayerFile("y", other, len(one), ["a"])])

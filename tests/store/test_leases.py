@@ -1,4 +1,4 @@
-"""Leases: who uses a store is known across processes, containers and machines; a task has one run at a time."""
+"""Leases show the users of a store across processes, containers and machines; one run at a time has a task."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ def store(request, tmp_path):
 
 
 def foreign(store: Store, lease: Lease, age: float) -> Lease:
-    """A lease that was written in another place, so long ago."""
+    """A lease of this age from another machine."""
     other = replace(lease, id="f" * 32, process=f"elsewher-{os.getpid()}-1")
     leases._write(store, other)
     if store.is_local and age:
@@ -34,7 +34,7 @@ def foreign(store: Store, lease: Lease, age: float) -> Lease:
 
 
 def test_a_lease_is_seen_while_it_is_held(store):
-    """And leaves nothing behind."""
+    """After that, no file is left."""
     with hold(store, "run", "web") as mine, hold(store, "gc", "web") as other:
         assert holders(store, but=mine) == [other]
         assert holders(store, but=other) == [mine]
@@ -42,8 +42,8 @@ def test_a_lease_is_seen_while_it_is_held(store):
     assert list(store.list_files("locks")) == []
 
 
-def test_a_lease_of_another_container_is_not_taken_for_dead(tmp_path):
-    """Its process id means nothing here; only silence ends it."""
+def test_a_lease_of_another_container_does_not_count_as_dead(tmp_path):
+    """Its process id means nothing here; it ends only when it is no longer renewed."""
     store = Store(str(tmp_path))
     with hold(store, "run", "web") as mine:
         other = foreign(store, mine, age=DEAD_SECONDS / 2)
@@ -54,7 +54,7 @@ def test_a_lease_of_another_container_is_not_taken_for_dead(tmp_path):
 
 
 def test_a_lease_ends_with_its_process_where_that_can_be_seen(tmp_path):
-    """At once, also when the process id is in use again."""
+    """It ends at once, even if the process id is in use again."""
     store = Store(str(tmp_path))
     with hold(store, "run", "web") as mine:
         place, pid, start = mine.process.split("-")
@@ -64,7 +64,7 @@ def test_a_lease_ends_with_its_process_where_that_can_be_seen(tmp_path):
 
 
 def test_a_lease_is_renewed(tmp_path, monkeypatch):
-    """Its file stays fresh as long as the run goes on, and comes back when something took it away."""
+    """Its file stays fresh while the run continues, and is written again after it was removed."""
     beats = threading.Semaphore(0)
     write = leases._write
 
@@ -79,15 +79,15 @@ def test_a_lease_is_renewed(tmp_path, monkeypatch):
         beats.acquire()
         beats.acquire()
         store.unmark(f"locks/{lease.id}.json")
-        while beats.acquire(blocking=False):  # those from before
+        while beats.acquire(blocking=False):  # beats from before
             pass
-        beats.acquire()  # this one may have been under way
+        beats.acquire()  # this one may have started before
         beats.acquire()
         assert find(store, lease.id) == lease
 
 
-def test_a_lease_that_cannot_be_read_is_told(store):
-    """Nobody knows whether its run lives."""
+def test_an_unreadable_lease_is_an_error(store):
+    """Its run may be alive, so guessing would be unsafe."""
     with hold(store, "run", "web") as mine:
         store.write_file("locks/abc.json", b"{")
         with pytest.raises(DamagedRecord, match=r"locks/abc\.json"):
@@ -97,8 +97,8 @@ def test_a_lease_that_cannot_be_read_is_told(store):
             holders(store, but=mine)
 
 
-def test_a_store_that_cannot_be_written_is_told_before_any_work(tmp_path):
-    """As a message with the fix."""
+def test_an_unwritable_store_is_an_error_before_any_work(tmp_path):
+    """The message includes the fix."""
     (tmp_path / "file").write_text("no folder")
     with (
         pytest.raises(UserError, match=r"cannot be written.*Nothing was run"),
@@ -108,7 +108,7 @@ def test_a_store_that_cannot_be_written_is_told_before_any_work(tmp_path):
 
 
 def test_a_task_is_claimed_by_one_run(store):
-    """Until that run lets it go, or is dead."""
+    """Until that run releases it or dies."""
     with hold(store, "run", "one") as one, hold(store, "run", "two") as two:
         assert claim(store, "k", one) is None
         assert claim(store, "k", one) is None
@@ -128,7 +128,7 @@ def _take(uri: str, keys: list[str], start: object, taken: object) -> None:
 
 
 def test_simultaneous_runs_share_the_tasks_and_start_side_by_side(tmp_path):
-    """Four runs start at the same moment: nobody stumbles over another's probes, and each task has one taker."""
+    """Four runs start at the same moment: none fails because of another's files, and each task has one owner."""
     context = multiprocessing.get_context("forkserver")
     keys = [f"{n:032x}" for n in range(300)]
     start, taken = context.Barrier(4), context.Queue()
@@ -141,8 +141,8 @@ def test_simultaneous_runs_share_the_tasks_and_start_side_by_side(tmp_path):
     assert sorted(found) == keys
 
 
-def test_where_nobody_knows_when_a_process_started_its_id_is_not_believed(tmp_path, monkeypatch):
-    """Another process may have the id by now, and its lease would never end: the age of the lease decides."""
+def test_a_process_id_without_a_start_time_is_not_trusted(tmp_path, monkeypatch):
+    """Another process may have the id by now, and then the lease would never end, so its age decides."""
     monkeypatch.setattr(processes, "started", lambda pid: "0")
     store = Store(str(tmp_path))
     with hold(store, "run", "web") as mine:
@@ -155,7 +155,7 @@ def test_where_nobody_knows_when_a_process_started_its_id_is_not_believed(tmp_pa
 
 
 def test_a_process_is_named_by_place_id_and_start():
-    """The parts of a name that other places cannot judge give no answer."""
+    """For a process on another machine the answer is None."""
     name = processes.name_of_self()
     assert processes.runs(name) is True
     assert processes.runs("elsewher-1-1") is None
@@ -163,8 +163,8 @@ def test_a_process_is_named_by_place_id_and_start():
     assert processes.runs("") is None
 
 
-def test_a_process_that_ended_and_that_nobody_asked_after_runs_no_more(tmp_path):
-    """In a container there may be nobody who ever does; its tasks were waited for without end."""
+def test_a_zombie_process_does_not_count_as_running(tmp_path):
+    """In a container, zombies may never be reaped; runs used to wait forever for their tasks."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     name = processes.name_of(child.pid)
     assert processes.runs(name)
@@ -183,7 +183,7 @@ def test_a_process_that_ended_and_that_nobody_asked_after_runs_no_more(tmp_path)
 
 @pytest.mark.parametrize(("age", "alive"), [(0.0, True), (-1.0, True), (-DEAD_SECONDS - 1, False)])
 def test_a_lease_may_be_just_written_and_not_long_in_the_future(tmp_path, monkeypatch, age, alive):
-    """Some stores count in whole seconds; a clock that was set back would keep a dead run's tasks for ever."""
+    """Some stores have times in whole seconds; a clock that was set back must not keep a dead run's tasks forever."""
     store = Store(str(tmp_path))
     monkeypatch.setattr(Store, "age_seconds", lambda *_: age)
     with hold(store, "run", "web") as mine:
@@ -192,7 +192,7 @@ def test_a_lease_may_be_just_written_and_not_long_in_the_future(tmp_path, monkey
 
 
 def test_a_claim_in_a_copy_of_a_store_without_links_is_free(tmp_path):
-    """What was a link is a file there."""
+    """Links have become files there."""
     store = Store(str(tmp_path))
     with hold(store, "run", "web") as mine:
         (tmp_path / "claims").mkdir()

@@ -1,4 +1,4 @@
-"""Exchange files: a reader takes the table and its own stretches, and what it reads is what was hashed."""
+"""Exchange files: a reader fetches the table and its own segments, and verifies all bytes that it reads."""
 
 import pickle
 
@@ -33,8 +33,8 @@ def damage(store, file, offset):
     store.fs.pipe_file(store.part_path(file.part), bytes(content))
 
 
-def test_segments_are_read_by_themselves_and_checked(store):
-    """A reader takes its own stretch; damage in it is found, damage in another is none of its business."""
+def test_segments_are_read_and_checked_one_by_one(store):
+    """A reader fetches its own segment; it detects damage there and does not notice damage elsewhere."""
     file = write_segments(store, [(n, numbers(*range(n * 10))) for n in range(4)])
     table = read_table(store, file)
     assert table["to"].tolist() == [1, 2, 3], "an empty segment is not written"
@@ -51,7 +51,7 @@ def test_segments_are_read_by_themselves_and_checked(store):
 
 
 def test_a_damaged_table_is_found(store):
-    """Its hash stands in the record of the task, not in the file."""
+    """The hash of the table is in the task record, not in the file."""
     file = write_segments(store, [(1, numbers(1)), (2, numbers(2))])
     damage(store, file, file.part.file_bytes - 5)
     with pytest.raises(CorruptPart, match="table of segments"):
@@ -69,13 +69,13 @@ def test_a_file_without_segments_is_a_file(store):
 
 
 def test_a_span_is_read_at_once(store, monkeypatch):
-    """Neighbouring segments lie side by side: one request for the table, one for all of them."""
+    """Segments of neighbouring destinations are adjacent: one request for the table, one for all of them."""
     file = write_segments(store, [(n, numbers(n)) for n in range(64)])
-    asked = []
+    requests = []
     whole = store.get_range
-    monkeypatch.setattr(store, "get_range", lambda *about: asked.append(about) or whole(*about))
+    monkeypatch.setattr(store, "get_range", lambda *about: requests.append(about) or whole(*about))
     assert [table["a"][0].as_py() for table in read_span(store, file, 10, 41)] == list(range(10, 42))
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 @settings(max_examples=50, deadline=None)

@@ -1,4 +1,4 @@
-"""The store: a file is there whole under the name of its content, or not at all."""
+"""The store: writes are atomic, and a part is named by its content."""
 
 import errno
 import hashlib
@@ -45,7 +45,7 @@ def test_a_missing_part_is_reported_as_corrupt(store):
 
 
 def test_a_record_that_is_not_whole_counts_as_absent(store):
-    """A power cut may leave a short file, a disk may change a digit: then nobody believes it."""
+    """A power cut may truncate a file and a disk may change a digit; such a record is never trusted."""
     store.write_json("tasks/x.json", {"a": 1, "b": [0.1, None, "ü\n"]})
     assert store.read_json("tasks/x.json") == {"a": 1, "b": [0.1, None, "ü\n"]}
     assert store.read_json("tasks/none.json") is None
@@ -61,14 +61,14 @@ def test_a_record_that_is_not_whole_counts_as_absent(store):
 
 
 def test_a_record_under_another_name_counts_as_absent(store):
-    """Two records that were exchanged do not speak for each other."""
+    """Two records that were swapped are both rejected."""
     store.write_json("tasks/x.json", {"a": 1})
     store.fs.pipe_file(f"{store.root}/tasks/y.json", store.fs.cat_file(f"{store.root}/tasks/x.json"))
     assert store.read_json("tasks/y.json") is None
 
 
 def test_a_record_is_plain_json(store):
-    """Other tools read it too."""
+    """Other tools can read it."""
     store.write_json("tasks/x.json", {"a": 1})
     found = json.loads(store.fs.cat_file(f"{store.root}/tasks/x.json"))
     assert found["record"] == "tasks/x.json"
@@ -98,7 +98,7 @@ def test_a_part_with_a_broken_seal_and_the_right_content_is_sealed_again(tmp_pat
 
 
 def test_half_written_files_of_dead_writers_are_swept(tmp_path):
-    """A killed process leaves a temporary file; a living one's is left alone."""
+    """The temporary file of a killed process is removed; that of a live process stays."""
     store = Store(str(tmp_path))
     store.put_part(b"grain", "txt")
     ours = store.temporary("x")
@@ -111,7 +111,7 @@ def test_half_written_files_of_dead_writers_are_swept(tmp_path):
 
 @pytest.mark.parametrize("linked", [False, True])
 def test_files_of_others_in_tmp_are_not_swept(tmp_path, linked):
-    """A store may be a folder that somebody used before, or have its tmp on another disk."""
+    """The folder of a store may have been in use before, or its tmp may be a link to another disk."""
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "below").mkdir(parents=True)
     names = ("thesis.txt", "a.b.c", "below/deep.txt", "data.2024-01-02.backup01")
@@ -127,8 +127,8 @@ def test_files_of_others_in_tmp_are_not_swept(tmp_path, linked):
     assert [(tmp_path / "store" / "tmp" / name).read_text() for name in names] == ["precious"] * 4
 
 
-def test_temporaries_of_a_process_that_nobody_here_can_see_stay_for_a_day(tmp_path):
-    """Another container or machine may be writing; a file that old was left by one that died."""
+def test_temporaries_of_a_process_on_another_machine_stay_for_a_day(tmp_path):
+    """Another container or machine may be writing; a file older than a day was left by a dead process."""
     store = Store(str(tmp_path))
     foreign = store.temporary("x").replace(here(), "elsewher")
     open(foreign, "w").close()
@@ -138,21 +138,21 @@ def test_temporaries_of_a_process_that_nobody_here_can_see_stay_for_a_day(tmp_pa
 
 
 @pytest.mark.parametrize("number", [errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.ENAMETOOLONG])
-def test_a_write_that_fails_is_one_message(tmp_path, monkeypatch, number):
-    """A file too large, a disk that became read-only, rights: facts of the machine, not bugs."""
+def test_a_failed_write_gives_one_message(tmp_path, monkeypatch, number):
+    """Too large a file, a read-only disk or missing permissions are facts of the machine, not bugs."""
     store = Store(str(tmp_path))
 
     def fail(*_):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(UserError, match=r"cannot be written.*What is finished is kept"):
+    with pytest.raises(UserError, match=r"cannot be written.*Finished work is kept"):
         store.put_part(b"grain", "txt")
     assert os.listdir(tmp_path / "tmp") == []
 
 
 def test_a_copy_without_times_can_be_read_where_nothing_can_be_written(tmp_path, monkeypatch):
-    """A broken seal is mended where it can be; elsewhere the content is enough."""
+    """A broken seal is restored if possible; otherwise the content is enough."""
     store = Store(str(tmp_path))
     part = store.put_part(b"grain", "txt")
     os.utime(store.part_path(part), (1, 1))
@@ -164,8 +164,8 @@ def test_a_copy_without_times_can_be_read_where_nothing_can_be_written(tmp_path,
     assert store.has_part(part)
 
 
-def test_too_few_open_files_are_no_fault_of_a_part(tmp_path, monkeypatch):
-    """A part is made again when it is broken, and not when the machine is short of something."""
+def test_too_few_open_files_do_not_mean_a_damaged_part(tmp_path, monkeypatch):
+    """A part is made again if it is damaged, but not if the machine lacks a resource."""
     store = Store(str(tmp_path))
     part = store.put_part(b"grain", "txt")
 
@@ -177,8 +177,8 @@ def test_too_few_open_files_are_no_fault_of_a_part(tmp_path, monkeypatch):
         store.get_part(part)
 
 
-def test_a_full_disk_is_one_message(tmp_path, monkeypatch):
-    """What is finished is kept, and the message says what to do."""
+def test_a_full_disk_gives_one_message(tmp_path, monkeypatch):
+    """Finished work is kept, and the message says what to do."""
     store = Store(str(tmp_path))
 
     def full(*_):
@@ -190,7 +190,7 @@ def test_a_full_disk_is_one_message(tmp_path, monkeypatch):
 
 
 def test_a_model_file_becomes_a_part_and_a_path_again(store, tmp_path):
-    """A library that wants a path gets one, from any store."""
+    """A library that needs a path gets one from any store."""
     model = tmp_path / "model"
     model.write_bytes(b"weights")
     part = store.put_file(model, "bin")
@@ -199,8 +199,8 @@ def test_a_model_file_becomes_a_part_and_a_path_again(store, tmp_path):
     assert part == Part(hashlib.sha256(b"weights").hexdigest(), "bin", 7)
 
 
-def test_a_fetched_part_is_not_believed_by_its_name(tmp_path, monkeypatch):
-    """Whatever lies in the folder of fetched parts is hashed on its first use in a process."""
+def test_a_cached_part_is_not_trusted_by_its_name(tmp_path, monkeypatch):
+    """Every file in the cache is hashed before its first use in a process."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     store = Store(f"memory://{tmp_path}/far")
     part = store.put_part(b"weights", "bin")
@@ -218,8 +218,8 @@ def test_a_fetched_part_is_not_believed_by_its_name(tmp_path, monkeypatch):
     assert os.listdir(planted.parent) == [planted.name]
 
 
-def test_a_folder_that_others_can_write_is_not_used_for_fetched_parts(tmp_path, monkeypatch):
-    """Nor a link in its place."""
+def test_a_cache_folder_that_others_can_write_is_refused(tmp_path, monkeypatch):
+    """A symbolic link is refused, too."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     store = Store(f"memory://{tmp_path}/far")
     part = store.put_part(b"weights", "bin")
@@ -236,7 +236,7 @@ def test_a_folder_that_others_can_write_is_not_used_for_fetched_parts(tmp_path, 
 
 
 def test_fetched_parts_are_bounded(tmp_path, monkeypatch):
-    """Those that were not used for longest go."""
+    """The least recently used parts are removed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("GRISTMILL_CACHE_BYTES", "250")
     store = Store(f"memory://{tmp_path}/far")
@@ -248,8 +248,8 @@ def test_fetched_parts_are_bounded(tmp_path, monkeypatch):
     assert store.local_path(parts[1]).read_bytes() == b"\1" * 100
 
 
-def test_a_disk_that_fills_up_in_a_scratch_folder_is_told_and_leaves_nothing(tmp_path):
-    """Files on their way to the store: one message with the fix, and the folder is gone."""
+def test_a_full_disk_in_a_scratch_folder_is_one_message_and_leaves_nothing(tmp_path):
+    """A full disk while files are prepared gives one message with the fix, and the folder is removed."""
     store = Store(str(tmp_path / "store"))
 
     def fill() -> None:
@@ -263,8 +263,8 @@ def test_a_disk_that_fills_up_in_a_scratch_folder_is_told_and_leaves_nothing(tmp
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
-    """Under the name of a part or record it is a damaged one."""
+def test_a_pipe_or_folder_does_not_block_a_read(tmp_path, kind):
+    """It counts as a damaged part or record."""
     store = Store(str(tmp_path))
     part = store.put_part(b"bytes", "bin")
     store.write_json("tasks/a.json", {})
@@ -284,8 +284,8 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_a_record_that_is_no_file_is_told_with_its_name(tmp_path, kind):
-    """Where it is read and where it is written; a pipe is replaced, and a folder is the user's to move."""
+def test_a_record_that_is_not_a_file_is_named_in_the_error(tmp_path, kind):
+    """For reads and writes. A write replaces a pipe; the user must move a folder."""
     store = Store(str(tmp_path))
     (tmp_path / "tasks").mkdir()
     path = tmp_path / "tasks" / "a.json"
@@ -302,8 +302,8 @@ def test_a_record_that_is_no_file_is_told_with_its_name(tmp_path, kind):
     assert not list((tmp_path / "tmp").iterdir())
 
 
-def test_a_file_in_the_place_of_a_folder_is_told_with_its_name(tmp_path):
-    """Whichever file below it was to be written."""
+def test_a_file_where_a_folder_belongs_is_named_in_the_error(tmp_path):
+    """The message names the folder for any file below it."""
     store = Store(str(tmp_path))
     for folder in ("tmp", "tasks"):
         (tmp_path / folder).write_text("mine")
@@ -313,8 +313,8 @@ def test_a_file_in_the_place_of_a_folder_is_told_with_its_name(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_a_claim_that_is_no_file_is_told_with_its_name(tmp_path, kind):
-    """It cannot be waited for, nor taken over."""
+def test_a_claim_that_is_not_a_file_is_named_in_the_error(tmp_path, kind):
+    """A run can neither wait for it nor take it over."""
     store = Store(str(tmp_path))
     (tmp_path / "claims").mkdir()
     path = tmp_path / "claims" / "key"
@@ -323,15 +323,15 @@ def test_a_claim_that_is_no_file_is_told_with_its_name(tmp_path, kind):
         store.mark("claims/key", "me")
 
 
-def test_a_file_that_is_missing_elsewhere_is_no_fault_of_the_store(tmp_path):
-    """A stage that opens a file of its own in vain is told as that, not as a disk that is full."""
+def test_a_missing_file_outside_the_store_is_not_reported_as_a_store_error(tmp_path):
+    """If a stage fails to open one of its own files, the error is not reported as a full disk."""
     store = Store(str(tmp_path / "store"))
     with pytest.raises(FileNotFoundError), store.scratch():
         (tmp_path / "nowhere").read_text()
 
 
-def test_the_scratch_of_a_killed_process_is_swept_where_the_store_is_elsewhere(tmp_path, monkeypatch):
-    """It is outside of the store, and may be as large as a shard; that of a living process stays."""
+def test_the_scratch_folder_of_a_killed_process_is_swept_for_a_remote_store(tmp_path, monkeypatch):
+    """It is outside the store and may be as large as a shard; the folder of a live process stays."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     store = Store(f"memory://{tmp_path}/store")
     dead = tmp_path / f"gristmill-{here()}-999999999-1-abcdefgh"

@@ -1,4 +1,4 @@
-"""The small part beside a part of rows: what is read is what was hashed, and no more is fetched than is read."""
+"""The verdicts part of a part of rows: every byte that is read is verified, and nothing else is fetched."""
 
 import random
 from collections import Counter
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gristmill.store import parquet
 from gristmill.store.parquet import Misaligned, PartReader, PartWriter, join, open_parts
 from gristmill.store.store import CorruptPart, Store
-from gristmill.store.verdicts import Opened
+from gristmill.store.verdicts import SparsePart
 
 SCHEMA = pa.schema(
     [
@@ -29,7 +29,7 @@ GROUPS, ROWS = 4, 50
 
 
 def batches(html=1500, drop="short", seed=1):
-    """Some groups whose markup is most of their bytes, and does not compress."""
+    """Row groups that consist mostly of incompressible markup."""
     draw = random.Random(seed)
     return [
         pa.RecordBatch.from_pylist(
@@ -63,14 +63,14 @@ def write(store, groups=None, identity=b""):
 
 @pytest.fixture
 def fetched(monkeypatch):
-    """Bytes that leave a store in memory, and how often it is asked, by the kind of file."""
-    found = {"bytes": Counter(), "asked": Counter()}
+    """Bytes read from a memory store, and the number of reads, by file suffix."""
+    found = {"bytes": Counter(), "reads": Counter()}
     cat_file = MemoryFileSystem.cat_file
 
     def counted(self, path, start=None, end=None, **more):
         data = cat_file(self, path, start=start, end=end, **more)
         found["bytes"][path.rsplit(".", 1)[1]] += len(data)
-        found["asked"][path.rsplit(".", 1)[1]] += 1
+        found["reads"][path.rsplit(".", 1)[1]] += 1
         return data
 
     monkeypatch.setattr(MemoryFileSystem, "cat_file", counted)
@@ -83,14 +83,14 @@ def stores(tmp_path):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A part in each of two stores, to be read."""
+    """The same part in a local store and in a memory store."""
     return [(store, write(store)) for store in stores(tmp_path_factory.mktemp("ranges"))]
 
 
 @settings(max_examples=40)
 @given(wanted=st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True), near=st.sampled_from([0, 1 << 16]))
 def test_columns_by_ranges_are_those_of_the_whole(wanted, near, written):
-    """Whichever are asked for, from a disk and from far away, at once or one by one."""
+    """Any selection of columns, from a local or a remote store, read together or one by one."""
     expected = WHOLE.select(wanted).to_pylist()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gristmill.store.verdicts.NEAR_BYTES", near)
@@ -104,37 +104,37 @@ def test_columns_by_ranges_are_those_of_the_whole(wanted, near, written):
 
 
 def test_no_more_is_fetched_than_is_read(tmp_path, fetched):
-    """Of verdicts and lengths nothing of the part itself; of a short column a small share."""
+    """Reading verdicts and lengths fetches nothing of the part itself; a short column fetches a small share."""
     store = Store(f"memory://{tmp_path}")
     part = write(store)
     reader = PartReader(store, part)
     assert (sum(reader.groups), reader.rows_hash) == (GROUPS * ROWS, PartReader(store, part).rows_hash)
     reader.read(["drop", "text_bytes"])
-    assert fetched["asked"] == {"verdicts": 2}
+    assert fetched["reads"] == {"verdicts": 2}
     assert part.verdicts.file_bytes < part.file_bytes / 50
     reader.read(["words"])
-    assert fetched["asked"]["parquet"] == GROUPS
+    assert fetched["reads"]["parquet"] == GROUPS
     assert fetched["bytes"]["parquet"] < part.file_bytes / 50
     reader.read(["words"])
-    assert fetched["asked"]["parquet"] == GROUPS, "what is there is not fetched again"
+    assert fetched["reads"]["parquet"] == GROUPS, "bytes that are here are not fetched again"
 
 
 def test_neighbours_are_fetched_together(tmp_path, fetched):
-    """A question for each group and not for each column, where little lies between them."""
+    """One request per row group, not per column, if the gap between columns is small."""
     store = Store(f"memory://{tmp_path}")
     part = write(store)
-    names = ["failed", "detail"]  # drop lies between them, and is there already
+    names = ["failed", "detail"]  # drop is between them and already here
     list(join([PartReader(store, part)], [(0, name, name) for name in names]))
-    assert fetched["asked"]["parquet"] == GROUPS
+    assert fetched["reads"]["parquet"] == GROUPS
     reader = PartReader(store, part)
-    fetched["asked"].clear()
+    fetched["reads"].clear()
     reader.read(SCHEMA.names)
-    assert fetched["asked"]["parquet"] == 1
+    assert fetched["reads"]["parquet"] == 1
 
 
 def damaged(store, part, column):
-    """Flip a bit in every chunk of a column, and leave size and name as they are."""
-    opened = Opened(store, part)
+    """Flip a bit in every chunk of a column without changing size or name."""
+    opened = SparsePart(store, part)
     data = bytearray(store.fs.cat_file(store.part_path(part)))
     for chunk in opened.chunks:
         if chunk.is_of([column]):
@@ -144,19 +144,19 @@ def damaged(store, part, column):
 
 @pytest.mark.parametrize("column", ["words", "failed", "html"])
 def test_damage_is_found_where_it_is_read_and_nowhere_else(tmp_path, column):
-    """A chunk is compared with its hash at the moment of use; what lies between two that are read is no use."""
+    """A chunk is compared with its hash when it is used; bytes in the gap between two chunks are not used."""
     store = Store(f"memory://{tmp_path}")
     part = write(store)
     damaged(store, part, column)
     others = [name for name in SCHEMA.names if name != column]
     assert PartReader(store, part).read(others).num_rows == GROUPS * ROWS
-    with pytest.raises(CorruptPart, match="does not match the hash of a stretch") as found:
+    with pytest.raises(CorruptPart, match="does not match the hash of a column chunk") as found:
         PartReader(store, part).read_group(2, [column])
     assert found.value.part_hash == part.hash
 
 
 def test_a_local_part_is_hashed_as_a_whole_when_much_of_it_is_read(tmp_path):
-    """A small column beside the markup is compared with its own hash, and verdicts need neither."""
+    """A small column is compared with its own hash, and verdicts need neither check."""
     store = Store(str(tmp_path))
     part = write(store)
     path = tmp_path / "parts" / part.hash[:2] / f"{part.hash}.parquet"
@@ -170,13 +170,13 @@ def test_a_local_part_is_hashed_as_a_whole_when_much_of_it_is_read(tmp_path):
         PartReader(store, part).read(["words", "html"])
     path.write_bytes(bytes(byte ^ 1 for byte in data))
     assert PartReader(store, part).read(["drop"]).num_rows == GROUPS * ROWS
-    with pytest.raises(CorruptPart, match="does not match the hash of a stretch of it"):
+    with pytest.raises(CorruptPart, match="does not match the hash of a column chunk"):
         PartReader(store, part).read(["words"])
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
-def test_damaged_verdicts_are_not_believed(tmp_path, damage):
-    """And it is they that are named, not the part that they lie beside."""
+def test_damaged_verdicts_are_not_trusted(tmp_path, damage):
+    """The error names the verdicts part, not the part of rows."""
     for store in stores(tmp_path):
         part = write(store)
         path = store.part_path(part.verdicts.part)
@@ -192,17 +192,17 @@ def test_damaged_verdicts_are_not_believed(tmp_path, damage):
         assert found.value.part_hash == part.verdicts.hash
 
 
-def test_verdicts_of_another_part_are_not_believed(tmp_path):
-    """Whole by their name, but not what the record says of them."""
+def test_verdicts_of_another_part_are_not_trusted(tmp_path):
+    """They match their own name, but not the record."""
     store = Store(str(tmp_path))
     ours, theirs = write(store), write(store, batches(drop="long"))
     mixed = parquet.replace(ours, verdicts=parquet.replace(theirs.verdicts, drop=ours.verdicts.drop))
-    with pytest.raises(CorruptPart, match="other verdicts"):
+    with pytest.raises(CorruptPart, match="verdicts that differ"):
         PartReader(store, mixed)
 
 
 def test_a_read_of_what_was_not_fetched_is_an_error(tmp_path):
-    """There is nothing to see there: not zeros, and not the bytes of a neighbour."""
+    """It never returns zeros or the bytes of a neighbour."""
     store = Store(f"memory://{tmp_path}")
     reader = PartReader(store, write(store))
     with pytest.raises(EOFError, match="were not fetched"):
@@ -213,7 +213,7 @@ def test_a_read_of_what_was_not_fetched_is_an_error(tmp_path):
 
 
 def test_a_part_without_verdicts_is_read_as_a_whole(tmp_path, fetched):
-    """As an earlier version wrote it."""
+    """Earlier versions wrote such parts."""
     store = Store(f"memory://{tmp_path}")
     part = parquet.replace(write(store), verdicts=None)
     assert PartReader(store, part).read(["words"]).num_rows == GROUPS * ROWS
@@ -221,7 +221,7 @@ def test_a_part_without_verdicts_is_read_as_a_whole(tmp_path, fetched):
 
 
 def test_the_hash_of_verdicts_is_of_rows_and_drop_alone(tmp_path):
-    """Another text leaves it; another reason, document or group does not."""
+    """A different text keeps the hash; a different reason, document or row group changes it."""
     store = Store(str(tmp_path))
     one = write(store)
     other_text = write(store, batches(html=900, seed=2))
@@ -232,8 +232,8 @@ def test_the_hash_of_verdicts_is_of_rows_and_drop_alone(tmp_path):
     assert len({one.verdicts.drop, *(part.verdicts.drop for part in differ)}) == 4
 
 
-def test_what_is_not_aligned_is_refused_by_verdicts_alone(tmp_path):
-    """The marks and the groups stand in the small parts."""
+def test_misaligned_layers_are_refused_by_their_verdicts_alone(tmp_path):
+    """The verdicts parts have the row hashes and the row groups."""
     store = Store(str(tmp_path))
     ours, theirs = write(store), write(store, identity=b"another")
     with pytest.raises(Misaligned):

@@ -1,11 +1,11 @@
-"""A corpus in Python: a recipe as it is now, or what a run of it made.
+"""A corpus in Python: the current recipe, or the result of one of its runs.
 
     import gristmill
     corpus = gristmill.open("recipes/demo.yaml")
     corpus.run(workers=2)
     corpus.funnel()
 
-Whatever a user can mend is a `gristmill.UserError` with the message that the command line has for it.
+Every mistake that a user can fix raises `gristmill.UserError`, with the same message as the command line.
 """
 
 import os
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from gristmill.api.documents import Documents
 from gristmill.api.faults import as_python
-from gristmill.api.finished import Finished, Telling
+from gristmill.api.finished import Finished, ProgressListener
 from gristmill.api.pages import make_page
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
@@ -31,7 +31,7 @@ from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.log import WARNING
 from gristmill.query import opening
-from gristmill.query.documents.columns import Columns, columns_of
+from gristmill.query.documents.columns import ColumnReader, columns_of
 from gristmill.query.documents.sql import Session
 from gristmill.query.export.dataset_card import Exported
 from gristmill.query.export.export import FILE_BYTES, export
@@ -47,15 +47,15 @@ from gristmill.store.store import Store
 def open_corpus(
     path: str | os.PathLike[str], version: str | None = None, *, store: str | None = None, sample: str | None = None
 ) -> "Corpus":
-    """A corpus by its recipe's file, or by STORE@NAME.
+    """Open a corpus by its recipe file, or by STORE@NAME.
 
-    `version` is a tag or the hash of a run in the recipe's store: then it is what that run made, and not
-    the recipe as it is now. `store` and `sample` go before those of the recipe.
+    `version` is a tag or the hash of a run in the recipe's store; it opens the result of that run instead of the
+    current recipe. `store` and `sample` override those of the recipe.
     """
     name = os.fspath(path)
     if opening.is_run(name):
         if version is not None:
-            raise UserError(f"{name} names a run, and so does version={version}. Leave one of them out.")
+            raise UserError(f"{name} already names a run, so version={version} is ambiguous. Leave one of them out.")
         run = opening.open_run(name, store, sample)
         return Corpus(name, run.name, run.store.uri, run)
     opening.refuse_folder(name, store, sample)
@@ -63,39 +63,39 @@ def open_corpus(
     view = None if version is None else see(Store(recipe.store), version)
     if view is not None and view.name != recipe.name:
         raise UserError(
-            f"{view.label} is of the recipe {view.name}, and {name} is {recipe.name}, so it is no version of it. "
-            f"To look at it all the same: gristmill.open({view.label!r})"
+            f"{view.label} belongs to the recipe {view.name}, but {name} is the recipe {recipe.name}. "
+            f"To open it anyway: gristmill.open({view.label!r})"
         )
     return Corpus(name if view is None else view.label, recipe.name, recipe.store, view, (store, sample))
 
 
 class Corpus:
-    """A recipe as its file and its store are when something is asked of it, or what a run made."""
+    """The current recipe, read again for every call, or the result of one run."""
 
     def __init__(
         self,
-        told: str,
+        label: str,
         name: str,
         store: str,
         view: CorpusView | None = None,
         options: tuple[str | None, str | None] = (None, None),
     ) -> None:
-        self._told, self._view, self._options = told, view, options
+        self._label, self._view, self._options = label, view, options
         self.name = name
-        """The recipe's."""
+        """The name of the recipe."""
         self.store = store
-        """Where it lies: a folder or a URI."""
+        """The store: a folder or a URI."""
 
     @property
     def version(self) -> str | None:
-        """The hash of the run that is looked at; None where it is the recipe as it is now."""
+        """The hash of the run; None for the current recipe."""
         record = None if self._view is None else self._view.record
         return None if record is None else record["version"]
 
     @property
     def columns(self) -> list[str]:
-        """All that `documents` can be asked for."""
-        with as_python(self._told):
+        """All columns that `documents` can return."""
+        with as_python(self._label):
             return columns_of(self._view_now())
 
     def run(
@@ -110,18 +110,19 @@ class Corpus:
         retry_crashed: bool = False,
         progress: Callable[[str], object] | None = None,
     ) -> Finished:
-        """Run what is not in the store. What happens goes to the logger `gristmill.run`, and to `progress`: `print`.
+        """Run every task whose result is not in the store.
 
-        Works in a notebook, in a thread, and in a script without a guard around it.
+        Messages go to the logger `gristmill.run` and to `progress`, for example `print`. It works in a notebook, in a
+        thread, and in a script without an `if __name__ == "__main__"` guard.
         """
-        with as_python(self._told):
+        with as_python(self._label):
             check_executor(executor, address, profile)
             if workers is not None and workers < 1:
-                raise UserError(f"workers={workers}: a run needs one at least, so nothing was run.")
+                raise UserError(f"workers={workers}: a run needs at least one worker, so nothing was run.")
             mill = self._open(until, executor, address, profile)
             if tag is not None:
                 mill.check_tag(tag)
-            listener = Telling(progress)
+            listener = ProgressListener(progress)
             run = mill.run(workers, listener, retry_crashed, tag)
             warnings = find_warnings(run)
             for warning in warnings:
@@ -130,15 +131,15 @@ class Corpus:
             return Finished(run, tag, listener.notes, warnings)
 
     def plan(self) -> "Plan":
-        """What a run would do, and why."""
-        with as_python(self._told):
+        """Return what a run would do, and why."""
+        with as_python(self._label):
             mill = self._open()
             run = opening.dry_run_with_inputs(mill, previews=True)
             return Plan(mill, make_plan(mill, run), input_changes(run, mill.newest_whole()))
 
     def funnel(self) -> "Funnel":
-        """What came in, what each step took, what is left."""
-        with as_python(self._told):
+        """Count what was read, what each step dropped or cut, and what is kept."""
+        with as_python(self._label):
             return Funnel(self._view_now())
 
     def documents(
@@ -148,24 +149,24 @@ class Corpus:
         sources: Sequence[str] = (),
         reasons: Sequence[str] = (),
     ) -> Documents:
-        """Documents of the corpus; with `kept=False` those that were dropped, with None both. `reasons` picks those
-        that were dropped for one of them, and records that could not be read for one of them.
+        """Return documents of the corpus: kept ones, dropped ones with `kept=False`, or all with `kept=None`.
 
-        Columns are those of `columns`: of the documents (`doc_id`, `url`, `title`, ...), `text` as the last step left
-        it, the verdict (`kept`, `step`, `reason`), and `STEP.column` of any step.
+        `reasons` selects documents that were dropped, and records that could not be read, for one of these reasons.
+        `columns` lists columns of the documents (`doc_id`, `url`, `title`, ...), the final `text`, the verdict (`kept`,
+        `step`, `reason`), and `STEP.column` of any step; the property `columns` has all names.
         """
         if any(isinstance(names, str) for names in (columns, sources, reasons)):
             raise UserError(
                 "columns, sources and reasons are lists of names, so nothing was read. Write columns=['text']."
             )
-        with as_python(self._told):
+        with as_python(self._label):
             view = self._view_now()
             opening.check_finished(view)
-            return Documents(Columns(view, columns, kept, sources, reasons))
+            return Documents(ColumnReader(view, columns, kept, sources, reasons))
 
     def sql(self, query: str) -> pa.Table:
-        """The answer to a query in DuckDB's SQL (extra `sql`)."""
-        with as_python(self._told), closing(Session(self._view_now())) as session:
+        """Run a DuckDB SQL query (needs the extra `sql`)."""
+        with as_python(self._label), closing(Session(self._view_now())) as session:
             schema, batches = session.ask(query)
             return pa.Table.from_batches(batches, schema)
 
@@ -178,11 +179,13 @@ class Corpus:
         token: int | None = None,
         prove: bool = False,
     ) -> "Lives":
-        """The lives of the documents that are meant: by an id or how it begins, a URL, the SHA-256 of a text or quoted
-        words (`what`); by a text; or by a token of a sample of the training. With `prove` each is made again from the
-        bytes that it was read from, and compared. None is meant by what nobody has: then it is empty.
+        """Return the lineage of the matching documents; empty if no document matches.
+
+        `what` is a document id or its first digits, a URL, the SHA-256 of a text, or quoted words. Instead of it,
+        `text` gives a whole text, or `sample` and `token` name a token of the training order. With `prove`, each
+        document is made again from its input bytes and compared.
         """
-        with as_python(self._told):
+        with as_python(self._label):
             view = self._view_now()
             notes: list[str] = []
             found = [one.about for one in lives_of(view, what, text, sample, token, prove, notes.append)]
@@ -196,13 +199,13 @@ class Corpus:
         file_bytes: int = FILE_BYTES,
         workers: int | None = None,
     ) -> Exported:
-        """Write the kept documents as a dataset that others can load."""
-        with as_python(self._told):
+        """Write the kept documents as a dataset that other tools can load."""
+        with as_python(self._label):
             return export(self._view_now(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
 
     def page(self, name: str) -> str:
-        """A report page as HTML: `funnel`, or one that an installed package adds (docs/plugins.md)."""
-        with as_python(self._told):
+        """Return a report page as HTML: `funnel`, or a page of an installed package (docs/plugins.md)."""
+        with as_python(self._label):
             return make_page(name, self)
 
     def report(self, *, against: str | None = None, core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> str:
@@ -210,7 +213,7 @@ class Corpus:
 
         `core_hour` is the price of an hour of a core; the cost is projected to a corpus of so many `tokens`.
         """
-        with as_python(self._told):
+        with as_python(self._label):
             other = None if against is None else see(Store(self.store), against)
             return make_report(self._view_now(), other, make_prices(core_hour, tokens))
 
@@ -224,31 +227,32 @@ class Corpus:
         address: str | None = None,
         profile: str | None = None,
     ) -> Mill:
-        """The recipe; UserError where a run was opened in its place."""
+        """The recipe. Raises UserError if this corpus is the result of a run."""
         store, sample = self._options if self._view is None else (None, None)
-        return opening.open_mill(self._told, store, until, executor, address, profile, sample)
+        return opening.open_mill(self._label, store, until, executor, address, profile, sample)
 
     def __repr__(self) -> str:
-        return f"<Corpus {self._told}>"
+        return f"<Corpus {self._label}>"
 
     def _repr_html_(self) -> str:
         view = self._view_now()
         found = funnels(view)
         kept = sum(funnel["kept"]["rows"] for funnel in found.values())
         text = sum(funnel["kept"]["text_bytes"] for funnel in found.values())
-        told = describe(view) if view.record is not None else f"{view.label}: recipe {view.name}, in {view.store.uri}"
+        label = describe(view) if view.record is not None else f"{view.label}: recipe {view.name}, in {view.store.uri}"
         open_steps = view.unfinished()
-        what = f"{counted(kept, 'document')} kept, {size(text)} of text, of {counted(len(view.chains), 'source')}"
+        what = f"{counted(kept, 'document')} kept, {size(text)} of text, from {counted(len(view.chains), 'source')}"
         left = (
-            f"{counted(len(open_steps), 'step')} not run as the recipe is now. {view.to_finish}" if open_steps else ""
+            f"{counted(len(open_steps), 'step')} not run for the current recipe. {view.to_finish}" if open_steps else ""
         )
-        lines = (told, what if found else "", left)
+        lines = (label, what if found else "", left)
         return "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
 
 
 class Lives(Table):
-    """One line a step of each document: its verdict, and the bytes of its text before and after. Each life as a whole,
-    with all its facts, is in `lives`.
+    """One row for each step of each document: the verdict, and the text size before and after the step.
+
+    `lives` has the full lineage of each document.
     """
 
     def __init__(self, view: CorpusView, lives: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
@@ -270,7 +274,7 @@ class Lives(Table):
 
 
 class Plan(Table):
-    """One line a step: tasks that are in the store, that would run, that wait for others, and why."""
+    """One row per step: how many tasks are cached, would run, or wait for other tasks, and why."""
 
     def __init__(self, mill: Mill, lines: Sequence[Any], changes: Iterable[str]) -> None:
         rows = [
@@ -284,14 +288,15 @@ class Plan(Table):
             for line in lines
         ]
         self.is_done = not any(line.to_run or line.waiting for line in lines)
-        """Whether everything is in the store."""
+        """Whether every result is in the store."""
         super().__init__(rows, [*(["Nothing to do: everything is in the store."] if self.is_done else []), *changes])
         self.title = f"{mill.recipe.path}, store {mill.store.uri}"
 
 
 class Funnel(Table):
-    """One line for what was read of a source, for every reason of every step, and for what is kept; in documents, bytes
-    of text, and bytes as they were read of what had no text.
+    """One row for what was read from a source, for every reason of every step, and for what is kept.
+
+    Counts are in documents, bytes of text, and raw bytes of records that had no text.
     """
 
     def __init__(self, view: CorpusView) -> None:
@@ -299,10 +304,10 @@ class Funnel(Table):
         """The same as nested dictionaries, by source."""
         if not self.sources:
             raise UserError(
-                f"Nothing of {view.label} has come to its end as it is now, so there is nothing to count. "
+                f"No source of {view.label} is finished for the current recipe, so there is nothing to count. "
                 f"{view.to_finish}{last_finished(view, 'funnel')}"
             )
         waiting = view.unfinished()
-        notes = [f"Not counted, or not in full, because not run as the recipe is now: {', '.join(waiting)}."]
+        notes = [f"Counts are missing or partial, because these steps have not finished: {', '.join(waiting)}."]
         super().__init__(list(funnel_lines(self.sources)), notes if waiting else [])
         self.title = view.label

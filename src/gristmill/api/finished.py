@@ -1,4 +1,4 @@
-"""A run that came to its end, and who is told on the way."""
+"""The result of a finished run, and the listener that reports its progress."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from gristmill.query.removal.funnel import funnels
 
 
 class Finished(Table):
-    """What a run did, step by step; what it made is in the corpus."""
+    """What a run did, one row per step. The corpus has its results."""
 
     def __init__(self, run: Run, tag: str | None, notes: Sequence[str], warnings: Sequence[str]) -> None:
         nodes = run.ended["nodes"]
@@ -23,25 +23,25 @@ class Finished(Table):
             [*notes, *(f"WARNING: {warning}" for warning in warnings)],
         )
         self.version: str = run.ended["version"]
-        """The hash of all that it made: `gristmill.open(recipe, version=...)`."""
+        """The hash of all its results, for `gristmill.open(recipe, version=...)`."""
         self.tag = tag
         self.shards = run.shards
-        """Where a trainer finds the manifest; None where the recipe makes no shards."""
+        """The location of the manifest for a trainer; None if the recipe writes no shards."""
         self.warnings = list(warnings)
         self.documents: int = sum(funnel["kept"]["rows"] for funnel in funnels(run).values())
-        """That are kept."""
+        """The number of kept documents."""
         self.executed: int = sum(line["executed"] for line in self.lines)
         self.cached: int = sum(line["cached"] for line in self.lines)
         done = f"{counted(self.executed, 'task')} run, {self.cached:,} cached"
         self.title = f"{run.name} version {self.version}: {done}; {counted(self.documents, 'document')} kept"
 
 
-class Telling(Silent):
-    """A listener that sends notes, and the end of every step, to the log and to a function."""
+class ProgressListener(Silent):
+    """A listener that reports notes and finished steps to the log and to a function."""
 
-    def __init__(self, tell: Callable[[str], object] | None) -> None:
+    def __init__(self, progress: Callable[[str], object] | None) -> None:
         super().__init__()
-        self._tell = tell
+        self._progress = progress
         self._left: dict[str, int] = {}
         self._settled: set[str] = set()
 
@@ -50,27 +50,27 @@ class Telling(Silent):
 
     def done(self, node: Node, task: Any, result: Any, cached: bool) -> None:
         self._left[node.id] = self._left.get(node.id, 0) - 1
-        self._look(node)
+        self._report_if_done(node)
 
     def settled(self, node: Node) -> None:
         self._settled.add(node.id)
-        self._look(node)
+        self._report_if_done(node)
 
     def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
         message = f"{node.id}: in the store ({counted(tasks, 'task')})"
         LOG(message, step=node.id, tasks=tasks)
-        self._say(message)
+        self._report(message)
 
     def note(self, message: str, level: int = INFO, /) -> None:
         super().note(message, level)
-        self._say(message)
+        self._report(message)
 
-    def _look(self, node: Node) -> None:
+    def _report_if_done(self, node: Node) -> None:
         if node.id in self._settled and self._left.get(node.id) == 0:
             del self._left[node.id]
             LOG(f"{node.id}: done", step=node.id)
-            self._say(f"{node.id}: done")
+            self._report(f"{node.id}: done")
 
-    def _say(self, message: str) -> None:
-        if self._tell is not None:
-            self._tell(message)
+    def _report(self, message: str) -> None:
+        if self._progress is not None:
+            self._progress(message)

@@ -1,4 +1,4 @@
-"""Report pages by name: ours, and those that installed packages register as entry points of gristmill.pages.
+"""Report pages by name: built-in ones, and those that installed packages register as entry points of gristmill.pages.
 
 An entry point names a function that takes a finished corpus (`gristmill.open`) and returns the page as HTML.
 """
@@ -16,7 +16,7 @@ from gristmill.report.markup import escaped
 
 
 class OpenCorpus(Protocol):
-    """What `gristmill.open` returns, as far as pages need it."""
+    """The part of a `Corpus` that pages need."""
 
     name: str
 
@@ -28,7 +28,7 @@ BUILT_IN = {"funnel": "gristmill.api.pages:funnel"}
 
 
 def make_page(name: str, corpus: OpenCorpus) -> str:
-    """The page of this name as HTML. Raises UserError for an unknown name, and for a corpus that is not finished."""
+    """Return the named page as HTML. Raises UserError for an unknown name or an unfinished corpus."""
     point = EntryPoint(name, BUILT_IN[name], PAGES) if name in BUILT_IN else installed(PAGES).get(name)
     if point is None:
         known = list({**BUILT_IN, **installed(PAGES)})
@@ -38,14 +38,14 @@ def make_page(name: str, corpus: OpenCorpus) -> str:
     text = function(corpus)
     if not isinstance(text, str):
         raise UserError(
-            f"The page {name} ({point.value}) returned {type(text).__name__}, and a page is HTML as str, so nothing "
-            "was written. Correct the function."
+            f"The page {name} ({point.value}) returned {type(text).__name__}, but a page must be HTML as str, so "
+            "nothing was written. Correct the function."
         )
     return text
 
 
 def funnel(corpus: OpenCorpus) -> str:
-    """What came in, what each step dropped and why, and what is left."""
+    """What was read, what each step dropped and why, and what is kept."""
     title = f"Funnel of {escaped(corpus.name)}"
     head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
     return f"{head}<body><h1>{title}</h1>\n{corpus.funnel()._repr_html_()}</body></html>\n"

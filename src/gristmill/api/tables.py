@@ -1,4 +1,4 @@
-"""What a notebook and a prompt show of an answer: one table, as text, HTML, Arrow or pandas."""
+"""A result as one table that a prompt or notebook can show: as text, HTML, Arrow or pandas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -10,12 +10,12 @@ from gristmill.errors import UserError
 from gristmill.report.markup import escaped
 
 MOST_SHOWN = 200
-"""Lines of a table that are shown; all of them are in it."""
+"""The most lines of a table that are shown. The table itself has all of them."""
 _CELL = "padding:2px 10px;text-align:{}"
 
 
-def needed(library: str, why: str) -> Any:
-    """A library that is none of our dependencies; UserError says what to install."""
+def require(library: str, why: str) -> Any:
+    """Import an optional library. Raises UserError with the install command if it is missing."""
     try:
         return import_module(library)
     except ImportError:
@@ -23,14 +23,14 @@ def needed(library: str, why: str) -> Any:
 
 
 class Table:
-    """Lines with named fields: iterate over them, count them, take them elsewhere."""
+    """Lines with named fields that can be iterated, counted and converted."""
 
     title = ""
 
     def __init__(self, lines: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> None:
         self.lines = lines
         self.notes = notes
-        """What is to be said beside it."""
+        """Remarks that are shown below the table."""
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         return iter(self.lines)
@@ -42,16 +42,16 @@ class Table:
         return self.lines[number]
 
     def to_arrow(self) -> pa.Table:
-        """One row a line."""
+        """An Arrow table with one row per line."""
         return pa.Table.from_pylist([dict(line) for line in self.lines])
 
     def to_pandas(self) -> Any:
-        """The same as a DataFrame."""
-        needed("pandas", "to_pandas()")
+        """The lines as a DataFrame."""
+        require("pandas", "to_pandas()")
         return self.to_arrow().to_pandas()
 
     def cells(self, line: Mapping[str, Any]) -> list[str]:
-        """How a line is shown."""
+        """The values of a line as text."""
         return [f"{value:,}" if isinstance(value, int) else str(value) for value in line.values()]
 
     def __repr__(self) -> str:
@@ -60,14 +60,14 @@ class Table:
         rows = [list(self.lines[0]), *(self.cells(line) for line in self.lines[:MOST_SHOWN])]
         widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
         numbers = [isinstance(value, int) for value in self.lines[0].values()]
-        told = [
+        rows_shown = [
             "  ".join(
                 cell.rjust(width) if is_number else cell.ljust(width)
                 for cell, width, is_number in zip(row, widths, numbers, strict=True)
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([*([self.title] if self.title else []), *told, *self._more(), *self.notes])
+        return "\n".join([*([self.title] if self.title else []), *rows_shown, *self._more(), *self.notes])
 
     def _repr_html_(self) -> str:
         numbers = [isinstance(value, int) for value in self.lines[0].values()] if self.lines else []

@@ -191,12 +191,12 @@ def _tell(error: Exception) -> int:
     if isinstance(error, OthersCanWrite):  # before anything that imports kernels
         complain(error)
         return 2
-    from gristmill.query.opening import tell_damage
+    from gristmill.query.opening import damage_message
     from gristmill.stages import own_code
     from gristmill.store.store import CorruptPart
 
     if isinstance(error, CorruptPart):
-        complain(tell_damage(error, _recipe()))
+        complain(damage_message(error, _recipe()))
         return 2
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         complain(

@@ -31,7 +31,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.log import INFO, WARNING, Note
 from gristmill.objects import requests
-from gristmill.objects.patience import HURRIED, LOOK_S, waits_told
+from gristmill.objects.patience import HURRIED, POLL_S, report_waits
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.model import Recipe
@@ -126,7 +126,7 @@ class Mill:
         self._started, self._requests_before = datetime.now(UTC), requests.counted()
         earlier = Earlier()
         with (
-            waits_told(listener.note),
+            report_waits(listener.note),
             hold(self.store, "run", self.recipe.name) as lease,
         ):
             await_collection(self.store, lease, listener.note)
@@ -365,7 +365,7 @@ def wait_for(work: Any, executor: Executor) -> None:
             ended.result()
         except KeyboardInterrupt:
             while not stops and not ended.done():  # its loop is about to begin
-                wait([ended], timeout=LOOK_S)
+                wait([ended], timeout=POLL_S)
             for stop in stops:
                 with suppress(RuntimeError):  # it has already ended
                     stop(signal.SIGINT)

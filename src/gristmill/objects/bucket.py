@@ -1,4 +1,4 @@
-"""One bucket: objects by key, each request with patience, counted, and with one message where nothing helps."""
+"""One bucket: objects by key. Requests are retried and counted, and the last failure becomes one clear message."""
 
 import os
 import re
@@ -11,21 +11,21 @@ from typing import Any, NamedTuple, TypeVar
 
 from gristmill import objects
 from gristmill.errors import UserError
-from gristmill.objects.patience import TRIES, Fault, Unreachable, fault_of, patiently
+from gristmill.objects.patience import TRIES, RequestFault, Unreachable, fault_of, patiently
 from gristmill.objects.requests import count
 
 Answer = TypeVar("Answer")
 
 PIECE_BYTES = 8 << 20
-"""What one request reads of a large object, and one part of a multipart upload holds."""
+"""The bytes of one read of a large object, and of one part of a multipart upload."""
 PIECES_AT_ONCE = 4
-"""Of one object: they fill most networks, and hold 32 MiB beside the object."""
+"""Parallel requests for one object: enough for most networks, with 32 MiB of buffers."""
 SINGLE_BYTES = 4 * PIECE_BYTES
-"""Larger objects are read and written in pieces."""
+"""Larger objects are read and written in several pieces."""
 PAGE_KEYS = 1000
-"""What a listing tells with one request."""
+"""The keys in one page of a listing."""
 _OPTIONS = {
-    "allow_http": True,  # the address says which, and without one it is https
+    "allow_http": True,  # the endpoint URL decides; the default is https
     "connect_timeout": timedelta(seconds=5),
     "read_timeout": timedelta(seconds=15),
     "timeout": timedelta(seconds=180),
@@ -38,17 +38,17 @@ _HOW = {
 }
 
 _used_by: int | None = None
-"""The process that first sent a request. Threads of obstore do not live on in its forks, which would wait for ever."""
+"""The process that sent the first request. A fork does not have obstore's threads, so its requests would hang."""
 
 
 class Info(NamedTuple):
-    """What a store knows of an object."""
+    """The metadata of an object."""
 
     key: str
     size: int
     etag: str
     modified: float
-    """Seconds since 1970, by the store's clock."""
+    """Unix time in seconds, by the store's clock."""
 
 
 class Bucket:
@@ -59,8 +59,8 @@ class Bucket:
         self._scheme = scheme
         self._has_answered = False
         self._store = self._opened(scheme, name, 0)
-        self._of_uploads = self._opened(scheme, name, TRIES)
-        """One that asks again by itself: an upload in many parts must not begin anew for one of them."""
+        self._upload_store = self._opened(scheme, name, TRIES)
+        """A client with its own retries: a multipart upload must not restart because one part failed."""
 
     def get(self, key: str) -> memoryview:
         import obstore
@@ -71,10 +71,10 @@ class Bucket:
             count(bytes_fetched=len(data))
             return data
 
-        return self._asked("read", key, act)
+        return self._request("read", key, act)
 
     def get_range(self, key: str, start: int, stop: int) -> memoryview:
-        """Fewer bytes where the object ends before."""
+        """Read a byte range; the result is shorter if the object ends before `stop`."""
         import obstore
 
         def act() -> memoryview:
@@ -82,16 +82,16 @@ class Bucket:
             try:
                 data = memoryview(obstore.get_range(self._store, key, start=start, end=stop))
             except obstore.exceptions.BaseError as error:
-                if fault_of(error).status == 416:  # it ends before `start`
+                if fault_of(error).status == 416:  # the object ends before `start`
                     return memoryview(b"")
                 raise
             count(bytes_fetched=len(data))
             return data
 
-        return self._asked("read", key, act) if stop > start else memoryview(b"")
+        return self._request("read", key, act) if stop > start else memoryview(b"")
 
     def get_pieces(self, key: str, size: int, take: Callable[[int, memoryview], Any]) -> None:
-        """A large object, some pieces at once, each given to `take` with the place where it begins."""
+        """Read a large object in parallel pieces and pass each to `take` with its offset."""
 
         def fetch(start: int) -> None:
             take(start, self.get_range(key, start, min(size, start + PIECE_BYTES)))
@@ -100,7 +100,7 @@ class Bucket:
             list(pool.map(fetch, range(0, size, PIECE_BYTES)))
 
     def get_large(self, key: str, size: int) -> bytearray | memoryview:
-        """An object of this size, in pieces if it is large."""
+        """Read an object of this size, in pieces if it is large."""
         if size <= SINGLE_BYTES:
             return self.get(key)
         whole = bytearray(size)
@@ -114,7 +114,7 @@ class Bucket:
     def put(self, key: str, data: bytes | memoryview) -> None:
         import obstore
 
-        view = memoryview(data).cast("B")  # obstore takes nothing but unsigned bytes
+        view = memoryview(data).cast("B")  # obstore only accepts unsigned bytes
         size = len(view)
         if size > SINGLE_BYTES:
             self._upload(key, view, size)
@@ -124,7 +124,7 @@ class Bucket:
             count(puts=1, bytes_sent=size)
             obstore.put(self._store, key, view, use_multipart=False)
 
-        self._asked("written", key, act)
+        self._request("written", key, act)
 
     def put_file(self, key: str, path: Path) -> None:
         size = path.stat().st_size
@@ -139,7 +139,7 @@ class Bucket:
         def act() -> None:
             count(puts=2 - -size // PIECE_BYTES, bytes_sent=size)
             obstore.put(
-                self._of_uploads,
+                self._upload_store,
                 key,
                 data,
                 use_multipart=True,
@@ -147,11 +147,11 @@ class Bucket:
                 max_concurrency=PIECES_AT_ONCE,
             )
 
-        self._asked("written", key, act)
+        self._request("written", key, act)
 
     def create(self, key: str, data: bytes) -> None:
-        """Write an object only where there is none; else FileExistsError. A store that does not know the condition
-        (If-None-Match) writes, and of two who create, both think that they did.
+        """Write an object only if it does not exist; otherwise raise FileExistsError. A store that ignores the
+        condition (If-None-Match) always writes, so two concurrent creators may both believe that they succeeded.
         """
         import obstore
 
@@ -162,7 +162,7 @@ class Bucket:
             except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
                 raise FileExistsError(key) from None
 
-        self._asked("written", key, act)
+        self._request("written", key, act)
 
     def head(self, key: str) -> Info:
         import obstore
@@ -171,7 +171,7 @@ class Bucket:
             count(heads=1)
             return _info(obstore.head(self._store, key))
 
-        return self._asked("read", key, act)
+        return self._request("read", key, act)
 
     def delete(self, key: str) -> None:
         import obstore
@@ -180,10 +180,10 @@ class Bucket:
             count(deletes=1)
             obstore.delete(self._store, key)
 
-        self._asked("removed", key, act)
+        self._request("removed", key, act)
 
     def pages(self, prefix: str, after: str | None = None) -> Iterator[list[Info]]:
-        """Objects below a folder in the order of their keys, a page a request; those behind `after`."""
+        """Objects below a folder, sorted by key, one page per request, starting after the key `after`."""
         import obstore
 
         stream: Any = None
@@ -191,39 +191,39 @@ class Bucket:
 
         def act() -> list[Any] | None:
             nonlocal stream
-            count(lists=int(stream is None or is_full))  # behind a page that was not full is no other
+            count(lists=int(stream is None or is_full))  # a page that is not full is the last
             if stream is None:
                 stream = iter(obstore.list(self._store, prefix or None, offset=after, chunk_size=PAGE_KEYS))
             try:
                 return next(stream, None)
             except Exception:
-                stream = None  # goes on behind the last key that came
+                stream = None  # the next attempt continues after the last key
                 raise
 
-        while page := self._asked("listed", prefix, act):
+        while page := self._request("listed", prefix, act):
             after, is_full = page[-1]["path"], len(page) == PAGE_KEYS
             yield [_info(one) for one in page]
 
     def folder(self, prefix: str) -> tuple[list[str], list[Info]]:
-        """Folders and objects right below a folder."""
+        """Folders and objects directly below a folder."""
         import obstore
 
         def act() -> Any:
             count(lists=1)
             return obstore.list_with_delimiter(self._store, prefix or None)
 
-        found = self._asked("listed", prefix, act)
+        found = self._request("listed", prefix, act)
         return list(found["common_prefixes"]), [_info(one) for one in found["objects"]]
 
-    def _asked(self, verb: str, key: str, act: Callable[[], Answer]) -> Answer:
+    def _request(self, verb: str, key: str, act: Callable[[], Answer]) -> Answer:
         global _used_by
         if _used_by is None:
             _used_by = os.getpid()
         elif _used_by != os.getpid():
             raise UserError(
-                f"{self.uri} cannot be asked from this process: it was forked from one that had asked before, and the "
-                "connections are not in it. Start processes without fork: multiprocessing_context='forkserver' of a "
-                "DataLoader, or 'spawn'."
+                f"{self.uri} cannot be used in this process: it was forked after its parent had opened connections, "
+                "which a fork does not inherit. Start processes without fork: pass "
+                "multiprocessing_context='forkserver' or 'spawn' to the DataLoader."
             )
         try:
             answer = patiently(act, partial(self._refused, verb, key), self._has_answered, self.uri)
@@ -233,47 +233,47 @@ class Bucket:
             self._has_answered = True
             raise FileNotFoundError(f"{self.uri}/{key}") from None
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # obstore's, for what it did not expect
+            if type(error).__name__ != "PanicException":  # a panic inside obstore
                 raise
-            raise self._refused(verb, key, Fault(None, "", str(error))) from None
+            raise self._refused(verb, key, RequestFault(None, "", str(error))) from None
         self._has_answered = True
         return answer
 
-    # What to tell
+    # Messages
 
     def _no_bucket(self) -> Unreachable:
         return Unreachable(
-            f"{self.uri}: there is no such bucket. Nothing was read or written. Create it, or correct the name; if it "
-            f"is elsewhere, check {_WHERE[self._scheme]}.",
-            "there is no such bucket",
+            f"{self.uri}: the bucket does not exist. Nothing was read or written. Create it or correct the name; if it "
+            f"is in another place, check {_WHERE[self._scheme]}.",
+            "the bucket does not exist",
         )
 
-    def _refused(self, verb: str, key: str, fault: Fault) -> Unreachable:
+    def _refused(self, verb: str, key: str, fault: RequestFault) -> Unreachable:
         where = f"{self.uri}/{key}" if key else self.uri
-        kept = "What is finished is kept."
+        kept = "Finished work is kept."
         if fault.code == "NoSuchBucket":
             return self._no_bucket()
-        if re.search(r"169\.254\.|metadata\.google", fault.text):  # where a machine that has a role finds its keys
+        if re.search(r"169\.254\.|metadata\.google", fault.text):  # where a machine with a role gets its keys
             why = f"no credentials for {_NAMES[self._scheme]} were found"
             return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {_HOW[self._scheme]}.", why)
         if fault.status in (401, 403):
-            why = f"the store refuses it ({fault.text})"
+            why = f"permission denied ({fault.text})"
             return Unreachable(
-                f"{where} cannot be {verb}: {why}. {kept} Check the credentials and their rights to the bucket: "
-                "listing, reading, writing and deleting.",
+                f"{where} cannot be {verb}: {why}. {kept} Check the credentials and their permissions for the "
+                "bucket: list, read, write and delete.",
                 why,
             )
         if fault.status is not None and not fault.may_pass:
-            why = f"the store answers {fault.status} ({fault.text})"
+            why = f"the store returned {fault.status} ({fault.text})"
             return Unreachable(f"{where} cannot be {verb}: {why}. {kept} Check {_WHERE[self._scheme]}.", why)
-        why = f"{fault.text}, {'also ' if self._has_answered or fault.status else ''}after several attempts"
-        fix = f"Check {_WHERE[self._scheme]}, and the network" if not self._has_answered else "Wait"
-        return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {fix}, and run again to go on.", why)
+        why = f"{fault.text}, {'even ' if self._has_answered or fault.status else ''}after several attempts"
+        fix = f"Check {_WHERE[self._scheme]}, and the network" if not self._has_answered else "Wait a moment"
+        return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {fix}, then run again to continue.", why)
 
     def _opened(self, scheme: str, name: str, retries: int) -> Any:
         if not objects.is_installed():
             raise UserError(
-                f"{self.uri} lies in an object store, and the client for it is not installed. Nothing was run. "
+                f"{self.uri} is in an object store, and the client for it is not installed. Nothing was run. "
                 f"Run: {objects.EXTRA}"
             )
         if (why := objects.unfit(scheme, name)) is not None:
@@ -295,14 +295,14 @@ class Bucket:
 
 
 def _profile(uri: str) -> Any:
-    """Credentials of a profile, where the environment names one and no keys: boto3 reads its files."""
+    """The credentials of AWS_PROFILE, read by boto3; None if it is not set or AWS_ACCESS_KEY_ID is."""
     if not os.environ.get("AWS_PROFILE") or os.environ.get("AWS_ACCESS_KEY_ID"):
         return None
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError:
         raise UserError(
-            f"{uri}: AWS_PROFILE is set, and reading profiles needs boto3, which is not installed. Nothing was run. "
+            f"{uri}: AWS_PROFILE is set, but reading profiles needs boto3, which is not installed. Nothing was run. "
             "Run pip install boto3, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         ) from None
     return Boto3CredentialProvider()

@@ -1,7 +1,7 @@
-"""Asking again: a store that is busy, slow or cut off for a moment is no reason to stop.
+"""Retries: a store that is busy, slow or unreachable for a moment does not stop a run.
 
-The wait before a new attempt is drawn from zero to a limit that doubles (full jitter): a thousand workers that were
-refused at the same moment do not come back at the same moment.
+The wait before a retry is random, between zero and a limit that doubles each time (full jitter), so that a thousand
+workers that failed together do not retry together.
 """
 
 import random
@@ -19,45 +19,45 @@ from gristmill.objects.requests import count
 Answer = TypeVar("Answer")
 
 TRIES = 10
-"""Of one request: about half a minute of waiting in all, a minute at most."""
+"""Attempts of one request: about half a minute of waiting in total, at most a minute."""
 FIRST_TRIES = 3
-"""Of one that nobody answers at all, of a store that has never answered this process: an address that is wrong."""
+"""Attempts if this store has never answered this process: its address is probably wrong."""
 WAIT_SECONDS = 0.2
 LONGEST_SECONDS = 20.0
-TOLD_TRIES = 5
-"""After so many, some seconds, somebody is told what is waited for."""
-TOLD_S = 5.0
-"""After so many seconds, too: a server may take connections and say nothing."""
-TOLD_EVERY_S = 60.0
-LOOK_S = 0.2
-"""Seconds between looks at whether the process is asked to stop."""
-LAST_LOOKS = 5
-"""That a request has left then: what stops writes down how far it came."""
+WARN_TRIES = 5
+"""After this many attempts, which take some seconds, the user is warned about the wait."""
+WARN_AFTER_S = 5.0
+"""The user is also warned after this many seconds: a server may accept connections and never answer."""
+WARN_EVERY_S = 60.0
+POLL_S = 0.2
+"""Seconds between checks whether the process should stop."""
+LAST_POLLS = 5
+"""Checks that a request may still take after that, so that a run that stops can write its record."""
 BUSY = (408, 425, 429)
-"""Answers that mean: later. All from 500 on do, too, but for 501, which no waiting changes."""
+"""HTTP statuses that are worth a retry. All from 500 on are too, except 501, which is permanent."""
 
 
 HURRIED = threading.Event()
-"""Set when the process is asked to stop: nothing is waited out any more."""
+"""Set when the process should stop: retries end at once."""
 
 
 class _Listener:
-    """Who wants to know of long waits in this process."""
+    """Reports long waits of this process to a function."""
 
-    def __init__(self, tell: Note) -> None:
-        self._tell = tell
+    def __init__(self, note: Note) -> None:
+        self._note = note
         self._lock = threading.Lock()
-        self._told_s = -TOLD_EVERY_S
+        self._warned_s = -WARN_EVERY_S
 
-    def waits(self, uri: str, fault: "Fault") -> None:
-        """Many requests wait at once, and one message is enough for all."""
+    def waits(self, uri: str, fault: "RequestFault") -> None:
+        """Report a wait, unless one was reported a moment ago: many requests wait at the same time."""
         with self._lock:
             now = time.monotonic()
-            if now - self._told_s < TOLD_EVERY_S:
+            if now - self._warned_s < WARN_EVERY_S:
                 return
-            self._told_s = now
-        self._tell(
-            f"{uri} does not do what it is asked ({fault.text}); waiting and asking again, for a minute at most",
+            self._warned_s = now
+        self._note(
+            f"requests to {uri} fail ({fault.text}); retrying for up to a minute",
             WARNING,
         )
 
@@ -67,10 +67,10 @@ _listener = _Listener(_LOG)
 
 
 @contextmanager
-def waits_told(tell: Note) -> Iterator[None]:
-    """Meanwhile `tell` receives the long waits for an object store, of any thread; else the log does."""
+def report_waits(note: Note) -> Iterator[None]:
+    """Within this context, `note` receives reports of long waits of any thread; otherwise the log does."""
     global _listener
-    before, _listener = _listener, _Listener(tell)
+    before, _listener = _listener, _Listener(note)
     try:
         yield
     finally:
@@ -78,7 +78,7 @@ def waits_told(tell: Note) -> Iterator[None]:
 
 
 class Unreachable(UserError):
-    """An object store that cannot be used, or not now. It is no fault of what lies there."""
+    """An object store cannot be used, at least not now. Its data is not damaged."""
 
     def __init__(self, message: str, why: str) -> None:
         super().__init__(message)
@@ -88,18 +88,18 @@ class Unreachable(UserError):
         return Unreachable, (str(self), self.why)
 
 
-class Fault(NamedTuple):
-    """What obstore says of a request that failed."""
+class RequestFault(NamedTuple):
+    """A failed request, as obstore reports it."""
 
     status: int | None
-    """Of HTTP; None: there was no answer, or only half of one."""
+    """The HTTP status; None if there was no complete answer."""
     code: str
-    """The store's own word for it (SlowDown, NoSuchBucket), or none."""
+    """The error code of the store (SlowDown, NoSuchBucket), or an empty string."""
     text: str
 
     @property
     def is_answer(self) -> bool:
-        """Whether somebody was there: with half of an answer, too."""
+        """Whether the server answered at all, even incompletely."""
         return self.status is not None or "body error" in self.text
 
     @property
@@ -109,41 +109,41 @@ class Fault(NamedTuple):
 
 _CAUSES = {
     "connection refused": "connection refused",
-    "dns error": "no machine of that name",
+    "dns error": "unknown host",
     "operation timed out": "no answer in time",
-    "certificate": "its certificate is not accepted",
+    "certificate": "its certificate is not trusted",
     "corrupt message": "it does not speak TLS",
 }
 
 
-def fault_of(error: BaseException) -> Fault:
-    # obstore has one class for nearly all of them, and says the status and the body in its text; more behind it is
-    # for those who work on obstore.
+def fault_of(error: BaseException) -> RequestFault:
+    # obstore uses one class for nearly all errors; its text has the status and the body. The rest of the text is debug
+    # output.
     text = str(error).split("\n\nDebug source")[0].strip()
     status = re.search(r"status code: (\d{3})", text)
     code, said = (re.search(rf"<{name}>([^<]*)</{name}>", text) for name in ("Code", "Message"))
-    # Without the address, which is long, and the body, which is XML.
+    # Leave out the URL, which is long, and the body, which is XML.
     short = re.sub(r"^Generic \w+ error: ", "", text.split("<?xml")[0].split("\n")[0]).strip(" :")
     cause = re.search(
         r"Connection refused|dns error|certificate|operation timed out|corrupt message", str(error), re.IGNORECASE
     )
     if cause and cause[0] not in short:
         short = f"{short} ({_CAUSES[cause[0].lower()]})"
-    told = f"{code[1]}: {said[1]}" if code and said else short
-    return Fault(int(status[1]) if status else None, code[1] if code else "", told)
+    description = f"{code[1]}: {said[1]}" if code and said else short
+    return RequestFault(int(status[1]) if status else None, code[1] if code else "", description)
 
 
-class Stopped(Unreachable):
-    """Nobody waits for the answer any more: the process is asked to stop."""
+class WaitStopped(Unreachable):
+    """A request was abandoned because the process should stop."""
 
     def __init__(self, *_: str) -> None:
-        super().__init__("An object store was not waited for, because the run is stopped.", "the run is stopped")
+        super().__init__(
+            "A request to an object store was abandoned because the run was stopped.", "the run was stopped"
+        )
 
 
 def stoppable(act: Callable[[], Answer]) -> Answer:
-    """What `act` answers, in a thread of its own: a server that sends a byte a second keeps a request busy for minutes,
-    and no signal is heard by the thread that is in it.
-    """
+    """Call `act` in another thread: a slow server can block it for minutes, and a blocked thread misses signals."""
     answers: list[Answer] = []
     errors: list[BaseException] = []
     done = threading.Event()
@@ -156,21 +156,21 @@ def stoppable(act: Callable[[], Answer]) -> Answer:
         done.set()
 
     threading.Thread(target=work, name="gristmill-request", daemon=True).start()
-    looks = 0
-    while not done.wait(LOOK_S):
-        looks += HURRIED.is_set()
-        if looks > LAST_LOOKS:
-            raise Stopped
+    polls = 0
+    while not done.wait(POLL_S):
+        polls += HURRIED.is_set()
+        if polls > LAST_POLLS:
+            raise WaitStopped
     if errors:
         raise errors[0]
     return answers[0]
 
 
 def patiently(
-    act: Callable[[], Answer], refused: Callable[[Fault], Exception | None], has_answered: bool, uri: str
+    act: Callable[[], Answer], refused: Callable[[RequestFault], Exception | None], has_answered: bool, uri: str
 ) -> Answer:
-    """What `act` answers. Faults that may pass are waited out, so many times; others, and the last one, become what
-    `refused` makes of them (None: it is a bug, and shows itself). `uri` is what is said to be waited for.
+    """Call `act` and retry after temporary faults, up to TRIES times. A permanent fault, or the last one, becomes the
+    exception that `refused` returns; if it returns None, the original error is raised. `uri` is named in messages.
     """
     from obstore.exceptions import BaseError
 
@@ -185,12 +185,12 @@ def patiently(
             fault = fault_of(error)
             answered = answered or fault.is_answer
             if not fault.may_pass or HURRIED.is_set() or tries >= (TRIES if answered else FIRST_TRIES):
-                told = refused(fault)
-                if told is None:
+                exception = refused(fault)
+                if exception is None:
                     raise
-                raise told from None
+                raise exception from None
             count(retries=1)
             _LOG(f"{uri}: attempt {tries} failed ({fault.text})", DEBUG, uri=uri, attempt=tries)
-            if tries >= TOLD_TRIES or time.monotonic() - begun_s > TOLD_S:
+            if tries >= WARN_TRIES or time.monotonic() - begun_s > WARN_AFTER_S:
                 _listener.waits(uri, fault)
             HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))

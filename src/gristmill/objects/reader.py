@@ -1,4 +1,4 @@
-"""An object as a file to read: fetched in blocks, and while it is read in order, the next block ahead of its use."""
+"""An object as a readable file: fetched in blocks, with read-ahead of one block for sequential reads."""
 
 import io
 import os
@@ -8,11 +8,11 @@ from typing import Any
 from gristmill.objects.bucket import Bucket, Info
 
 BLOCK_BYTES = 4 << 20
-"""What one request fetches; two of them are held."""
+"""The bytes that one request fetches; two blocks are in memory."""
 
 
-class PlaceFile(io.RawIOBase):
-    """A file that is read at any place of it, and knows its size."""
+class SeekableFile(io.RawIOBase):
+    """A read-only file of known size that supports seeking."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -30,23 +30,23 @@ class PlaceFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         if at < 0:
-            raise OSError(22, "a place before the start of the file")
+            raise OSError(22, "seek to a negative position")
         self._at = at
         return at
 
 
-class ObjectFile(PlaceFile):
-    """Reads an object as it was when it was opened, by size; whether the bytes are right is for others to say."""
+class ObjectFile(SeekableFile):
+    """Reads an object up to the size that it had when it was opened. The caller verifies the bytes."""
 
     def __init__(self, bucket: Bucket, info: Info, block_bytes: int | None = None) -> None:
-        """With `block_bytes`, a request fetches so much, and no block is fetched ahead of its use."""
+        """`block_bytes` sets the size of a request and turns read-ahead off."""
         super().__init__(info.size)
         self._fetches_ahead = block_bytes is None
         self._block_bytes = block_bytes or BLOCK_BYTES
         self._bucket = bucket
         self._info = info
         self._block = (0, memoryview(b""))
-        """Where it begins, and its bytes."""
+        """The offset of the current block, and its bytes."""
         self._ahead: tuple[int, Future[memoryview]] | None = None
         self._pool: ThreadPoolExecutor | None = None
 
@@ -56,13 +56,13 @@ class ObjectFile(PlaceFile):
 
     @property
     def md5(self) -> str | None:
-        """Of the whole object, where the store says it: the ETag of one that was uploaded at once and not encrypted
-        with a key of the user's is that, and any other may look the same.
+        """The MD5 of the whole object if the ETag looks like one: it is for single uploads without a customer's
+        encryption key, but other ETags may look the same.
         """
         return self._info.etag if len(self._info.etag) == 32 else None
 
     def forget(self) -> None:
-        """What was fetched was wrong: fetch it again."""
+        """Drop the fetched blocks, because their bytes were wrong."""
         self._block, self._ahead = (0, memoryview(b"")), None
 
     def readinto(self, target: Any) -> int:
@@ -78,7 +78,7 @@ class ObjectFile(PlaceFile):
         return len(found)
 
     def _fetched(self, at: int, end: int) -> memoryview:
-        """The block from a place on; `end` is where the one before it ended."""
+        """The block at an offset; `end` is the end of the block before it."""
         ahead, self._ahead = self._ahead, None
         block = ahead[1].result() if ahead is not None and ahead[0] == at else self._get(at)
         after = at + len(block)

@@ -1,4 +1,4 @@
-"""Object stores as a file system of fsspec: what sources, the store and the loader know how to ask."""
+"""Object stores as an fsspec file system, for sources, the store and the loader."""
 
 import os
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         return (max(0, start + size) if start < 0 else start), stop
 
     def cat_large(self, path: str, size: int) -> bytearray | memoryview:
-        """An object of this size; a large one in pieces, some at once."""
+        """Read an object of this size; a large one in parallel pieces."""
         bucket, key = self._at(path)
         return bucket.get_large(key, size)
 
@@ -72,7 +72,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> ObjectFile:
         if mode != "rb":
-            raise NotImplementedError(f"objects are opened to read, and written with pipe_file or put_file, not {mode}")
+            raise NotImplementedError(f"mode {mode} is not supported: write objects with pipe_file or put_file")
         bucket, key = self._at(path)
         return ObjectFile(bucket, bucket.head(key), block_size)
 
@@ -93,14 +93,14 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         bucket, key = self._at(path)
         bucket.delete(key)
 
-    # Looking
+    # Listing
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
         bucket, key = self._at(path)
         if key:
             try:
-                return self._told(path, bucket.head(key))
+                return self._entry(path, bucket.head(key))
             except FileNotFoundError:
                 pass
         if not any(bucket.folder(key)):
@@ -108,7 +108,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         return {"name": path, "size": 0, "type": "directory"}
 
     @staticmethod
-    def _told(path: str, info: Info) -> dict[str, Any]:
+    def _entry(path: str, info: Info) -> dict[str, Any]:
         return {"name": path, "size": info.size, "type": "file", "etag": info.etag, "modified": info.modified}
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
@@ -117,9 +117,9 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         name = path.partition("/")[0]
         folders, objects = bucket.folder(key)
         found = [{"name": f"{name}/{folder.rstrip('/')}", "size": 0, "type": "directory"} for folder in folders]
-        found += [self._told(f"{name}/{one.key}", one) for one in objects]
+        found += [self._entry(f"{name}/{one.key}", one) for one in objects]
         if not found and key:
-            found = [self._told(path, bucket.head(key))]
+            found = [self._entry(path, bucket.head(key))]
         return found if detail else [one["name"] for one in found]
 
     def find(
@@ -131,12 +131,12 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         bucket, key = self._at(path)
         name = path.partition("/")[0]
         found = {
-            f"{name}/{one.key}": self._told(f"{name}/{one.key}", one) for page in bucket.pages(key) for one in page
+            f"{name}/{one.key}": self._entry(f"{name}/{one.key}", one) for page in bucket.pages(key) for one in page
         }
         return found if detail else sorted(found)
 
     def pages(self, path: str, after: str | None = None) -> Iterator[list[tuple[str, int]]]:
-        """(path, size) of all below a folder, in order, a page a request; those behind a path."""
+        """(path, size) of all objects below a folder, sorted, one page per request, starting after a path."""
         bucket, key = self._at(path)
         name = self._strip_protocol(path).partition("/")[0]
         for page in bucket.pages(key, None if after is None else self._at(after)[1]):

@@ -1,4 +1,4 @@
-"""The audit sample as a page for people: it needs nothing from elsewhere and runs no script."""
+"""The audit sample as a self-contained HTML page without scripts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from gristmill.report.markup import escaped, table
 def page(
     name: str, examples: Sequence[Mapping[str, Any]], counts: Sequence[Mapping[str, Any]], notes: Sequence[str]
 ) -> str:
-    """What the steps of a corpus counted, and the documents that were drawn (query/removal/audit.py), by type."""
+    """The counts of the steps, and the sampled documents (query/removal/audit.py) by type."""
     parts = [
         f"<h1>Audit of {escaped(name)}</h1>",
         f"<p>{counted(len(examples), 'document')}, drawn by the hash of their ids.</p>",
@@ -33,12 +33,12 @@ def _counts(counts: Sequence[Mapping[str, Any]]) -> str:
 def _article(one: Mapping[str, Any]) -> str:
     facts = [one["doc_id"], one["source"], one["language"], one["url"] or one["locator"]]
     shown = sum(label is not None for passage in one["passages"] for _, label in passage["pieces"])
-    told = [one["detail"]] if one["detail"] else []
-    told += [counted(one["matches"], "match", "matches")] if one["matches"] else []
-    told += [f"{one['matches'] - shown:,} not shown"] if one["matches"] > shown else []
+    remarks = [one["detail"]] if one["detail"] else []
+    remarks += [counted(one["matches"], "match", "matches")] if one["matches"] else []
+    remarks += [f"{one['matches'] - shown:,} not shown"] if one["matches"] > shown else []
     return "\n".join(
         [
-            f"<article><p>{escaped('; '.join(told) or one['type'])}</p>",
+            f"<article><p>{escaped('; '.join(remarks) or one['type'])}</p>",
             f'<p class="soft">{escaped(" · ".join(filter(None, facts)))}</p>',
             *(f"<blockquote>{_passage(passage, one['text_bytes'])}</blockquote>" for passage in one["passages"]),
             "</article>",
@@ -47,9 +47,9 @@ def _article(one: Mapping[str, Any]) -> str:
 
 
 def _passage(passage: Mapping[str, Any], text_bytes: int) -> str:
-    made = "… " if passage["start"] else ""
+    html = "… " if passage["start"] else ""
     size = 0
     for text, label in passage["pieces"]:
         size += len(text.encode())
-        made += escaped(text) if label is None else f"<mark>{escaped(text)}<small>{escaped(label)}</small></mark>"
-    return made + (" …" if passage["start"] + size < text_bytes else "")
+        html += escaped(text) if label is None else f"<mark>{escaped(text)}<small>{escaped(label)}</small></mark>"
+    return html + (" …" if passage["start"] + size < text_bytes else "")

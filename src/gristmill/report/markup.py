@@ -1,6 +1,6 @@
-"""Pages of HTML that need nothing from elsewhere and run no script.
+"""Self-contained HTML pages without scripts.
 
-Text from data inside HTML and SVG is never markup, and nothing in it reorders or hides the page around it.
+Text from data is always escaped, and cannot reorder or hide the page around it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from gristmill.printable import printable
 
 
 def escaped(text: str) -> str:
-    """The text as an element's content or an attribute's value."""
+    """Escape a text for element content or an attribute value."""
     return escape(printable(text))
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """A whole page of these parts, which are markup."""
+    """A complete page from parts, which are markup."""
     style = Path(__file__).with_name("page.css").read_text("utf-8")
     opening = (
         "<!doctype html>",
@@ -28,7 +28,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A table of texts. The first `left` columns are words, the others numbers."""
+    """A table of texts. The first `left` columns are left-aligned words, the others numbers."""
 
     def row(cells: Sequence[str], tag: str) -> str:
         kinds = [""] * left + [' class="n"'] * (len(cells) - left)

@@ -1,4 +1,4 @@
-"""The receipt of a takedown as a page for people: it needs nothing from elsewhere and runs no script."""
+"""The receipt of a takedown as a self-contained HTML page without scripts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,30 +9,30 @@ from gristmill.report.markup import escaped, table
 
 
 def page(content: Mapping[str, Any]) -> str:
-    """What was asked, found and removed, and the hashes before and after."""
+    """The requests, the documents found and removed, and the hashes before and after."""
     before, after = content["before"], content["after"]
     shards = content["shards"]
     return markup.page(
         f"Takedown {after['version']}",
         [
             "<h1>Receipt of a takedown</h1>",
-            f"<p>{counted(len(content['documents']), 'document was', 'documents were')} taken out of "
-            f"{escaped(before['recipe'])}. {_named(before)} had them, {_named(after)} has none: "
-            f"{counted(len(shards['changed']), 'shard was', 'shards were')} written anew, {shards['unchanged']} are "
-            "the same to the byte.</p>",
+            f"<p>{counted(len(content['documents']), 'document was', 'documents were')} removed from "
+            f"{escaped(before['recipe'])}. {_named(before)} had them, {_named(after)} does not: "
+            f"{counted(len(shards['changed']), 'shard was', 'shards were')} rewritten, {shards['unchanged']} are "
+            "identical to the byte.</p>",
             "<h2>Requests</h2>",
             table(
-                ("request", "date", "reason", "asked", "found", "removed"), map(_request, content["requests"]), left=6
+                ("request", "date", "reason", "items", "found", "removed"), map(_request, content["requests"]), left=6
             ),
-            "<h2>Documents that were removed</h2>",
+            "<h2>Removed documents</h2>",
             table(
                 ("document", "request", "named by", "URL or source", "sha256 of its text", "shard", "samples"),
                 map(_document, content["documents"]),
                 left=7,
             ),
-            *_more("Named, and not in the shards before either", content["elsewhere"]),
-            *_more("Copies that stay until somebody decides", content["listed"]),
-            *_more("Named, and still in the new version", content["left"]),
+            *_more("Named, but not in the earlier shards either", content["elsewhere"]),
+            *_more("Copies that are kept until you decide", content["listed"]),
+            *_more("Named, but still in the new version", content["left"]),
             "<h2>Shards</h2>",
             table(("shard", "before", "after"), map(_shard, shards["changed"]), left=3),
             f"<p>Manifest before: <code>{escaped(before['manifest'])}</code><br>",
@@ -46,13 +46,13 @@ def _named(version: Mapping[str, Any]) -> str:
 
 
 def _request(one: Mapping[str, Any]) -> Sequence[str]:
-    asked = "; ".join(f"{kind}: {', '.join(items)}" for kind, items in one["asked"].items())
-    return (one["id"], one["date"], one["reason"], asked, str(one["found"]), str(one["removed"]))
+    items = "; ".join(f"{kind}: {', '.join(named)}" for kind, named in one["asked"].items())
+    return (one["id"], one["date"], one["reason"], items, str(one["found"]), str(one["removed"]))
 
 
 def _document(one: Mapping[str, Any]) -> Sequence[str]:
     samples = one["samples"]
-    seen = ", ".join(map(str, samples[:5])) + (f" and {len(samples) - 5} more" if len(samples) > 5 else "")
+    shown = ", ".join(map(str, samples[:5])) + (f" and {len(samples) - 5} more" if len(samples) > 5 else "")
     where = one["url"] or one["source"]
     return (
         one["doc_id"],
@@ -61,7 +61,7 @@ def _document(one: Mapping[str, Any]) -> Sequence[str]:
         where,
         one["content_hash"] or "",
         f"{one['group']} {one['shard']}",
-        seen,
+        shown,
     )
 
 

@@ -1,4 +1,4 @@
-"""Plots as inline SVG: bars in groups, lines over a logarithmic axis. Text and axes take the colour of the page."""
+"""Plots as inline SVG: grouped bars, and lines over a logarithmic axis. Text and axes have the colour of the page."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from gristmill.report.markup import escaped
 
 COLOURS = ("#4269d0", "#e8833a", "#3ca951", "#d0457b", "#8a63c9", "#1a9aa8", "#9c6b4e", "#7f8794")
-"""One a series, again from the start after the last."""
+"""One per series, repeated after the last."""
 
 WIDTH, HEIGHT = 860, 300
 _LEFT, _RIGHT, TOP, BOTTOM = 52, 12, 12, 30
@@ -14,7 +14,7 @@ _LEGEND = 22
 
 
 def bars(groups: Mapping[str, Mapping[str, float]], unit: str) -> str:
-    """A group for each key, in it a bar for each series (the keys of the first group)."""
+    """A group of bars for each key, with one bar for each series (the keys of the first group)."""
     series = list(next(iter(groups.values()))) if groups else []
     top = ceiling(max((value for values in groups.values() for value in values.values()), default=1.0))
     parts = _frame(top, unit)
@@ -63,7 +63,7 @@ def lines(series: Mapping[str, Sequence[tuple[float, float]]], unit: str, x_unit
 
 
 def _frame(top: float, unit: str, bottom: float = 0.0) -> list[str]:
-    """Lines across with their values, and what is measured."""
+    """Horizontal grid lines with values, and the unit."""
     parts = []
     for fifth in range(6):
         value = bottom + (top - bottom) * fifth / 5
@@ -83,7 +83,7 @@ def _height(value: float, top: float, bottom: float = 0.0) -> float:
 
 
 def ceiling(value: float) -> float:
-    """The next of 1, 2, 2.5, 5 times a power of ten, with a little room."""
+    """The next round number with a small margin."""
     if value <= 0:
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(value))
@@ -91,12 +91,12 @@ def ceiling(value: float) -> float:
 
 
 def text(x: float, y: float, words: str, size: int = 11, anchor: str = "middle") -> str:
-    """A piece of text at a point."""
+    """Text at a point."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escaped(words)}</text>'
 
 
 def image(parts: Sequence[str], legend: Sequence[str], height: int = HEIGHT) -> str:
-    """The elements of a plot with its legend below."""
+    """A plot with its legend below."""
     listed = []
     x = float(_LEFT)
     row = 0

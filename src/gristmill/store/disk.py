@@ -1,8 +1,8 @@
 """The files of a store on a local disk.
 
-A file appears under its name whole or not at all: it is written in tmp/ and renamed. There is no fsync: after a power
-cut a part may be short, which its hash shows when it is read. A part is sealed (`seal.py`), so a run that only looks at
-the seals, without reading a byte, still knows which parts to doubt. A mark is a symbolic link.
+Writes are atomic: a file is written in tmp/ and then renamed. There is no fsync, so a part may be truncated after a
+power cut; its hash shows that when it is read. Parts are sealed (`seal.py`), so a run can find suspect parts by their
+seals without reading them. A mark is a symbolic link.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TEMPORARY = re.compile(r".*\.([0-9a-z]{8}-[0-9]{1,10}-[0-9a-z]{1,20})\.[0-9a-f]{8}", re.DOTALL)
-"""The names that `temporary` gives, and in them who writes the file."""
+"""The names that `temporary` gives; the group is the writing process."""
 FOREIGN_SECONDS = 86400.0
-"""The age at which a temporary file whose writer cannot be seen from here is taken for forgotten."""
+"""The age at which a temporary file is abandoned if its writer runs on another machine."""
 
 
 class DiskFiles:
@@ -46,7 +46,7 @@ class DiskFiles:
     def read_part(self, name: str, size: int) -> "pa.Buffer":
         """Mapped, not copied."""
         path = self._file(name)
-        import pyarrow as pa  # here, since records need none of it
+        import pyarrow as pa  # imported here because records do not need it
 
         return pa.memory_map(os.fsencode(path)).read_buffer() if size else pa.py_buffer(b"")
 
@@ -74,7 +74,7 @@ class DiskFiles:
                 yield name, size
 
     def is_whole(self, name: str, size: int) -> bool | None:
-        """By its size and seal; None where the seal is broken."""
+        """Check the size and the seal; None if the seal is broken."""
         found = os.stat(f"{self.root}/{name}")
         if not stat.S_ISREG(found.st_mode) or found.st_size != size:
             return False
@@ -82,7 +82,7 @@ class DiskFiles:
 
     def seal(self, name: str) -> None:
         path = f"{self.root}/{name}"
-        with contextlib.suppress(OSError):  # a read-only disk, or another's file: it is hashed again next time
+        with contextlib.suppress(OSError):  # a read-only disk, or a file of another user: it is hashed again next time
             os.utime(path, ns=(os.stat(path).st_atime_ns, seal_time(os.path.basename(name))))
 
     def write(self, name: str, data: memoryview) -> None:
@@ -101,7 +101,7 @@ class DiskFiles:
         self._settle(str(path), f"{self.root}/{name}")
 
     def _settle(self, temporary: str, path: str) -> None:
-        """Give a finished file its name; a part is sealed first."""
+        """Rename a finished file to its final name, after sealing it if it is a part."""
         folder, name = os.path.split(path)
         if os.path.basename(os.path.dirname(folder)) == "parts":
             seal(temporary, name)
@@ -109,7 +109,7 @@ class DiskFiles:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """On the disk of the store, so that files need no copy."""
+        """A folder on the store's own disk, so that files can be moved without a copy."""
         folder = self.temporary("scratch")
         os.mkdir(folder)
         try:
@@ -121,7 +121,7 @@ class DiskFiles:
         return f"{self.root}/{name}"
 
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
-        """An empty folder in the place of a record is listed too: what is damaged is not gone."""
+        """An empty folder with the name of a record is listed too, because it counts as a damaged record."""
         top = f"{self.root}/{folder}"
         found, folders = {top: os.path.getsize(top)} if os.path.isfile(top) else {}, [top]
         while folders:
@@ -135,14 +135,14 @@ class DiskFiles:
                         found[entry.path] = 0
         yield from ((path[len(self.root) + 1 :], found[path]) for path in sorted(found))
 
-    def has_names(self, name: str) -> bool:
+    def has_other_names(self, name: str) -> bool:
         return os.stat(f"{self.root}/{name}").st_nlink > 1
 
     def remove(self, name: str) -> None:
         os.remove(f"{self.root}/{name}")
 
     def remove_any(self, name: str) -> None:
-        """Whatever is there: in the place of a file may be a folder."""
+        """Remove a file, or a folder that has the name of a file."""
         path = f"{self.root}/{name}"
         if os.path.isdir(path):
             shutil.rmtree(path)
@@ -150,7 +150,7 @@ class DiskFiles:
             os.remove(path)
 
     def mark(self, name: str, value: str) -> None:
-        # A symbolic link that points to nothing: it appears with its content, or not at all.
+        # A symbolic link that points to nothing: name and content appear in one atomic call.
         path = f"{self.root}/{name}"
         _with_folder(os.path.dirname(path), os.symlink, value, path)
 
@@ -159,7 +159,7 @@ class DiskFiles:
         try:
             if os.path.islink(path):
                 return os.readlink(path)
-            must_be_file(path)  # a copy of a store may have no links
+            must_be_file(path)  # a copied store may have files instead of links
             return Path(path).read_text(errors="replace")
         except IsADirectoryError as error:
             raise self.unwritable_by(error, path) from None
@@ -174,7 +174,7 @@ class DiskFiles:
         return in_the_way(f"{self.root}/{name}")
 
     def temporary(self, path: str) -> str:
-        """A name on the same disk that tells which process writes it."""
+        """A file name on the same disk that includes the id of the writing process."""
         try:
             if not os.path.isdir(f"{self.root}/tmp"):
                 os.makedirs(f"{self.root}/tmp", exist_ok=True)
@@ -186,10 +186,10 @@ class DiskFiles:
         gone = []
         for name in os.listdir(f"{self.root}/tmp") if os.path.isdir(f"{self.root}/tmp") else ():
             path, ours = f"{self.root}/tmp/{name}", _TEMPORARY.fullmatch(name)
-            if ours is None:  # somebody else's, whose folder this was before it was a store
+            if ours is None:  # not one of ours: the folder had files before it became a store
                 continue
             alive = runs(ours[1])
-            with contextlib.suppress(FileNotFoundError):  # another run sweeps at the same time
+            with contextlib.suppress(FileNotFoundError):  # another run may sweep at the same time
                 if alive is None:
                     alive = (age_seconds(f"tmp/{name}") or 0) < FOREIGN_SECONDS
                 if not alive:
@@ -202,7 +202,7 @@ class DiskFiles:
 
 
 def _size(entry: "os.DirEntry[str]") -> int:
-    """Of a file; a mark is a link to nothing, and has none."""
+    """The size of a file; 0 for a mark, whose link points to nothing."""
     try:
         return entry.stat().st_size
     except OSError:
@@ -210,7 +210,7 @@ def _size(entry: "os.DirEntry[str]") -> int:
 
 
 def _with_folder(folder: str, act: Callable[..., None], *about: str) -> None:
-    """Do something in a folder, which is made only where it is not there: it nearly always is."""
+    """Call `act`; if the folder is missing, which is rare, create it and call `act` again."""
     try:
         act(*about)
     except FileNotFoundError:

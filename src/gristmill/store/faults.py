@@ -1,4 +1,4 @@
-"""What is wrong with a file of a store, in words that name the file."""
+"""Messages about files of a store that cannot be read or written."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from gristmill.places import kind_of
 
 
 class Unwritable(UserError):
-    """Nothing can be written to a store, or not now."""
+    """The store cannot be written, at least not now."""
 
     def __init__(self, message: str, why: str, is_full: bool = False) -> None:
         super().__init__(message)
@@ -22,32 +22,30 @@ class Unwritable(UserError):
 
 
 def unwritable(uri: str, error: OSError, path: str | None = None) -> Unwritable:
-    """What to tell of a write that failed: disks and rights are the user's to mend. `path` is the name that the file
-    was to have; that of the error is a temporary one, which tells nobody anything.
-    """
+    """The error for a failed write. `path` is the final name of the file; `error` has a temporary name."""
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unwritable(
-            f"The store {uri} is full ({why}). What is finished is kept. "
-            "Free some space (`gristmill gc` removes what nothing needs, on a full disk too) and run again to go on.",
+            f"The store {uri} is full ({why}). Finished work is kept. Free some space (`gristmill gc` removes unused "
+            "files and works on a full disk), then run again to continue.",
             why,
             is_full=True,
         )
     if path is not None and (found := in_the_way(path)) is not None:
         return Unwritable(
-            f"{found}, so the store {uri} cannot be written. What is finished is kept. "
-            "Move it away and run again to go on.",
+            f"{found}, so the store {uri} cannot be written. Finished work is kept. "
+            "Move it away, then run again to continue.",
             found,
         )
     return Unwritable(
-        f"The store {uri} cannot be written: {why}. What is finished is kept. "
-        "Mend the disk or its rights, or use another store, and run again to go on.",
+        f"The store {uri} cannot be written: {why}. Finished work is kept. "
+        "Fix the disk or its permissions, or use another store, then run again to continue.",
         why,
     )
 
 
 def in_the_way(path: str) -> str | None:
-    """What stands where a file of the store, or a folder above it, should be; None where nothing does."""
+    """Describe what occupies the path of a store file or of a folder above it; None if nothing is wrong."""
     try:
         mode = os.stat(path).st_mode
         return None if stat.S_ISREG(mode) else f"{path} is {kind_of(mode)} where the store keeps a file"
@@ -57,6 +55,6 @@ def in_the_way(path: str) -> str | None:
 
 
 def must_be_file(path: str) -> None:
-    """A pipe under the name of a file would be waited for, perhaps for ever; it counts as a folder does."""
+    """Raise IsADirectoryError for anything but a regular file: opening a named pipe could block forever."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is no file", path)
+        raise IsADirectoryError(errno.EISDIR, "it is not a file", path)

@@ -1,7 +1,7 @@
-"""Parts of a store elsewhere as local files, for libraries that open a path.
+"""A local cache of parts from a remote store, for libraries that open a path.
 
-They lie in a folder that only the user can write, are hashed on their first use in every process, and are bounded:
-those that were not used for longest go first.
+The cache folder is writable only by the user. Each process hashes a file before its first use. The size is bounded; the
+least recently used files are removed first.
 """
 
 import hashlib
@@ -14,33 +14,33 @@ from pathlib import Path
 from gristmill.errors import UserError
 
 LIMIT_BYTES = 32 << 30
-"""What the folder may hold. GRISTMILL_CACHE_BYTES sets another number."""
+"""The size limit of the folder; GRISTMILL_CACHE_BYTES overrides it."""
 
 _checked: dict[Path, tuple[int, ...]] = {}
-"""Files that this process has hashed, as they were then: inode, size and times."""
+"""Files that this process has hashed, with their inode, size and times at that moment."""
 
 
 def folder() -> Path:
-    """Where fetched parts lie; UserError where somebody else could write there."""
+    """The cache folder. Raises UserError if other users can write to it."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gristmill" / "parts"
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = root.lstat()
     except OSError as error:
         raise UserError(
-            f"{root} cannot be used for parts that are fetched from the store: {error}. Nothing was run. "
-            "Set XDG_CACHE_HOME to a folder that you may write."
+            f"{root} cannot be used as a cache for parts of the store: {error}. Nothing was run. "
+            "Set XDG_CACHE_HOME to a folder that you can write."
         ) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise UserError(
-            f"{root} is not a folder that only you can write, so what lies there could be anyone's. Nothing was run. "
-            f"Take it away, or run: chmod 700 {root}"
+            f"{root} is not a folder that only you can write, so its files cannot be trusted. Nothing was run. "
+            f"Remove it, or run: chmod 700 {root}"
         )
     return root
 
 
 def fetched(part_hash: str, suffix: str, fetch: Callable[[], memoryview]) -> Path:
-    """The path of a part; `fetch` gives its bytes, checked, where the folder does not have it whole."""
+    """The path of a part in the cache. If it is missing or damaged, `fetch` returns its checked bytes."""
     path = folder() / f"{part_hash}.{suffix}"
     if not _is_whole(path, part_hash):
         data = fetch()

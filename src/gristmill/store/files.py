@@ -1,7 +1,7 @@
-"""What a store asks of the place where its files lie: a disk (`disk.py`), or an object store or memory (`objects.py`).
+"""The interface between a store and its files: on a disk (`disk.py`), or in an object store or memory (`objects.py`).
 
-A name is a path below the store, with slashes. A file appears under its name whole or not at all. FileNotFoundError
-says that there is none, any other OSError that the place cannot do it now.
+A name is a path relative to the store, with slashes. Writes are atomic. FileNotFoundError means that a file does not
+exist; any other OSError means that the operation failed.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ About = TypeVar("About")
 Answer = TypeVar("Answer")
 
 
-class Files(Protocol):
+class StoreFiles(Protocol):
     """Files by name."""
 
     uri: str
@@ -27,7 +27,7 @@ class Files(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether files have paths on this machine: they are mapped, linked, sealed, and asking costs nothing."""
+        """Whether files have paths on this machine: they are mapped, linked and sealed, and lookups are cheap."""
 
     @property
     def is_shared(self) -> bool:
@@ -37,47 +37,47 @@ class Files(Protocol):
     def read_part(self, name: str, size: int) -> "pa.Buffer": ...
     def read_range(self, name: str, start: int, stop: int) -> bytes: ...
     def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
-        """What is answered of each, in order; many at once where that is faster."""
+        """Yield the results of `question` in order, computed in parallel if that is faster."""
 
     def doubtful(self, parts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        """Of parts by name and size, those of which `is_whole` is not true."""
+        """The parts, given by name and size, for which `is_whole` is not true."""
 
     def is_whole(self, name: str, size: int) -> bool | None:
-        """Whether a part has its size and nobody touched it; None where only its content can tell."""
+        """Whether a part has the right size and is unmodified; None if only its content can show that."""
 
     def seal(self, name: str) -> None:
-        """Its content was right."""
+        """Seal a part whose content has been verified."""
 
     def write(self, name: str, data: memoryview) -> None: ...
     def take(self, path: Path, name: str) -> None:
-        """A file of a `scratch` folder becomes one of the store."""
+        """Move a file from a `scratch` folder into the store."""
 
     def scratch(self) -> AbstractContextManager[Path]: ...
     def location(self, name: str) -> str:
-        """Where any reader finds a file: a path, or a URI."""
+        """The path or URI of a file."""
 
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
         """(name, size) of every file below a folder, sorted by name."""
 
-    def has_names(self, name: str) -> bool:
-        """Whether a file has another name, so that it takes no room of its own."""
+    def has_other_names(self, name: str) -> bool:
+        """Whether a file has another hard link, so that removing it frees no disk space."""
 
     def remove(self, name: str) -> None: ...
     def remove_any(self, name: str) -> None: ...
     def mark(self, name: str, value: str) -> None:
-        """Leave a short text under a name; FileExistsError where it is not free."""
+        """Store a short text under a name. Raises FileExistsError if the name is taken."""
 
     def marked(self, name: str) -> str: ...
     def unmark(self, name: str) -> None: ...
     def modified(self, name: str) -> float:
-        """When a file was written, by the clock that gives files their times."""
+        """The modification time of a file, by the clock of the file system."""
 
     def in_the_way(self, name: str) -> str | None:
-        """What stands where a file should be; None where nothing does."""
+        """Describe what occupies the path of a file; None if nothing is wrong."""
 
     def temporary(self, path: str) -> str: ...
     def sweep_temporaries(self, age_seconds: Callable[[str], float | None]) -> list[str]:
-        """Take away half-written files of writers that no longer run."""
+        """Remove temporary files of processes that have ended."""
 
     def unwritable_by(self, error: OSError, path: str | None = None) -> Unwritable:
-        """What to tell of a write that failed."""
+        """The error for a failed write."""

@@ -1,11 +1,11 @@
 """One Parquet footer for several files with the same rows in the same row groups.
 
-Layers of a document part are such files. Laid one behind the other, with this footer at the end, they are one file with
-the columns of all of them: whoever reads Parquet joins them by position without knowing it, and no byte of a column is
-copied or touched that is not asked for.
+Layers of a document part are such files. Concatenated, with this footer at the end, they form one file with the columns
+of all layers. Any Parquet reader can read it, which joins the layers by position without copying or reading columns
+that are not needed.
 
-A footer is one structure of Thrift's compact protocol, `FileMetaData` of the Parquet format. It is taken apart without
-knowing what most of its fields mean, and put together again with names and places changed.
+A footer is one structure of Thrift's compact protocol, `FileMetaData` of the Parquet format. The code decodes it
+without interpreting most fields, changes names and offsets, and encodes it again.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -17,31 +17,31 @@ MAGIC = b"PAR1"
 _SCHEMA, _ROWS, _GROUPS, _ORDERS = 2, 3, 4, 7
 """Fields of FileMetaData."""
 _NAME, _CHILDREN, _FIELD_ID = 4, 5, 9
-"""Of a SchemaElement; the first of a schema is its root."""
+"""Fields of SchemaElement; the first element of a schema is its root."""
 _COLUMNS, _GROUP_BYTES, _GROUP_ROWS, _GROUP_AT, _GROUP_COMPRESSED = 1, 2, 3, 5, 6
-"""Of a RowGroup."""
+"""Fields of RowGroup."""
 _CHUNK_AT, _CHUNK = 2, 3
-"""Of a ColumnChunk; its others name indexes, which are left out."""
+"""Fields of ColumnChunk; the others are for indexes and are left out."""
 _PATH, _PLACES = 3, (9, 10, 11)
-"""Of ColumnMetaData: the path in the schema; where data, index and dictionary pages begin."""
+"""Fields of ColumnMetaData: the path in the schema, and the offsets of data, index and dictionary pages."""
 _BLOOM = (14, 15)
 
 
-class Layer(NamedTuple):
-    """A file among others."""
+class LayerFile(NamedTuple):
+    """One of the concatenated files."""
 
     name: str
-    """Stands before the names of its columns: `web/signals` makes `web/signals.words`."""
+    """The prefix of its column names: `web/signals` gives `web/signals.words`."""
     footer: bytes
-    """Its end, from anywhere before the footer on."""
+    """The end of the file, including at least the footer."""
     at: int
-    """Where it begins among them, in bytes."""
+    """The offset of its first byte in the concatenated file."""
     columns: Collection[str]
-    """Those that are wanted of it."""
+    """Its columns to include."""
 
 
-def joined(layers: Sequence[Layer]) -> bytes:
-    """The footer, with its length and the mark of the format; ValueError where the rows are not the same."""
+def joined(layers: Sequence[LayerFile]) -> bytes:
+    """The footer, with its length and the magic bytes. Raises ValueError if the row groups differ."""
     files = [_read(layer.footer) for layer in layers]
     root = dict(files[0][_SCHEMA][1][1][0])
     elements: list[Struct] = []
@@ -58,23 +58,23 @@ def joined(layers: Sequence[Layer]) -> bytes:
                 orders += [file[_ORDERS][1][1][at] for at in leaves] if _ORDERS in file else []
         _add(groups, [_moved(group, layer) for group in file[_GROUPS][1][1]])
     root[_CHILDREN] = (root[_CHILDREN][0], children)
-    made = {field: files[0][field] for field in (1, _ROWS)}
-    made[_SCHEMA] = (LIST, (STRUCT, [root, *elements]))
-    made[_GROUPS] = (LIST, (STRUCT, groups))
+    footer = {field: files[0][field] for field in (1, _ROWS)}
+    footer[_SCHEMA] = (LIST, (STRUCT, [root, *elements]))
+    footer[_GROUPS] = (LIST, (STRUCT, groups))
     if all(_ORDERS in file for file in files):
-        made[_ORDERS] = (LIST, (STRUCT, orders))
+        footer[_ORDERS] = (LIST, (STRUCT, orders))
     out = bytearray()
-    put(out, STRUCT, made)
+    put(out, STRUCT, footer)
     return bytes(out) + len(out).to_bytes(4, "little") + MAGIC
 
 
 def _add(groups: list[Struct], more: list[Struct]) -> None:
-    """Columns of another file to the row groups of those before it."""
+    """Add the columns of another file to the row groups."""
     if not groups:
         groups += more
         return
     if [group[_GROUP_ROWS] for group in groups] != [group[_GROUP_ROWS] for group in more]:
-        raise ValueError("files of other rows have no footer together")
+        raise ValueError("the files have different row groups, so they cannot share a footer")
     for group, other in zip(groups, more, strict=True):
         group[_COLUMNS] = (LIST, (STRUCT, [*group[_COLUMNS][1][1], *other[_COLUMNS][1][1]]))
         for field in {_GROUP_BYTES, _GROUP_COMPRESSED} & group.keys() & other.keys():
@@ -82,7 +82,7 @@ def _add(groups: list[Struct], more: list[Struct]) -> None:
 
 
 def _columns(elements: Sequence[Struct]) -> Iterator[list[Struct]]:
-    """The elements of each column: its own, and those that lie inside of it."""
+    """The schema elements of each column: its own and its nested ones."""
     column: list[Struct] = []
     inside = 0
     for element in elements:
@@ -94,7 +94,7 @@ def _columns(elements: Sequence[Struct]) -> Iterator[list[Struct]]:
 
 
 def _renamed(column: Sequence[Struct], name: str) -> list[Struct]:
-    """By its new name; what lies inside of it keeps its own."""
+    """Rename the column; nested elements keep their names."""
     top, *inner = ({field: value for field, value in one.items() if field != _FIELD_ID} for one in column)
     return [{**top, _NAME: (BINARY, _prefixed(name, top[_NAME][1]))}, *inner]
 
@@ -103,7 +103,7 @@ def _prefixed(name: str, column: bytes) -> bytes:
     return f"{name}.".encode() + column
 
 
-def _moved(group: Struct, layer: Layer) -> Struct:
+def _moved(group: Struct, layer: LayerFile) -> Struct:
     chunks = []
     for chunk in group[_COLUMNS][1][1]:
         meta = {field: value for field, value in chunk[_CHUNK][1].items() if field not in _BLOOM}

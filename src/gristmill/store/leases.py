@@ -1,11 +1,11 @@
-"""Leases: who uses a store now. A lease is a record in locks/ whose file is touched every few seconds.
+"""Leases show which processes use a store. A lease is a record in locks/ that is renewed every few seconds.
 
-On the machine (and in the container) that wrote it, a lease ends with its process. From elsewhere nobody can see that
-process, so a lease lives as long as its file is fresh. Ages are differences of two times that the store itself
-gave, to the lease and to a file written just now: clocks of machines need not agree.
+On the machine (and in the container) that wrote it, a lease ends with its process. Other machines cannot see that
+process, so for them a lease is alive as long as its file is fresh. The age of a lease is the difference between its
+time and the time of a file written just now, both set by the store, so the clocks of machines need not agree.
 
-A task that a run is about to carry out is claimed with the run's lease, so that another run on the same store waits
-for it instead of doing the work twice. A claim is only as good as its lease: whatever a dead run had claimed is free.
+A run claims a task with its lease before it starts the task, so that another run on the same store waits instead of
+doing the work twice. A claim is only valid while its lease is alive: the tasks of a dead run are free again.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from gristmill.store.store import Store
 BEAT_SECONDS = 10.0
 """How often a lease is renewed."""
 END_SECONDS = 10.0
-"""How long the end of a run waits for a renewal that is under way."""
+"""How long the end of a run waits for a renewal in progress."""
 DEAD_SECONDS = 90.0
-"""The age at which a lease that nobody here can check is taken for dead: nine beats missed."""
+"""The age at which a lease from another machine counts as dead: nine missed renewals."""
 
 Purpose = Literal["run", "gc", "catalog"]
 _DOING = {"gc": "garbage collection", "catalog": "a change of its versions"}
@@ -49,9 +49,9 @@ class Lease:
     host: str
     pid: int
     process: str
-    """As `processes.name_of_self` tells it."""
+    """The process id from `processes.name_of_self`."""
     what: str
-    """The recipe that is run."""
+    """The name of the recipe."""
 
     def __str__(self) -> str:
         doing = _DOING.get(self.purpose, f"a run of {self.what}")
@@ -60,15 +60,15 @@ class Lease:
 
 @contextmanager
 def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
-    """Be known as a user of the store; UserError before any work where the store cannot be written."""
+    """Hold a lease on the store. Raises UserError before any work if the store cannot be written."""
     lease = Lease(uuid.uuid4().hex, purpose, socket.gethostname(), os.getpid(), name_of_self(), what)
     try:
         _write(store, lease)
     except (OSError, ValueError, UserError) as error:
         why = error.why if isinstance(error, Unwritable | Unreachable) else error
         raise Unwritable(
-            f"The store {store.uri} cannot be written ({why}). Nothing was run, and nothing removed. Looking needs no "
-            f"writing: {hint('look')}. To run, give a folder that you may write with `store:` in the "
+            f"The store {store.uri} cannot be written ({why}). Nothing was run or removed. Reading "
+            f"works: {hint('look')}. To run, set a folder that you can write with `store:` in the "
             f"recipe or {option('store')}.",
             str(why),
             isinstance(error, Unwritable) and error.is_full,
@@ -81,14 +81,12 @@ def hold(store: Store, purpose: Purpose, what: str) -> Iterator[Lease]:
     finally:
         over.set()
         beat.join(END_SECONDS)  # a store that does not answer must not hold up the end of a run
-        with contextlib.suppress(FileNotFoundError, Unreachable):  # a lease that nobody renews ends by itself
+        with contextlib.suppress(FileNotFoundError, Unreachable):  # a lease that is not renewed expires
             store.remove(_path(lease.id))
 
 
 def holders(store: Store, but: Lease | None = None) -> list[Lease]:
-    """The other users of the store that are alive; what dead ones left is taken away. DamagedRecord where one cannot
-    be read.
-    """
+    """The live leases of other users; dead ones are removed. Raises DamagedRecord if a lease cannot be read."""
     found = []
     for name, _ in list(store.list_files("locks")):
         try:
@@ -103,17 +101,17 @@ def holders(store: Store, but: Lease | None = None) -> list[Lease]:
 
 
 def await_collection(store: Store, lease: Lease, note: Note) -> None:
-    """Garbage collection decides what nothing needs while nobody else uses the store, so others let it end first."""
-    told = False
+    """Wait until garbage collection has ended: it needs the store for itself to decide which files are unused."""
+    is_noted = False
     while any(other.purpose == "gc" for other in holders(store, but=lease)):
-        if not told:
-            note(f"the store {store.uri} is being cleaned by `gristmill gc`; waiting for its end", WARNING)
-        told = True
+        if not is_noted:
+            note(f"the store {store.uri} is being cleaned by `gristmill gc`; waiting for it to end", WARNING)
+        is_noted = True
         time.sleep(TURN_SECONDS)
 
 
 def find(store: Store, lease_id: str) -> Lease | None:
-    """A lease that is alive, by its id."""
+    """The lease with this id, if it is alive."""
     record = store.read_record(_path(lease_id))
     if record is None:
         return None
@@ -124,7 +122,7 @@ def find(store: Store, lease_id: str) -> Lease | None:
     alive = runs(lease.process)
     if alive is None:
         age = store.age_seconds(_path(lease_id))
-        # A time in the future was given by a clock that has been set back since: nobody renews such a lease.
+        # A time in the future means that the clock was set back since: such a lease is no longer renewed.
         alive = age is not None and abs(age) < DEAD_SECONDS
     if alive:
         return lease
@@ -134,7 +132,7 @@ def find(store: Store, lease_id: str) -> Lease | None:
 
 
 def claim(store: Store, key: str, lease: Lease) -> Lease | None:
-    """Take a task for a run. None: it is taken; otherwise who is at it already."""
+    """Claim a task for a run. Returns None on success, else the lease of the run that already works on it."""
     while True:
         taken_by = store.mark(f"claims/{key}", lease.id)
         if taken_by in (None, lease.id):
@@ -143,7 +141,7 @@ def claim(store: Store, key: str, lease: Lease) -> Lease | None:
             holder = find(store, taken_by)
             if holder is not None:
                 return holder
-        # Its run is dead. Two runs that both see this may both go on: then a task is done twice, which changes nothing.
+        # Its run is dead. Two runs may both see this and both continue: the task then runs twice, with the same result.
         store.unmark(f"claims/{key}")
 
 
@@ -157,6 +155,6 @@ def _write(store: Store, lease: Lease) -> None:
 
 def _renew(store: Store, lease: Lease, over: threading.Event) -> None:
     while not over.wait(BEAT_SECONDS):
-        # A store that is away for a while is no reason to stop a run that may not need it now.
+        # The store may be unreachable for a while; the run stops only when it needs the store.
         with contextlib.suppress(Exception):
             _write(store, lease)

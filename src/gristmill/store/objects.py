@@ -1,7 +1,7 @@
 """The files of a store in an object store, or in the memory of this process.
 
-An upload is atomic by itself, so there are no temporary files and no seals; questions take long, so many are asked at
-once. A mark is a file that is only written where there is none.
+Uploads are atomic, so there are no temporary files and no seals. Requests are slow, so many are sent at the same time.
+A mark is an object that is only created if it does not exist yet.
 """
 
 import re
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PART = re.compile(r"parts/[0-9a-f]{2}/[0-9a-f]{64}\.\w+")
 REMOTE_AT_ONCE = 32
-"""Questions that a store at the other end of a network is asked at the same time."""
+"""Requests to a remote store at the same time."""
 
 
 class ObjectFiles:
@@ -47,7 +47,7 @@ class ObjectFiles:
 
     def read_part(self, name: str, size: int) -> "pa.Buffer":
         path = f"{self.root}/{name}"
-        import pyarrow as pa  # here, since records need none of it
+        import pyarrow as pa  # imported here because records do not need it
 
         return pa.py_buffer(self.fs.cat_large(path, size) if self._is_ours else self.fs.cat_file(path))
 
@@ -59,14 +59,14 @@ class ObjectFiles:
             yield from pool.map(question, things)
 
     def doubtful(self, parts: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        asked = list(parts)
-        for name, _ in asked:
+        wanted = list(parts)
+        for name, _ in wanted:
             self._shelves.expect(name)
-        for part, is_whole in zip(asked, self.each(self._is_seen, asked), strict=True):
+        for part, is_whole in zip(wanted, self.each(self._exists_whole, wanted), strict=True):
             if not is_whole:
                 yield part
 
-    def _is_seen(self, part: tuple[str, int]) -> bool:
+    def _exists_whole(self, part: tuple[str, int]) -> bool:
         try:
             return bool(self.is_whole(*part))
         except FileNotFoundError:
@@ -78,14 +78,14 @@ class ObjectFiles:
         return bool(self.fs.info(f"{self.root}/{name}")["size"] == size)
 
     def _pages(self, folder: str) -> Iterator[Page]:
-        """(name, size) of the parts in a folder, in order; who finds another name there lies in a folder of ours."""
+        """(name, size) of the parts in a folder, in order; other files in the folder are ignored."""
         path, skip = f"{self.root}/{folder}", len(self.root) + 1
-        pages = self.fs.pages(path) if self._is_ours else ()  # of others it is not known what a listing costs
+        pages = self.fs.pages(path) if self._is_ours else ()  # the cost of a listing is unknown for other systems
         for page in pages:
             yield [(one[skip:], size) for one, size in page if _PART.fullmatch(one[skip:])]
 
     def seal(self, name: str) -> None:
-        """Objects have none."""
+        """Objects have no seals."""
 
     def write(self, name: str, data: memoryview) -> None:
         self.fs.pipe_file(f"{self.root}/{name}", data if self._is_ours else bytes(data))
@@ -110,7 +110,7 @@ class ObjectFiles:
         for path in sorted(found):
             yield path[len(self.root) + 1 :], int(found[path]["size"])
 
-    def has_names(self, name: str) -> bool:
+    def has_other_names(self, name: str) -> bool:
         return False
 
     def remove(self, name: str) -> None:
@@ -142,10 +142,10 @@ class ObjectFiles:
         return None
 
     def temporary(self, path: str) -> str:
-        raise NotImplementedError("an upload is atomic by itself, so an object store has no temporary files")
+        raise NotImplementedError("uploads to an object store are atomic and need no temporary files")
 
     def sweep_temporaries(self, age_seconds: Callable[[str], float | None]) -> list[str]:
-        for left in Path(tempfile.gettempdir()).glob("gristmill-*-*-*-*"):  # the scratch of a process that was killed
+        for left in Path(tempfile.gettempdir()).glob("gristmill-*-*-*-*"):  # scratch folders of killed processes
             if runs(left.name.removeprefix("gristmill-").rpartition("-")[0]) is False:
                 shutil.rmtree(left, ignore_errors=True)
         return []

@@ -1,9 +1,9 @@
-"""Parts of rows: Parquet with zstd, a row group for each batch, and the mark that says whose rows they are.
+"""Parts of rows: Parquet with zstd, one row group per batch, and a hash that identifies the rows.
 
-Layers of one document part share its row groups one for one, so a join needs no keys: row i speaks of row i. Each
-file carries `gristmill.rows`, a hash of what the part is and of its document ids in order: no two document parts share
-it, and a join of files with different marks is refused. Beside each lies a small part with its verdicts
-(`verdicts.py`), which is all that is opened where nothing else is wanted.
+Layers of a document part have the same row groups, so a join needs no keys: row i of a layer belongs to row i of the
+documents. Each file stores `gristmill.rows`, a hash of the identity of the part and of its document ids in order. No
+two document parts share it, and files with different hashes are never joined. Each part has a small part with its
+verdicts (`verdicts.py`); if only those are needed, only that one is opened.
 """
 
 import hashlib
@@ -16,25 +16,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.store.store import CorruptPart, Part, Store
-from gristmill.store.verdicts import ROWS_HASH, SMALL, Chunk, Opened, rows_hash_of, write_verdicts
+from gristmill.store.verdicts import ROWS_HASH, SMALL, Chunk, SparsePart, rows_hash_of, write_verdicts
 
 BULKY = ("html", "text", "meta", "ids")
-"""Columns of long values: a dictionary or min/max statistics of them costs time and tells nothing."""
+"""Columns of long values: a dictionary or min/max statistics would cost time without any use."""
 
 
 MUCH_OF = 4
-"""Where a fourth of a part is wanted, it is read as a whole, if it is on a disk of this machine."""
+"""A local part is read as a whole if at least a fourth of its bytes is needed."""
 
 
 class Misaligned(Exception):
-    """Two layers do not speak of the same rows. Joining them would mix documents up, so it is refused."""
+    """Two layers have different rows. Joining them would mix up documents."""
 
 
 class PartWriter:
     """Collects batches in memory, compressed, and stores them as one part."""
 
     def __init__(self, schema: pa.Schema, identity: bytes = b"") -> None:
-        """`identity`: what no other part of documents has; it enters the mark."""
+        """`identity` is unique to this document part; it is part of `rows_hash`."""
         self.schema = schema
         self.rows = 0
         self.payload_bytes = 0
@@ -62,7 +62,7 @@ class PartWriter:
         return self._ids.hexdigest()
 
     def close(self, store: Store, rows_hash: str | None = None) -> Part:
-        """Finish the file and store it; layers pass on the mark of the documents that they speak of."""
+        """Finish the file and store it; a layer passes the hash of its document part."""
         mark = rows_hash if rows_hash is not None else self.rows_hash
         self._writer.add_key_value_metadata({ROWS_HASH: mark.encode()})
         self._writer.close()
@@ -72,16 +72,16 @@ class PartWriter:
 
 
 class PartReader:
-    """One part: what it says of itself, and its columns, which are fetched and checked when they are asked for.
+    """One part: its metadata, and its columns, which are fetched and checked when they are read.
 
-    Of a local store a part of which much is wanted is mapped and hashed as a whole; what is little beside the rest,
-    such as the address of a page beside its markup, is read as from a store at the other end of a network.
+    A local part is mapped and hashed as a whole if many of its bytes are needed. Small columns, such as the URLs of
+    pages, are read as ranges, as from a remote store.
     """
 
     def __init__(self, store: Store, part: Part) -> None:
         self.part = part
         self.store = store
-        self._opened = None if part.verdicts is None else Opened(store, part)
+        self._opened = None if part.verdicts is None else SparsePart(store, part)
         self._file = self._whole() if self._opened is None else _through(self._opened)
         metadata = self._file.metadata
         self.groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -96,7 +96,7 @@ class PartReader:
             raise CorruptPart(self.part.hash, f"is not Parquet ({error})") from None
 
     def missing(self, columns: Collection[str], group: int | None) -> list[list[Chunk]]:
-        """What has to be fetched to read columns of one row group, or of all."""
+        """The chunks to fetch before these columns can be read, in one row group or in all."""
         if self._opened is None or set(SMALL).issuperset(columns):
             return []
         runs = self._opened.missing(columns, group)
@@ -120,8 +120,8 @@ class PartReader:
         return self._file.read(list(columns), use_threads=False)
 
 
-def _through(opened: Opened) -> pq.ParquetFile:
-    # Without pre_buffer, which reads what lies between two columns too.
+def _through(opened: SparsePart) -> pq.ParquetFile:
+    # No pre_buffer: it would also read the bytes between two columns.
     return pq.ParquetFile(pa.PythonFile(opened, mode="r"), metadata=opened.metadata, pre_buffer=False)
 
 
@@ -131,31 +131,31 @@ def open_parts(store: Store, parts: Sequence[Part]) -> list[PartReader]:
 
 
 def _fetch(wanted: Sequence[tuple[PartReader, Collection[str]]], group: int | None = None) -> None:
-    """Have columns of some parts there, all with one round of questions."""
-    asked = [(reader, run) for reader, columns in wanted for run in reader.missing(columns, group)]
-    if not asked:
+    """Fetch columns of some parts with one round of parallel requests."""
+    fetches = [(reader, run) for reader, columns in wanted for run in reader.missing(columns, group)]
+    if not fetches:
         return
-    store = asked[0][0].store
+    store = fetches[0][0].store
 
     def fetch(one: tuple[PartReader, list[Chunk]]) -> None:
         reader, run = one
         store.get_range(reader.part, run[0].start, run[-1].stop, partial(reader.take, run))
 
-    for _ in store.each(fetch, asked):
+    for _ in store.each(fetch, fetches):
         pass
 
 
 def join(layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]]) -> Iterator[pa.RecordBatch]:
-    """Batches of columns from aligned layers, one batch a row group.
+    """Batches of columns from aligned layers, one batch per row group.
 
-    `columns` lists (layer, column, name in the batch). Layers of different rows raise Misaligned.
+    `columns` lists (layer, column, name in the batch). Raises Misaligned if the layers have different rows.
     """
     first = layers[0]
     for other in layers[1:]:
         if other.rows_hash != first.rows_hash or other.groups != first.groups:
             raise Misaligned(
-                f"part {other.part.hash[:12]} speaks of rows {other.rows_hash[:12]} in groups {other.groups}, "
-                f"part {first.part.hash[:12]} of rows {first.rows_hash[:12]} in groups {first.groups}"
+                f"part {other.part.hash[:12]} has rows {other.rows_hash[:12]} in groups {other.groups}, "
+                f"but part {first.part.hash[:12]} has rows {first.rows_hash[:12]} in groups {first.groups}"
             )
     wanted: list[list[str]] = [[] for _ in layers]
     for layer, column, _ in columns:
@@ -175,5 +175,5 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def text_bytes(column: pa.Array) -> pa.Array:
-    """Bytes of each string; a null has none."""
+    """The length of each string in bytes; 0 for null."""
     return pc.fill_null(pc.binary_length(column), 0).cast(pa.int64())

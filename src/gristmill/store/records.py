@@ -1,9 +1,9 @@
-"""Records: small JSON files that say of themselves who they are and whether they are whole.
+"""Records: small JSON files that contain their own name and a checksum.
 
     {"record": "tasks/3f9c….json", "sha256": "…", "body": {…}}
 
-The checksum is that of the body's bytes as they stand in the file. A record with another name, a changed digit or a
-missing end is damaged: a changed count in a task's record would otherwise be believed for ever.
+The checksum covers the bytes of the body in the file. A record with the wrong name, a changed digit or a missing end is
+damaged. Without this check, a changed count in a task record would be trusted forever.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ DAMAGED = "is damaged, or was written by another version of Gristmill"
 
 
 class DamagedRecord(UserError):
-    """A record is there and does not agree with its own checksum or name, or is no file."""
+    """A record exists but does not match its checksum or name, or is not a file."""
 
     def __init__(self, fact: str) -> None:
         super().__init__(
-            f"{fact}, so what it says is not known. Restore it from a copy, or delete it if nothing of it is needed."
+            f"{fact}, so its content is unknown. Restore it from a copy, or delete it if you do not need it."
         )
         self.fact = fact
-        """What is wrong with which file."""
+        """Which file is damaged, and how."""
 
     def __reduce__(self) -> tuple[type["DamagedRecord"], tuple[str]]:
         return DamagedRecord, (self.fact,)
@@ -33,11 +33,11 @@ class DamagedRecord(UserError):
 class MissingKey(DamagedRecord, KeyError):
     """A record lacks a key. Also a KeyError, for code that reads records of several versions of Gristmill."""
 
-    __str__ = UserError.__str__  # that of KeyError is a repr
+    __str__ = UserError.__str__  # KeyError would show a repr
 
 
 class RecordBody(dict[str, Any]):
-    """What a record says, or a part of it. Reading a key that is not there names the file and the key."""
+    """The content of a record, or a part of it. Reading a missing key raises MissingKey, which names file and key."""
 
     def __init__(self, file: str, value: dict[str, Any], levels: int) -> None:
         super().__init__(value)
@@ -56,10 +56,10 @@ def pack(name: str, body: Any) -> bytes:
 
 
 def unpack(name: str, data: bytes) -> Any:
-    """What a record says; DamagedRecord where it is not the record of this name, whole."""
+    """The content of a record. Raises DamagedRecord if its name or checksum does not match."""
     opening = _opening(name)
     start = len(opening) + len('"sha256":"') + 64 + len('","body":')
-    content = memoryview(data)[start:-2]  # a copy of it would be as much memory again
+    content = memoryview(data)[start:-2]  # a copy would double the memory
     head = b'%s"sha256":"%s","body":' % (opening, hashlib.sha256(content).hexdigest().encode())
     if not (data.startswith(head) and data.endswith(b"}\n") and len(data) >= start + 2):
         raise DamagedRecord(f"{name} {DAMAGED}")

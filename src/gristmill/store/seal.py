@@ -1,10 +1,10 @@
-"""The seal of a file: read-only, with a modification time computed from its hash. Whatever writes to it breaks it."""
+"""The seal of a file: read-only, with a modification time computed from its hash. Any write breaks the seal."""
 
 import os
 
 
 def seal(path: str, part_hash: str) -> None:
-    """Seal a file that holds what its hash says."""
+    """Seal a file whose content matches its hash."""
     os.chmod(path, 0o444)
     os.utime(path, ns=(seal_time(part_hash), seal_time(part_hash)))
 

@@ -1,8 +1,8 @@
-"""Exchange files: one file a task, a segment for each destination, each segment hashed by itself.
+"""Exchange files: one file per task, with a separately hashed segment for each destination.
 
-Segments lie one behind the other, and behind them a table says how long each is, what it holds and its hash. Who names
-a file names the hash of its table too, so a reader takes the table and the stretches that it wants and nothing else,
-and what it has read is what was hashed. A segment is an Arrow IPC stream.
+Segments are concatenated, followed by a table with the length, size and hash of each. A reference to a file includes
+the hash of its table, so a reader can fetch the table and the segments that it needs and verify both. A segment is an
+Arrow IPC stream.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ ROW = np.dtype([("to", "<u8"), ("length", "<u8"), ("memory", "<u8"), ("rows", "<
 
 
 WINDOW_BYTES = 32 << 20
-"""Of segments that are read at once, beside what is made of them."""
+"""The most bytes of segments that are held while they are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """An exchange file and what is needed to read pieces of it."""
+    """An exchange file, with what is needed to read its segments."""
 
     part: Part
     segments: int
@@ -41,7 +41,7 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of an exchange file."""
+    """A byte range of an exchange file."""
 
     file: Part
     offset: int
@@ -55,7 +55,7 @@ _PLACED = np.dtype([("file", "<u4"), ("offset", "<u8"), ("length", "<u8"), ("mem
 
 @dataclass(frozen=True, eq=False)
 class SegmentList(Sequence[Segment]):
-    """Segments as rows of an array: thousands are sent to a worker at once."""
+    """Segments as rows of an array, which is compact: a worker receives thousands of them."""
 
     rows: Table
     files: Mapping[int, Part]
@@ -76,7 +76,7 @@ class SegmentList(Sequence[Segment]):
 
     @property
     def memory(self) -> int:
-        """Bytes of all of them in memory."""
+        """The bytes of all segments in memory."""
         return int(self.rows["memory"].sum())
 
 
@@ -89,7 +89,7 @@ class SegmentTable:
         order = np.argsort(to, kind="stable")
         self._to = to[order]
         self._rows = np.empty(len(order), _PLACED)
-        # Column by column: all of them at once would be in memory three times.
+        # Column by column: whole rows would be in memory three times.
         self._rows["file"] = np.repeat(np.arange(len(tables)), [len(table) for table in tables])[order]
         offsets = [np.cumsum(table["length"]) - table["length"] for table in tables]
         self._rows["offset"] = _joined(offsets, np.uint64)[order]
@@ -100,13 +100,13 @@ class SegmentTable:
         return [int(one) for one in np.unique(self._to)]
 
     def sizes(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-        """The destinations, sorted, and the bytes in memory of all that goes to each."""
+        """The sorted destinations, and the bytes in memory for each."""
         known, of = np.unique(self._to, return_inverse=True)
         sizes = np.bincount(of, self._rows["memory"].astype(np.float64), len(known)).astype(np.int64)
         return known, sizes
 
     def to(self, first: int, last: int | None = None) -> SegmentList:
-        """What goes to a destination, or to all from `first` to `last`."""
+        """The segments for one destination, or for all from `first` to `last`."""
         begin = np.searchsorted(self._to, np.uint64(first), "left")
         end = np.searchsorted(self._to, np.uint64(first if last is None else last), "right")
         rows = self._rows[begin:end]
@@ -118,7 +118,7 @@ def _joined(columns: Sequence[npt.NDArray[Any]], kind: npt.DTypeLike) -> npt.NDA
 
 
 def write_segments(store: Store, tables: Iterable[tuple[int, pa.Table]]) -> SegmentFile:
-    """Store one file with a segment for every destination that has rows; destinations come in their order."""
+    """Store one file with a segment for every destination that has rows; `tables` is sorted by destination."""
     sink = pa.BufferOutputStream()
     found: list[tuple[int, int, int, int, bytes]] = []
     for destination, table in tables:
@@ -139,7 +139,7 @@ def write_segments(store: Store, tables: Iterable[tuple[int, pa.Table]]) -> Segm
 
 
 def read_table(store: Store, file: SegmentFile) -> Table:
-    """The table of a file: a row for each of its segments, in the order in which they lie there."""
+    """The table of a file: one row for each segment, in file order."""
     size = file.segments * ROW.itemsize
 
     def check(data: bytes) -> Table:
@@ -151,9 +151,7 @@ def read_table(store: Store, file: SegmentFile) -> Table:
 
 
 def read_segments(store: Store, segments: Iterable[Segment]) -> Iterator[pa.Table]:
-    """Segments in their order. Those that lie side by side in a file are asked for at once, and many files at the same
-    time where the store is at the other end of a network.
-    """
+    """Read segments in order. Adjacent ones are fetched together, and many files in parallel from a remote store."""
     window: list[Segment] = []
     held = 0
     for segment in segments:
@@ -194,7 +192,7 @@ def _read_window(store: Store, window: Sequence[Segment]) -> Iterator[pa.Table]:
 
 
 def read_span(store: Store, file: SegmentFile, first: int, last: int) -> Iterator[pa.Table]:
-    """The segments of a file for the destinations from `first` to `last`, which lie side by side: read at once."""
+    """The segments of a file for the destinations from `first` to `last`: they are adjacent, so one read is enough."""
     table = read_table(store, file)
     begin, end = np.searchsorted(table["to"], np.array([first, last + 1], np.uint64))
     ends = np.cumsum(table["length"], dtype=np.int64)

@@ -1,21 +1,21 @@
 """The store: immutable parts named by their content, and small JSON records that name them.
 
     parts/3f/3f9c…e1.parquet      any file, named by the sha256 of its bytes (`sha256sum` agrees)
-    parts/a0/a07b…4c.verdicts     beside a part of rows: its verdicts, and the hashes of its column chunks
-    tasks/<key>.json              what one task made, written after its parts
+    parts/a0/a07b…4c.verdicts     for each part of rows: its verdicts, and the hashes of its column chunks
+    tasks/<key>.json              the result of one task, written after its parts
     datasets/<hash>.json          parts in order, written after their tasks
     stages/<key>.json             all tasks of a stage at once, written after its datasets
     runs/<recipe>/run-7-….json    a run: its stages, what was cached, metrics; the highest number is the newest
-    versions/<name>.json          a finished run that somebody named
-    dropped/<recipe>/<hash>.json  a version that nobody wants any more
+    versions/<name>.json          a finished run with a name
+    dropped/<recipe>/<hash>.json  a version that was deleted
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
-    inputs/<recipe>/last.json     the same of files and folders at the last run: shows that nothing has changed since
-    locks/<id>.json               who uses the store now
+    inputs/<recipe>/last.json     the same for files and folders at the last run: shows that nothing has changed since
+    locks/<id>.json               a process that uses the store now
     claims/<key>                  a task that a run is about to carry out
 
-Where the files lie is one of two rooms behind one interface (`files.py`): a disk (`disk.py`), or an object store or
-memory (`objects.py`). A file appears under its name whole or not at all. A record carries its name and a checksum; one
-that does not agree with them counts as absent, and what it said is found out again.
+The files are on a disk (`disk.py`), or in an object store or memory (`objects.py`); `files.py` is the interface. Writes
+are atomic. A record contains its name and a checksum; a record that does not match them counts as missing, and its
+content is computed again.
 """
 
 import contextlib
@@ -38,29 +38,29 @@ from gristmill.processes import name_of_self
 from gristmill.store.disk import DiskFiles
 from gristmill.store.faults import Unwritable
 from gristmill.store.fetched import fetched
-from gristmill.store.files import About, Answer, Files
+from gristmill.store.files import About, Answer, StoreFiles
 from gristmill.store.records import DAMAGED, DamagedRecord, RecordBody, pack, unpack
 
-if TYPE_CHECKING:  # importing it takes a tenth of a second, and records need none of it
+if TYPE_CHECKING:  # importing it takes a tenth of a second, and records do not need it
     import pyarrow as pa
 
 VERDICTS = "verdicts"
-"""The suffix of the small part beside a part of rows."""
+"""The suffix of the small part that accompanies a part of rows."""
 
 
 def part_name(part_hash: str, suffix: str) -> str:
-    """Of the file of a part, below the store."""
+    """The name of a part's file, relative to the store."""
     return f"parts/{part_hash[:2]}/{part_hash}.{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The small part beside a part of rows (`verdicts.py`)."""
+    """The small part that accompanies a part of rows (`verdicts.py`)."""
 
     hash: str
     file_bytes: int
     drop: str
-    """A hash of the verdicts themselves: of the rows and their `drop`, whatever the other columns hold."""
+    """A hash of the verdicts alone: of the rows and their `drop`, independent of all other columns."""
 
     @property
     def part(self) -> "Part":
@@ -79,16 +79,16 @@ class Part:
     payload_bytes: int = 0
     """Bytes of text (or markup) that the rows hold, before compression."""
     verdicts: Verdicts | None = None
-    """Of a part of rows; one that an earlier version wrote has none, and is read as a whole."""
+    """Only for parts of rows. A part from an earlier version has none and is read as a whole."""
 
     @property
     def name(self) -> str:
-        """Of its file, below the store."""
+        """The name of its file, relative to the store."""
         return part_name(self.hash, self.suffix)
 
 
 def with_verdicts(parts: Iterable[Part]) -> Iterator[Part]:
-    """Parts and the small ones beside them."""
+    """The parts and their verdicts parts."""
     for part in parts:
         yield part
         if part.verdicts is not None:
@@ -108,14 +108,14 @@ def part_to_json(part: Part) -> dict[str, Any]:
 
 
 def part_from_json(entry: Mapping[str, Any]) -> Part:
-    """Whatever else the entry says."""
+    """The part in a JSON entry; other keys are ignored."""
     sizes = (entry["file_bytes"], entry["rows"], entry["payload_bytes"])
     beside = Verdicts(*entry["verdicts"]) if "verdicts" in entry else None
     return Part(entry["hash"], entry["suffix"], *sizes, beside)
 
 
 class CorruptPart(Exception):
-    """A part is missing or is not what its name says. The engine makes it again."""
+    """A part is missing or does not match its hash. The engine makes it again."""
 
     def __init__(self, part_hash: str, fact: str) -> None:
         super().__init__(part_hash, fact)
@@ -129,10 +129,10 @@ class Store:
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.damaged_records: dict[str, str] = {}
-        """Records that this object met and did not believe: name -> what is wrong with it."""
+        """Damaged records that were met: name -> what is wrong."""
         if (path := local_path(uri)) is not None:
             self.root = os.path.abspath(path).rstrip("/")
-            self._files: Files = DiskFiles(uri, self.root)
+            self._files: StoreFiles = DiskFiles(uri, self.root)
             return
         from gristmill.store.objects import ObjectFiles
 
@@ -142,7 +142,7 @@ class Store:
 
     @cached_property
     def fs(self) -> Any:
-        """Its file system, as fsspec has it."""
+        """The fsspec file system."""
         return system_of(self.uri)[0]
 
     def __reduce__(self) -> tuple[type["Store"], tuple[str]]:
@@ -150,7 +150,7 @@ class Store:
 
     @property
     def is_local(self) -> bool:
-        """Whether its files have paths on this machine."""
+        """Whether files have paths on this machine."""
         return self._files.is_local
 
     @property
@@ -164,14 +164,14 @@ class Store:
         return f"{self.root}/{part.name}"
 
     def put_part(self, data: "pa.Buffer | bytes", suffix: str, rows: int = 0, payload_bytes: int = 0) -> Part:
-        """Store bytes under the name of their content; writing the same content again changes nothing."""
+        """Store bytes under the hash of their content; storing the same content again changes nothing."""
         view = memoryview(data)
         part = Part(hashlib.sha256(view).hexdigest(), suffix, view.nbytes, rows, payload_bytes)
         self._files.write(part.name, view)
         return part
 
     def put_file(self, path: Path, suffix: str) -> Part:
-        """Store a file of a `scratch` folder as a part without holding it in memory; it is taken away."""
+        """Move a file from a `scratch` folder into the store as a part, without loading it into memory."""
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         part = Part(digest, suffix, path.stat().st_size)
@@ -186,7 +186,7 @@ class Store:
                 yield folder
             except OSError as error:
                 if error.filename is not None and not str(error.filename).startswith(str(folder)):
-                    raise  # of a file that is none of the store's: whoever opened it knows what to tell
+                    raise  # not a file of the store: the caller has the better message
                 raise self.unwritable_by(error) from None
 
     def get_part(self, part: Part) -> "pa.Buffer":
@@ -200,22 +200,22 @@ class Store:
         return self._checked(part, lambda: self._files.read_part(part.name, part.file_bytes), check)
 
     def local_path(self, part: Part) -> Path:
-        """A part as a file that a library can open by path; checked, and fetched once when it is far away."""
+        """The verified part as a local file, for a library that opens a path; a remote part is fetched once."""
         if self.is_local:
             self.get_part(part)
             return Path(self.part_path(part))
         return fetched(part.hash, part.suffix, lambda: memoryview(self.get_part(part)))
 
     def location(self, part: Part) -> str:
-        """Where any reader finds a part: a path, or a URI."""
+        """The path or URI of a part."""
         return self._files.location(part.name)
 
     def get_range(self, part: Part, start: int, stop: int, check: Callable[[bytes], Answer]) -> Answer:
-        """What `check` makes of some bytes of a part: it holds their hash, and raises CorruptPart where it differs."""
+        """The result of `check` for a byte range of a part; `check` raises CorruptPart if the hash differs."""
         return self._checked(part, lambda: self._files.read_range(part.name, start, stop), check)
 
     def _checked(self, part: Part, read: Callable[[], About], check: Callable[[About], Answer]) -> Answer:
-        """Wrong bytes that came through a network are asked for once more: they are damage only where they lie so."""
+        """Read and check. Wrong bytes from a remote store are fetched again: the network may have changed them."""
         data = self._read(part, read)
         try:
             return check(data)
@@ -237,11 +237,11 @@ class Store:
             raise self._unreadable(part, error) from None
 
     def _unreadable(self, part: Part, error: Exception) -> Exception:
-        """What to make of a part that cannot be read: the machine's want of something is no fault of the part."""
+        """The error for an unreadable part, which is not damaged if only memory or file handles ran out."""
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             return UserError(
-                f"Part {part.hash[:12]} of {self.uri} cannot be read now: {error}. What is finished is kept. "
-                "Allow more open files (ulimit -n) or memory, or use fewer workers, and run again to go on."
+                f"Part {part.hash[:12]} of {self.uri} cannot be read now: {error}. Finished work is kept. "
+                "Allow more open files (ulimit -n) or memory, or use fewer workers, then run again to continue."
             )
         return CorruptPart(part.hash, f"cannot be read ({error})")
 
@@ -252,13 +252,13 @@ class Store:
             raise self.unwritable_by(error) from None
 
     def remove_damaged(self, corrupt: CorruptPart) -> None:
-        """Take a damaged part away, so that nobody takes it for whole by its seal."""
+        """Remove a damaged part, so that an intact seal cannot hide the damage."""
         for name, _ in list(self.list_files(f"parts/{corrupt.part_hash[:2]}")):
             if name.rsplit("/", 1)[1].startswith(corrupt.part_hash):
                 self.unmark(name)
 
     def has_part(self, part: Part) -> bool:
-        """Whether the part is there whole: by its size and seal, and by its content where the seal is broken."""
+        """Whether the part is intact: by its size and seal, or by its content if the seal is broken."""
         try:
             is_whole = self._files.is_whole(part.name, part.file_bytes)
             if is_whole is None:
@@ -269,7 +269,7 @@ class Store:
         return is_whole is not False
 
     def has_all(self, parts: Iterable[tuple[str, int]]) -> bool:
-        """Whether parts, by name and size, are all there whole. There may be millions, so they are no objects."""
+        """Whether all parts are intact. There may be millions, so they are (name, size) pairs."""
         for name, size in self._files.doubtful(parts):
             part_hash, _, suffix = name.rpartition("/")[2].partition(".")
             if not self.has_part(Part(part_hash, suffix, size)):
@@ -277,14 +277,14 @@ class Store:
         return True
 
     def each(self, question: Callable[[About], Answer], things: Iterable[About]) -> Iterator[Answer]:
-        """What the store answers of each, in order; many at once where it is at the other end of a network."""
+        """Yield the results of `question` in order, with many calls in parallel if the store is remote."""
         return self._files.each(question, things)
 
     # Records and other files by name
 
     def read_record(self, name: str) -> Any | None:
-        """A record by its path below the store, or None when there is none; DamagedRecord where it is not whole."""
-        for is_last in (self.is_local, True):  # as with parts, wrong bytes may be the network's
+        """The record at a path relative to the store; None if it does not exist. May raise DamagedRecord."""
+        for is_last in (self.is_local, True):  # as with parts, the network may have changed the bytes
             data = self.read_file(name)
             try:
                 body = None if data is None else unpack(name, data)
@@ -296,15 +296,15 @@ class Store:
         raise self.damaged(name)
 
     def damaged(self, name: str, fact: str = DAMAGED) -> DamagedRecord:
-        """What to tell of a record that cannot be read, or that says what this version does not understand."""
-        self.damaged_records[name] = told = self._files.in_the_way(name) or f"{self._named(name)} {fact}"
-        return DamagedRecord(told)
+        """The error for a record that is damaged, or that this version does not understand."""
+        self.damaged_records[name] = message = self._files.in_the_way(name) or f"{self._named(name)} {fact}"
+        return DamagedRecord(message)
 
     def _named(self, name: str) -> str:
         return f"{self.uri.rstrip('/')}/{name}"
 
     def read_file(self, name: str) -> bytes | None:
-        """The bytes of a file by its path below the store, or None when there is none."""
+        """The bytes of a file at a path relative to the store; None if it does not exist."""
         try:
             return self._files.read(name)
         except FileNotFoundError:
@@ -314,11 +314,11 @@ class Store:
         except OSError as error:
             raise UserError(
                 f"The store {self.uri} cannot be read: {error}. Nothing was run. "
-                f"Give a folder that you may read and write with `store:` in the recipe or {option('store')}."
+                f"Set a folder that you can read and write with `store:` in the recipe or {option('store')}."
             ) from None
 
     def read_json(self, name: str) -> Any | None:
-        """The same, where a damaged record is as good as none."""
+        """The same as `read_record`, but a damaged record counts as missing."""
         try:
             return self.read_record(name)
         except DamagedRecord:
@@ -328,17 +328,17 @@ class Store:
         self.write_file(name, pack(name, value))
 
     def write_file(self, name: str, data: bytes) -> None:
-        """A file that is no record, by its path below the store."""
+        """Write a file that is not a record, at a path relative to the store."""
         self._files.write(name, memoryview(data))
 
     def list_files(self, folder: str) -> Iterator[tuple[str, int]]:
-        """(path below the store, size) of every file below a folder, sorted by path."""
+        """(path relative to the store, size) of every file below a folder, sorted by path."""
         with contextlib.suppress(FileNotFoundError):
             yield from self._files.list_files(folder)
 
-    def has_names(self, name: str) -> bool:
-        """Whether a file has another name, so that it takes no room of its own."""
-        return self._files.has_names(name)
+    def has_other_names(self, name: str) -> bool:
+        """Whether a file has another hard link, so that removing it frees no disk space."""
+        return self._files.has_other_names(name)
 
     def remove(self, name: str) -> None:
         self._files.remove(name)
@@ -346,7 +346,7 @@ class Store:
     # Marks and times
 
     def mark(self, name: str, value: str) -> str | None:
-        """Leave a short text under a name that is free. None: done; otherwise what stands there."""
+        """Store a short text under a free name. Returns None on success, else the text that is already there."""
         while True:
             try:
                 self._files.mark(name, value)
@@ -362,7 +362,7 @@ class Store:
             self._files.unmark(name)
 
     def age_seconds(self, name: str) -> float | None:
-        """How long ago a file was written, by the clock that gives the store's files their times; None without it."""
+        """The age of a file by the clock of the store; None if the file does not exist."""
         probe = f"tmp/clock.{name_of_self()}.{uuid.uuid4().hex[:8]}"
         try:
             self.write_file(probe, b"")
@@ -372,17 +372,17 @@ class Store:
                 self.unmark(probe)
         except FileNotFoundError:
             return None
-        except UserError:  # a store that is only read: this machine's clock has to do
+        except UserError:  # a read-only store: use the clock of this machine
             return time.time() - self._files.modified(name)
 
     def temporary(self, path: str) -> str:
-        """A name on the same disk that tells which process writes it."""
+        """A file name on the same disk that includes the id of the writing process."""
         return self._files.temporary(path)
 
     def sweep_temporaries(self) -> list[str]:
-        """Take away half-written files of writers that no longer run."""
+        """Remove temporary files of processes that have ended."""
         return self._files.sweep_temporaries(self.age_seconds)
 
     def unwritable_by(self, error: OSError, path: str | None = None) -> Unwritable:
-        """What to tell of a write that failed."""
+        """The error for a failed write."""
         return self._files.unwritable_by(error, path)

@@ -1,12 +1,12 @@
-"""The small part beside a part of rows: its verdicts, its lengths, and the hash of every stretch of it.
+"""The verdicts part that accompanies a part of rows: its verdicts, text lengths, and the hash of every column chunk.
 
-A part of rows is Parquet: column chunks one behind the other, and a footer that says where each of them lies. Most who
-open a layer want `drop` of it and nothing else. So beside it lies a part of some kilobytes that has the footer, the
-chunks of SMALL and the SHA-256 of all chunks. Whoever wants no more opens that one alone. Whoever wants more of a store
-at the other end of a network takes the chunks of the columns that it reads, and what is read is still what was hashed.
+A part of rows is a Parquet file: column chunks, then a footer with their offsets. Most readers of a layer need only its
+`drop` column. So each part has a second part of a few kilobytes with the footer, the chunks of the SMALL columns and
+the SHA-256 of all chunks. A reader that needs no other column opens only that part. A reader of a remote store fetches
+only the chunks of the columns that it needs and can still verify them.
 
-Its file is an Arrow IPC stream: a row for each chunk, group by group, with its hash and, if it is small, its bytes; in
-the last row the footer.
+The file is an Arrow IPC stream with one row per chunk, group by group: its hash and, for SMALL columns, its bytes. The
+last row has the footer.
 """
 
 import hashlib
@@ -20,21 +20,21 @@ import pyarrow.parquet as pq
 from gristmill.store.store import VERDICTS, CorruptPart, Part, Store, Verdicts
 
 SMALL = ("drop", "text_bytes", "html_bytes")
-"""The columns that later stages gate and measure by."""
+"""The columns that later stages need for gating and for metrics."""
 ROWS_HASH = b"gristmill.rows"
 NEAR_BYTES = 1 << 16
-"""Chunks with no more than this between them are fetched at once: another question takes as long as a megabyte."""
+"""Chunks with a gap of at most this are fetched together: one more request takes as long as a megabyte."""
 _SCHEMA = pa.schema([("hash", pa.binary(32)), ("data", pa.binary())])
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 _READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class Chunk(NamedTuple):
-    """The values of a column in a row group, as a stretch of the file."""
+    """The byte range of one column in one row group."""
 
     group: int
     path: str
-    """Of the column in Parquet: its name, and behind a dot what lies inside of it."""
+    """The Parquet path of the column: its name, then a dot and the nested field."""
     start: int
     stop: int
 
@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 
 
 def write_verdicts(store: Store, data: pa.Buffer) -> Verdicts:
-    """Store what goes beside a part of rows with these bytes."""
+    """Store the verdicts part for a part of rows with these bytes."""
     metadata = pq.read_metadata(pa.BufferReader(data))
     view = memoryview(data)
     chunks = list(_chunks_of(metadata))
@@ -58,30 +58,30 @@ def write_verdicts(store: Store, data: pa.Buffer) -> Verdicts:
     return Verdicts(part.hash, part.file_bytes, _drop_hash(metadata, chunks, hashes))
 
 
-class Opened:
-    """A part of rows, seen through the small part beside it: a file that has the stretches that were fetched."""
+class SparsePart:
+    """A part of rows as a file object that holds only the chunks fetched so far; it starts from the verdicts part."""
 
     def __init__(self, store: Store, part: Part) -> None:
-        """`part` has verdicts; they are checked against their name, and against what the part says of them."""
+        """Open the verdicts of `part`, which must have some, and check them against both hashes."""
         assert part.verdicts is not None
         self._part, beside = part, part.verdicts.part
         with pa.ipc.open_stream(store.get_part(beside), options=_READ_OPTIONS) as stream:
             rows = stream.read_all()
         data = [value.as_buffer() for value in rows["data"]]
         self.footer = bytes(data[-1])
-        """What stands behind the last chunk of the part."""
+        """The bytes of the part after its last chunk."""
         self.metadata = pq.read_metadata(pa.BufferReader(data[-1]))
         self.chunks = list(_chunks_of(self.metadata))
         self._hashes: list[bytes] = rows["hash"].to_pylist()[:-1]
         if _drop_hash(self.metadata, self.chunks, self._hashes) != part.verdicts.drop:
-            raise CorruptPart(beside.hash, "has other verdicts than its record says")
+            raise CorruptPart(beside.hash, "has verdicts that differ from its record")
         self._starts = [chunk.start for chunk in self.chunks]
         small = zip(self.chunks, data[:-1], strict=True)
         self._there = {chunk.start: memoryview(found) for chunk, found in small if found is not None}
         self._at = 0
 
     def missing(self, columns: Collection[str], group: int | None) -> list[list[Chunk]]:
-        """Chunks of columns, in one group or in all, that have to be fetched; those that are neighbours together."""
+        """The chunks of columns, in one group or in all, that still have to be fetched; neighbours are grouped."""
         runs: list[list[Chunk]] = []
         for chunk in self.chunks:
             if chunk.start in self._there or group not in (None, chunk.group) or not chunk.is_of(columns):
@@ -93,27 +93,27 @@ class Opened:
         return runs
 
     def take(self, chunks: Sequence[Chunk], data: bytes) -> None:
-        """Have the bytes from the first of these chunks to the last."""
+        """Add fetched bytes that span these chunks, from the first to the last."""
         first, view = chunks[0].start, memoryview(data)
         for chunk in chunks:
             self._there[chunk.start] = self.checked(chunk, view[chunk.start - first : chunk.stop - first])
 
     def checked(self, chunk: Chunk, data: memoryview) -> memoryview:
-        """The bytes of a chunk, if they are what was written."""
+        """The bytes of a chunk. Raises CorruptPart if the hash differs."""
         if hashlib.sha256(data).digest() != self._hashes[bisect_right(self._starts, chunk.start) - 1]:
-            raise CorruptPart(self._part.hash, f"does not match the hash of a stretch of it ({chunk.path})")
+            raise CorruptPart(self._part.hash, f"does not match the hash of a column chunk ({chunk.path})")
         return data
 
     def known(self, chunk: Chunk) -> memoryview | None:
-        """The bytes of a chunk that is small, or was taken."""
+        """The bytes of a chunk if they are already here."""
         return self._there.get(chunk.start)
 
     def within(self, start: int, stop: int) -> list[Chunk]:
-        """Chunks of which a byte lies in that stretch of the part."""
+        """The chunks that overlap a byte range of the part."""
         first = max(bisect_right(self._starts, start) - 1, 0)
         return [chunk for chunk in self.chunks[first : bisect_right(self._starts, stop - 1)] if chunk.stop > start]
 
-    # What Arrow asks of a file
+    # The file interface for Arrow
 
     closed = False
 
@@ -137,7 +137,7 @@ class Opened:
         return found[start : start + size]
 
     def close(self) -> None:
-        """The bytes stay until the reader goes."""
+        """Do nothing: the bytes live as long as the reader."""
 
 
 def _chunks_of(metadata: pq.FileMetaData) -> Iterator[Chunk]:
@@ -151,7 +151,7 @@ def _chunks_of(metadata: pq.FileMetaData) -> Iterator[Chunk]:
 
 
 def _drop_hash(metadata: pq.FileMetaData, chunks: Sequence[Chunk], hashes: Sequence[bytes]) -> str:
-    """Of whose rows they are, in which groups, and what `drop` says of each: all that depends on verdicts alone."""
+    """A hash of the rows, their row groups and their `drop` values: of everything that depends only on verdicts."""
     schema = metadata.schema.to_arrow_schema()
     kind = schema.field("drop").type if "drop" in schema.names else None
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
@@ -163,6 +163,6 @@ def _drop_hash(metadata: pq.FileMetaData, chunks: Sequence[Chunk], hashes: Seque
 
 
 def rows_hash_of(metadata: pq.FileMetaData) -> str:
-    """Which documents the rows of a part speak of."""
+    """The hash of the documents that the rows of a part belong to."""
     mark: bytes = (metadata.metadata or {}).get(ROWS_HASH, b"")
     return mark.decode()

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from exchanged import run_step
 from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels
-from gristmill.query.removal.whatif import ask
+from gristmill.query.removal.whatif import what_if
 from gristmill.stages.quality import keep_quality
 from gristmill.stages.quality.keep_quality import Config
 
@@ -248,11 +248,13 @@ def test_whatif_uses_stored_ranks_and_refuses_changes_that_need_new_ranks(projec
     project.write_recipe(STEPS.format(cutoff="keep_best: 0.5"))
     run = project.run()
     mill = project.mill()
-    (answer,) = ask(mill, mill.dry_run(), ["keep_quality.keep_best=0.25"])
+    (answer,) = what_if(mill, mill.dry_run(), ["keep_quality.keep_best=0.25"])
     assert (answer.come.documents, answer.go.documents) == (0, answer.corpus - round(answer.corpus / 2))
     assert answer.corpus == run.states["notes/corpus"].metrics["funnel"]["kept"]["rows"]
-    with pytest.raises(UserError, match="quality_ranks, which runs before all/keep_quality, would have to run again"):
-        ask(mill, mill.dry_run(), ["keep_quality.per=[source]"])
+    with pytest.raises(
+        UserError, match="quality_ranks, which runs before all/keep_quality and would have to run again"
+    ):
+        what_if(mill, mill.dry_run(), ["keep_quality.per=[source]"])
 
 
 def test_by_tokens_needs_the_step_that_counts_them(project):

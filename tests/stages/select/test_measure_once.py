@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gristmill.cli.look.removed import _counts
-from gristmill.query.removal.whatif import ask
+from gristmill.query.removal.whatif import what_if
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def test_counts_of_rules_fit_the_verdicts(judged):
 def test_whatif_equals_running_it(judged, edit):
     """The result for a threshold of a rule set is that of the changed recipe."""
     project, before = judged
-    (answer,) = ask(project.mill(), before, ["heuristics.gopher_quality.min_words=3"])
+    (answer,) = what_if(project.mill(), before, ["heuristics.gopher_quality.min_words=3"])
     edit(project.recipe, "min_words: 5", "min_words: 3")
     after = project.run()
     kept = [run.states["notes/corpus"].metrics["funnel"]["kept"]["rows"] for run in (before, after)]

@@ -30,7 +30,7 @@ from gristmill.places import shown
 from gristmill.query.documents.documents import rows
 from gristmill.query.documents.lookup import find
 from gristmill.query.removal.audit import recorded_config
-from gristmill.query.takedown.withheld import told
+from gristmill.query.takedown.withheld import withheld_note
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
@@ -248,7 +248,7 @@ def page_of_corpus(view: CorpusView, url: str | None, doc_id: str | None) -> Pag
             "gristmill inspect shows what there is."
         )
     if row.withheld is not None:
-        raise UserError(f"{asked}: {told(row.withheld)}, so it is not shown. Ask for another document.")
+        raise UserError(f"{asked}: {withheld_note(row.withheld)}, so it is not shown. Ask for another document.")
     fields = row.fields
     (place, *_) = find(view, doc_id=fields["doc_id"].hex())
     html = _markup(view, place.document.part, place.row)

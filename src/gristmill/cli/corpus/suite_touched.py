@@ -10,7 +10,7 @@ from gristmill.cli.shared.screen import Screen, json_text, say, words
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted, percent
 from gristmill.errors import UserError
-from gristmill.query.lineage.touched import OfBenchmark, OfSuite, plain, touched
+from gristmill.query.lineage.touched import BenchmarkReport, SuiteReport, plain, touched
 
 MOST_NAMED = 5
 EXAMPLE = "Example: gristmill suite touched demo/store@demo --out touched.jsonl"
@@ -46,15 +46,15 @@ def touched_command(
         say(f"{out}: {counted(total, 'touched item')}.")
 
 
-def _head(report: OfSuite) -> dict[str, Any]:
+def _head(report: SuiteReport) -> dict[str, Any]:
     return {"suite": report.suite.name, "version": report.suite.version, "hash": report.suite.hash}
 
 
-def _plain(one: OfBenchmark) -> dict[str, Any]:
+def _plain(one: BenchmarkReport) -> dict[str, Any]:
     return {**one.__dict__, "touched": [plain(item) for item in one.touched.values()]}
 
 
-def _write(path: Path, reports: list[OfSuite]) -> None:
+def _write(path: Path, reports: list[SuiteReport]) -> None:
     lines = [
         json_text(plain(item)) + "\n"
         for report in reports
@@ -69,7 +69,7 @@ def _write(path: Path, reports: list[OfSuite]) -> None:
         ) from None
 
 
-def _show(out: Screen, report: OfSuite) -> None:
+def _show(out: Screen, report: SuiteReport) -> None:
     suite = report.suite
     out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"))
     rules = sorted({rule for one in report.benchmarks.values() for rule in one.rules})

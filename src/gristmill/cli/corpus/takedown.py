@@ -22,7 +22,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.query.lineage.lineage import versions_with
-from gristmill.query.takedown.takedown import Idle, read_texts, would_go
+from gristmill.query.takedown.takedown import UnmatchedItem, find_matches, read_texts
 from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
@@ -54,7 +54,7 @@ def check(
     asked = read_requests(str(requests))
     view = _finished(open_seen(recipe, store))
     texts = read_texts(asked, os.path.dirname(os.path.abspath(requests)))
-    found = would_go(view, asked, texts, near, _note)
+    found = find_matches(view, asked, texts, near, _note)
     answers, idle = found.answers, found.idle
     ids = [answer.place.doc_id.hex() for answer in answers]
     versions = versions_with(view.store, ids, _note)
@@ -104,7 +104,7 @@ def _note(said: str) -> None:
     console(stderr=True).print(words(said))
 
 
-def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[Idle]) -> None:
+def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[UnmatchedItem]) -> None:
     out = console()
     out.print(words(f"{describe_requests(requests)}: {counted(len(rows), 'document')}."))
     by_request: dict[str, list[dict[str, Any]]] = {request.id: [] for request in requests}

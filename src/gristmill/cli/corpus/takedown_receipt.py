@@ -19,7 +19,7 @@ from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.processes import new_folder
 from gristmill.query.documents.lookup import find
-from gristmill.query.takedown.takedown import fields_of, requests_of, text_of, texts_of, would_go
+from gristmill.query.takedown.takedown import fields_of, find_matches, requests_of, text_of, texts_of
 from gristmill.query.versions.published import Published
 from gristmill.report.receipt import page
 from gristmill.shardformat.manifest import Group, Shard
@@ -67,14 +67,14 @@ def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], No
     What of it is gone is known by the texts.
     """
     requests, fields = requests_of(after), fields_of(after)
-    found = would_go(before, requests, texts_of(after), fields["near"], note)
+    found = find_matches(before, requests, texts_of(after), fields["near"], note)
     old, new = Published(before), Published(after)
     hashes = {id(one): content_hash(text_of(before, one.place) or "") for one in found.answers}
     kept = [one for one in found.answers if one.place.is_kept]
     still, gone = set(), set[tuple[bytes, str]]()
     if kept:
         asked = sorted({hashes[id(one)] for one in kept})
-        still = {place.asked for place in find(after, content_hash=asked) if place.is_kept}
+        still = {place.query for place in find(after, content_hash=asked) if place.is_kept}
         ids = sorted({one.place.doc_id.hex() for one in kept})
         dropped = [place for place in find(after, doc_id=ids) if not place.is_kept]
         gone = {(place.doc_id, content_hash(text_of(after, place) or "")) for place in dropped}

@@ -13,7 +13,7 @@ from gristmill.cli.shared.show import Bars, console, table
 from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
-from gristmill.query.removal.audit import Audited, Example, audited_steps, counts, draw
+from gristmill.query.removal.audit import AuditedStep, Example, audited_steps, counts, draw
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.report.audit_sample import page
 
@@ -76,13 +76,13 @@ def command(
         console().print(words(f"{out}: {counted(len(examples), 'document')}."))
 
 
-def _check_type(kind: str | None, is_known: bool, steps: Sequence[Audited], view: CorpusView) -> None:
+def _check_type(kind: str | None, is_known: bool, steps: Sequence[AuditedStep], view: CorpusView) -> None:
     if kind is not None and not is_known:
         known = dict.fromkeys(row["type"] for row in counts(steps, view))
         raise UserError(f"--type {kind}: nothing of this type was found. {suggest(kind, known, 'Types')}")
 
 
-def _notes(steps: Sequence[Audited], hidden: int) -> list[str]:
+def _notes(steps: Sequence[AuditedStep], hidden: int) -> list[str]:
     notes = []
     if hidden:
         found = counted(hidden, "document is", "documents are")

@@ -13,9 +13,9 @@ from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted, percent
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
-from gristmill.query.documents.clusters import Cluster, cluster_steps, largest
+from gristmill.query.documents.clusters import ClusterRows, cluster_steps, largest
 from gristmill.query.documents.documents import Row
-from gristmill.query.takedown.withheld import told
+from gristmill.query.takedown.withheld import withheld_note
 
 MOST_WORDS = 3000
 """Words of a text that are compared: the time of a diff grows with their square."""
@@ -62,7 +62,7 @@ def _show_counts(out: Any, metrics: dict[str, Any]) -> None:
     out.print()
 
 
-def _plain(cluster: Cluster) -> dict[str, Any]:
+def _plain(cluster: ClusterRows) -> dict[str, Any]:
     return {
         "cluster": cluster.id,
         "size": cluster.size,
@@ -77,7 +77,7 @@ def _plain_row(row: Row) -> dict[str, Any]:
     return {**fields, "similarity": similarity, "chain": chain, "text": row.text}
 
 
-def _show(out: Any, cluster: Cluster, full: bool) -> None:
+def _show(out: Any, cluster: ClusterRows, full: bool) -> None:
     kept = cluster.keeper.fields["url"] if cluster.keeper and cluster.keeper.fields["url"] else "the one"
     out.rule(words(f"{counted(cluster.size, 'document')}, kept {kept} {cluster.id.hex()}"), align="left", style="dim")
     if cluster.keeper is None:
@@ -85,7 +85,7 @@ def _show(out: Any, cluster: Cluster, full: bool) -> None:
         return
     for member in cluster.members:
         if member.withheld is not None:
-            out.print(words(f"id {member.fields['doc_id'].hex()}: {told(member.withheld)}"))
+            out.print(words(f"id {member.fields['doc_id'].hex()}: {withheld_note(member.withheld)}"))
             continue
         similarity, chain = member.columns["similarity"][0], member.columns["chain"]
         pair = Table(show_edge=False, expand=True, padding=(0, 1))

@@ -20,7 +20,7 @@ from gristmill.engine.publish.run_record import see_record
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import Row, row_at
-from gristmill.query.versions.diff import NO_LABEL, Documents, Side, compare_documents, compare_recipes
+from gristmill.query.versions.diff import NO_LABEL, DiffResult, OnlyIn, compare_documents, compare_recipes
 from gristmill.query.versions.shifts import MOVED, Shift, find_shifts
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
@@ -126,7 +126,7 @@ def _open(typed: Sequence[str], store: str | None) -> list[tuple[Place, Version]
     )
 
 
-def _plain(side: Side, rows: Sequence[Row]) -> dict[str, Any]:
+def _plain(side: OnlyIn, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "documents": side.documents,
         "causes": [
@@ -175,7 +175,7 @@ def _show_changes(out: Screen, changes: Mapping[str, Sequence[str]], before: Cor
         out.print("No field, stage, library or input file changed.")
 
 
-def _show_documents(out: Screen, found: Documents, came: Sequence[Row], went: Sequence[Row]) -> None:
+def _show_documents(out: Screen, found: DiffResult, came: Sequence[Row], went: Sequence[Row]) -> None:
     rows = [
         (source, f"{one.read[0]:,}", f"{one.read[1]:,}", f"{one.kept[0]:,}", f"{one.kept[1]:,}")
         for source, one in found.sources.items()

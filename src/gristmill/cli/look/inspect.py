@@ -32,7 +32,7 @@ from gristmill.query.documents.documents import (
 from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps
 from gristmill.query.lineage.evidence import plain as plain_flag
 from gristmill.query.removal.reasons import reasons_of
-from gristmill.query.takedown.withheld import told, withholding
+from gristmill.query.takedown.withheld import withheld_note, withholding
 from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.stages import NO_DOCUMENT
 
@@ -161,7 +161,7 @@ def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:
     known = sorted({name for found in by_step.values() for name in found})
     if reason not in known:
         reasons = reasons_of(view)
-        near = None if reasons.has(reason) else reasons.meant(reason, known)
+        near = None if reasons.has(reason) else reasons.suggestion(reason, known)
         if reasons.has(reason) or (reasons.unknown and near is None):
             return
         question = f"Did you mean {near}? " if near else ""
@@ -218,7 +218,7 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
     out.rule(f"{fields['source']}: {fields['locator']}", align="left", style="dim")
     out.print(words(verdict, f"   id {fields['doc_id'].hex()}"))
     if row.withheld is not None and row.reason is None:
-        out.print(words((told(row.withheld), "bold yellow")))
+        out.print(words((withheld_note(row.withheld), "bold yellow")))
     for name in ("title", "url", "meta"):
         if fields[name] is not None:
             out.print(words((name, "dim"), f" {fields[name][:chars]}"))

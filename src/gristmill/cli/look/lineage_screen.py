@@ -10,7 +10,7 @@ from gristmill.cli.shared.show import size, table, value_text
 from gristmill.counted import counted, percent
 from gristmill.printable import one_line
 from gristmill.query.lineage.lineage import Life, StepTaken
-from gristmill.query.lineage.origin import Origin
+from gristmill.query.lineage.origin import RecordOrigin
 
 SHOWN_CHARACTERS = 160
 """Of what was cut, and of a text."""
@@ -72,7 +72,7 @@ def _line(out: Screen, name: str, told: str) -> None:
     out.print(words((name, "dim"), f" {told}"))
 
 
-def _where(origin: Origin) -> str:
+def _where(origin: RecordOrigin) -> str:
     file = f"{origin.file}{'' if origin.sha256 is None else f' (sha256 {origin.sha256[:12]})'}"
     if origin.unit == "the whole file":
         return file

@@ -11,7 +11,7 @@ from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, size, table, value_text
 from gristmill.counted import percent
 from gristmill.query.documents.documents import row_at
-from gristmill.query.removal.whatif import Answer, Side, ask
+from gristmill.query.removal.whatif import Affected, StepEffect, what_if
 from gristmill.query.removal.whatif_mix import Mixture
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
@@ -40,7 +40,7 @@ def command(
     mill = open_mill(recipe, store)
     run = dry_run_with_inputs(mill)
     out = console()
-    answers = ask(mill, run, changes)
+    answers = what_if(mill, run, changes)
     if isinstance(answers, Mixture):
         print_json(_plain_mixture(answers)) if json else _show_mixture(out, answers)
         return
@@ -57,8 +57,8 @@ def command(
         _show(out, answer, samples, [name for name in run.chains if name not in answer.sources])
 
 
-def _plain(answer: Answer, samples: dict[str, Any]) -> dict[str, Any]:
-    def side(name: str, found: Side) -> dict[str, Any]:
+def _plain(answer: StepEffect, samples: dict[str, Any]) -> dict[str, Any]:
+    def side(name: str, found: Affected) -> dict[str, Any]:
         return {
             "documents": found.documents,
             "bytes": found.text_bytes,
@@ -107,7 +107,7 @@ def _show_changes(out: Screen, step: str, changes: Mapping[str, tuple[Any, Any]]
         out.print(words((f"{step} {name}: {value_text(now)} -> {value_text(then)}{same}", "bold")))
 
 
-def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: list[str]) -> None:
+def _show(out: Screen, answer: StepEffect, samples: dict[str, Any], other_sources: list[str]) -> None:
     _show_changes(out, answer.step, answer.changes)
     come, go = answer.come, answer.go
     documents, text = come.documents - go.documents, come.text_bytes - go.text_bytes
@@ -137,7 +137,7 @@ def _show(out: Screen, answer: Answer, samples: dict[str, Any], other_sources: l
             out.print(words((row.fields["locator"], "dim"), f" {shown}"), overflow="fold")
 
 
-def _limits(answer: Answer) -> Iterator[str]:
+def _limits(answer: StepEffect) -> Iterator[str]:
     """Why the corpus after the change is not known exactly."""
     if answer.may_be_fewer:
         yield "Fewer may come: of clusters of three or more documents the store does not hold every pair."
@@ -150,11 +150,11 @@ def _limits(answer: Answer) -> Iterator[str]:
         yield f"Other verdicts may change too: {listed(answer.shifting, 10)} depend on all documents before them."
 
 
-def _signed(sign: str, side: Side, answer: Answer) -> tuple[str, str, str]:
+def _signed(sign: str, side: Affected, answer: StepEffect) -> tuple[str, str, str]:
     if not side.documents:
         return "0", "", ""
     return f"{sign}{side.documents:,}", f"{sign}{_share(side.documents, answer)}", f"{sign}{size(side.text_bytes)}"
 
 
-def _share(documents: int, answer: Answer) -> str:
+def _share(documents: int, answer: StepEffect) -> str:
     return percent(documents, answer.read, 2)

@@ -13,14 +13,14 @@ from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
 from gristmill.query.sizing.disk import free_bytes
 from gristmill.query.sizing.limits import Prices, bill, busy_share, duration, faults
-from gristmill.query.sizing.measured import Measured, last_measured
-from gristmill.query.sizing.sizing import Cluster, Sizing, size_up
+from gristmill.query.sizing.measured import MeasuredRun, last_measured
+from gristmill.query.sizing.sizing import Machines, Sizing, size_up
 from gristmill.stages.config_types import parse_bytes, parse_count
 
 MOST_NODES, MOST_CORES = 1_000_000, 4096
 
 
-def parse_cluster(text: str, node_memory: str | None) -> Cluster:
+def parse_cluster(text: str, node_memory: str | None) -> Machines:
     """`1000x16`: nodes, and the cores of each."""
     found = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", text.strip().lower())
     if found is None or not (0 < int(found[1]) <= MOST_NODES and 0 < int(found[2]) <= MOST_CORES):
@@ -29,7 +29,7 @@ def parse_cluster(text: str, node_memory: str | None) -> Cluster:
             "such as 1000x16."
         )
     memory = None if node_memory is None else _number("--node-memory", node_memory, parse_bytes)
-    return Cluster(int(found[1]), int(found[2]), memory)
+    return Machines(int(found[1]), int(found[2]), memory)
 
 
 def _number(option: str, text: str, parse: Any) -> float:
@@ -42,7 +42,7 @@ def _number(option: str, text: str, parse: Any) -> float:
     return float(found)
 
 
-def plan_cluster(mill: Mill, cluster: Cluster, tokens: str | None, prices: Prices, json: bool) -> None:
+def plan_cluster(mill: Mill, cluster: Machines, tokens: str | None, prices: Prices, json: bool) -> None:
     """Show what the recipe takes there; without a number of tokens, for the whole of its inputs."""
     wanted = None if tokens is None else _number("--tokens", tokens, parse_count)
     measured = last_measured(mill)
@@ -59,7 +59,7 @@ def plan_cluster(mill: Mill, cluster: Cluster, tokens: str | None, prices: Price
         _show(measured, found, cluster, prices, told)
 
 
-def _plain(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, told: list[str]) -> dict[str, Any]:
+def _plain(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Prices, told: list[str]) -> dict[str, Any]:
     def ends(values: tuple[float, float, float], unit: float) -> dict[str, float]:
         return dict(zip(("low", "middle", "high"), (round(value / unit, 6) for value in values), strict=True))
 
@@ -100,7 +100,7 @@ def _plain(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, 
     }
 
 
-def _show(measured: Measured, found: Sizing, cluster: Cluster, prices: Prices, told: list[str]) -> None:
+def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Prices, told: list[str]) -> None:
     out = console()
     out.print(_steps(found))
     cost, low_high = bill(found, cluster, prices), (found.cpu_s, found.wall_s)

@@ -10,7 +10,7 @@ from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.screen import Screen, words
 from gristmill.cli.tokenizer.open import is_recipe, load_aloud
 from gristmill.counted import counted
-from gristmill.query.versions.published import Piece, Published
+from gristmill.query.versions.published import DocumentSpan, Published
 
 ShardsName = Annotated[
     str,
@@ -32,7 +32,7 @@ def open_shards(name: str, store: str | None = None) -> Published:
     return Published(name, load_aloud)
 
 
-def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> None:
+def print_pieces(out: Screen, pieces: list[DocumentSpan], seq_len: int, chars: int) -> None:
     """Each document with where it comes from, then its text as it will be read."""
     for piece in pieces:
         begun = f", from token {piece.doc_offset:,} of it" if piece.doc_offset else ""
@@ -47,5 +47,5 @@ def print_pieces(out: Screen, pieces: list[Piece], seq_len: int, chars: int) -> 
         out.print(words((f"{counted(seq_len - used, 'token')} of padding", "dim")))
 
 
-def pieces_json(pieces: list[Piece]) -> list[dict[str, Any]]:
+def pieces_json(pieces: list[DocumentSpan]) -> list[dict[str, Any]]:
     return [asdict(piece) for piece in pieces]

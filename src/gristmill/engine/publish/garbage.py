@@ -153,7 +153,7 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
     named_files = [file for folder in sorted(going) for file in store.list_files(f"{FOLDER}/{folder}")]
     for path, size in (*named_files, *_unfinished(store)):
         # Hard links to parts take no extra disk space; the parts are counted above if they are removed.
-        garbage[path] = 0 if store.has_names(path) else size
+        garbage[path] = 0 if store.has_other_names(path) else size
     going_datasets = {_subject(path) for path in garbage if path.startswith("datasets/")}
     return Garbage(
         garbage,

@@ -1,7 +1,7 @@
-"""Rows that may answer a question, as the index of a source has them (`stages/select/index.py`).
+"""Candidate rows for a query, from the index of a source (`stages/select/index.py`).
 
-Of an index no more is read than its catalogue and the sets into which the keys of a question fall. What it says is that
-a row may be meant; whether it is, the row itself tells.
+Only the catalogue of the index and the sets that contain the keys of a query are read. The index gives candidates; the
+caller compares each row with the query.
 """
 
 import json
@@ -24,17 +24,17 @@ from gristmill.stages.shared.public_suffix import is_below_suffix, registered_do
 Rows = npt.NDArray[np.int64]
 Candidates = dict[DocumentPart, Rows]
 Key = tuple[str, int, int]
-"""The kind of a key, and the first and the last that are meant."""
+"""The kind of a key, and the first and last value of a range."""
 
 MOST_ALIKE = 100
-"""Documents that are compared with a text: those that share the most with its sketch."""
+"""The most documents that are compared with a text: those that share the most sketch values with it."""
 
 
 class CorpusIndex:
     """The index of one source."""
 
     def __init__(self, view: CorpusView, source: str) -> None:
-        """`has_index` was asked."""
+        """Requires `has_index`."""
         model = view.states[f"{source}/{INDEX}"].model
         assert model is not None
         catalogue = json.loads(bytes(memoryview(view.store.get_part(model))))
@@ -44,17 +44,17 @@ class CorpusIndex:
         self._sets: int = max((one["entry"]["of"] for one in catalogue["outputs"]), default=1)
         self._open: dict[int, IndexFile] = {}
 
-    def candidates(self, kind: str, asked: Sequence[str] | None) -> Candidates | None:
-        """Rows that may answer a question of a kind; None where the index cannot tell."""
+    def candidates(self, kind: str, queries: Sequence[str] | None) -> Candidates | None:
+        """Candidate rows for queries of a kind; None if the index does not support them."""
         if kind == "text":
-            return self._by_document([found for one in asked or () for found in _texts(self, one)])
-        keys = None if asked is None else _KEYS[kind](asked)
+            return self._by_document([found for one in queries or () for found in _texts(self, one)])
+        keys = None if queries is None else _KEYS[kind](queries)
         if keys is None:
             return None
         return self._by_document([found for key in dict.fromkeys(keys) for found in self.search(*key)])
 
     def search(self, kind: str, first: int, last: int) -> Iterable[IndexMatches]:
-        """All with a key from `first` to `last`."""
+        """All rows with a key from `first` to `last`."""
         low, high = set_of(np.array([first, last], np.uint64), self._sets).tolist()
         for number in range(low, high + 1):
             if number in self._files:
@@ -67,8 +67,8 @@ class CorpusIndex:
                 self._open[number] = IndexFile(data)
             except ValueError as error:
                 raise UserError(
-                    f"The index of {self._source} was written by another version of Gristmill ({error}), so nothing "
-                    "can be looked up. Run the recipe again, which makes it anew."
+                    f"The index of {self._source} was written by another version of Gristmill ({error}), so it cannot "
+                    "be used. Run the recipe again to rebuild it."
                 ) from None
         return self._open[number]
 
@@ -87,32 +87,34 @@ def has_index(view: CorpusView, source: str) -> bool:
     return f"{source}/{INDEX}" in view.nodes and view.states[f"{source}/{INDEX}"].model is not None
 
 
-def _ids(asked: Sequence[str]) -> list[Key]:
-    return [("doc_id", int(one[:16].ljust(16, "0"), 16), int(one[:16].ljust(16, "f"), 16)) for one in asked]
+def _ids(queries: Sequence[str]) -> list[Key]:
+    return [("doc_id", int(one[:16].ljust(16, "0"), 16), int(one[:16].ljust(16, "f"), 16)) for one in queries]
 
 
-def _urls(asked: Sequence[str]) -> list[Key]:
-    return _exactly("url", url_keys(pa.array(asked, pa.string()))[0].tolist())
+def _urls(queries: Sequence[str]) -> list[Key]:
+    return _exactly("url", url_keys(pa.array(queries, pa.string()))[0].tolist())
 
 
-def _domains(asked: Sequence[str]) -> list[Key] | None:
-    """None for what many have domains below, such as `co.uk`: they have nothing in common that is a key."""
-    hosts = dict.fromkeys(map(host_of, asked))
-    return _prefixes(asked) if all(map(is_below_suffix, hosts)) else None
+def _domains(queries: Sequence[str]) -> list[Key] | None:
+    """None for a public suffix such as `co.uk`: the domains below it share no key."""
+    hosts = dict.fromkeys(map(host_of, queries))
+    return _prefixes(queries) if all(map(is_below_suffix, hosts)) else None
 
 
-def _prefixes(asked: Sequence[str]) -> list[Key]:
-    registered = list(dict.fromkeys(registered_domain(host_of(one)) for one in asked))
+def _prefixes(queries: Sequence[str]) -> list[Key]:
+    registered = list(dict.fromkeys(registered_domain(host_of(one)) for one in queries))
     return _exactly("domain", domain_keys(pa.array(registered, pa.string())).tolist())
 
 
-def _hashes(asked: Sequence[str]) -> list[Key]:
-    return _exactly("content", (int(digest[:16], 16) for digest in asked))
+def _hashes(queries: Sequence[str]) -> list[Key]:
+    return _exactly("content", (int(digest[:16], 16) for digest in queries))
 
 
-def _copies(asked: Sequence[str]) -> list[Key]:
-    """Of each text and of its sketch. A copy with a Jaccard similarity of s shares none with probability (1 - s)^16."""
-    texts = pa.array(asked, pa.string())
+def _copies(queries: Sequence[str]) -> list[Key]:
+    """The keys of each text and its sketch. A copy with Jaccard similarity s has none of them with chance (1 -
+    s)^16.
+    """
+    texts = pa.array(queries, pa.string())
     return [*_exactly("content", content_keys(texts).tolist()), *_exactly("sketch", sketches(texts)[1].tolist())]
 
 
@@ -121,7 +123,7 @@ def _exactly(kind: str, keys: Iterable[int]) -> list[Key]:
 
 
 def _texts(index: CorpusIndex, text: str) -> Iterable[IndexMatches]:
-    """Of the same text, and of those that share the most with its sketch."""
+    """Documents with the same text, and those that share the most sketch values with it."""
     found = {kind: [one for key in _copies([text]) if key[0] == kind for one in index.search(*key)] for kind in KINDS}
     yield from found["content"]
     if found["sketch"]:
@@ -139,4 +141,4 @@ _KEYS: dict[str, Callable[[Sequence[str]], list[Key] | None]] = {
     "content_hash": _hashes,
     "copy": _copies,
 }
-"""Kind of question -> the keys of all that is asked, or None where the index has none for it."""
+"""Kind of query -> the keys of all queries, or None if the index has no key for them."""

@@ -1,4 +1,4 @@
-"""Clusters of near duplicates as a step found them: the largest, with their members."""
+"""The largest clusters of near duplicates, with their members."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from gristmill.store.parquet import PartReader
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """Some documents that a step took for one."""
+class ClusterRows:
+    """A cluster of documents that a step considers the same."""
 
     id: bytes
-    """doc_id of the keeper."""
+    """The doc_id of the keeper."""
     size: int
     keeper: Row | None
     members: tuple[Row, ...]
-    """Some of the others, the least similar first."""
+    """Some of the other documents, the least similar first."""
 
 
 def cluster_steps(view: CorpusView) -> list[NodeFacts]:
@@ -29,8 +29,8 @@ def cluster_steps(view: CorpusView) -> list[NodeFacts]:
     return [node for node in view.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
 
 
-def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> list[Cluster]:
-    """The largest clusters, the biggest first, each with its keeper and a few members."""
+def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> list[ClusterRows]:
+    """The largest clusters in descending order, each with its keeper and a few members."""
     sizes: dict[bytes, int] = {}
     for _, table in _layers(view, node):
         found = table.filter(pa.compute.greater(table.column("cluster_size"), 1)).group_by("cluster")
@@ -53,7 +53,7 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
                 least.sort(key=lambda item: (item[0], item[1].order, item[2]))
                 others[name] = least[:members]
     return [
-        Cluster(
+        ClusterRows(
             name,
             size,
             row_at(view, *keepers[name], node.id) if name in keepers else None,
@@ -66,7 +66,7 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
 def _layers(view: CorpusView, node: NodeFacts) -> Iterator[tuple[DocumentPart, pa.Table]]:
     for source in node.sources:
         for document in view.documents.get(source, ()):
-            made = view.states[node.id].layers.get((source, document.order))
-            if made is not None:
-                reader = PartReader(view.store, made[0])
+            layer = view.states[node.id].layers.get((source, document.order))
+            if layer is not None:
+                reader = PartReader(view.store, layer[0])
                 yield document, reader.read(["cluster", "cluster_size", "similarity", "drop"])

@@ -1,8 +1,8 @@
-"""Documents as columns: any of the reader's and of any step's, joined by position and streamed part by part.
+"""Documents as columns of the reader and of any step, joined by position and streamed part by part.
 
-`text` is the text as the last step left it, `language` the label that was measured, `kept`, `step` and `reason` the
-final verdict; `STEP.column` is a column of a step, by its id (`web/signals.words`) or in every route that has one of
-that name (`signals.words`). Ids are 32 hexadecimal digits here, as all commands show them.
+`text` is the final text, `language` the measured label, and `kept`, `step` and `reason` the final verdict.
+`STEP.column` is a column of a step, by its id (`web/signals.words`) or by its name in every route (`signals.words`).
+Ids are 32 hexadecimal digits, as in all commands.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,42 +28,42 @@ USUAL = (
     *("doc_id", "text", "source", "locator", "url", "title", "language", "language_hint", "license", "timestamp"),
     *("snapshot", "meta"),
 )
-"""What most readers want."""
+"""The default columns."""
 WRITTEN = ("text", "text_bytes")
-"""What each step that changes texts writes anew. What is kept has passed the last of them; what is dropped has what the
-last before left of it, and a step that did not see it has null for its text, and 0 for its bytes."""
+"""Columns of every step that changes texts. A kept document has the value of the last such step, a dropped one that of
+the last step that processed it; later steps have null for its text and 0 for its bytes.
+"""
 VERDICT = ("kept", "step", "reason")
 NAMED = (*COLUMNS, LANGUAGE, *WRITTEN, *VERDICT)
-"""All that needs no step before it."""
+"""All columns without the prefix of a step."""
 _FINAL = {"kept": "drop", "reason": "drop", "step": "step"}
 _HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
 @dataclass(frozen=True)
-class Origin:
+class ColumnOrigin:
     """Where a column of a source comes from."""
 
     name: str
     layers: tuple[tuple[str, str], ...]
-    """(step, column), of which the first that is not null counts; none where the source has no such column."""
+    """(step, column) pairs; the first non-null value counts. Empty if the source has no such column."""
     kind: pa.DataType = None
 
 
 @dataclass(frozen=True)
 class PartRead:
-    """All that it takes to read columns of a document part."""
+    """What is needed to read columns of a document part."""
 
     source: str
     parts: tuple[Part, ...]
     columns: tuple[tuple[int, str, str], ...]
-    """(part, column, a name of its own), for `join`; the last are the final verdict, and the lists for which documents
-    are withheld."""
-    origins: tuple[tuple[Origin, tuple[int, ...]], ...]
-    """Each with the numbers of its columns."""
+    """(part, column, unique name) for `join`; the last ones are the final verdict and the withheld lists."""
+    origins: tuple[tuple[ColumnOrigin, tuple[int, ...]], ...]
+    """The origins, each with the numbers of its columns."""
 
 
-class Columns:
-    """Some columns of a corpus; UserError where there is no such column."""
+class ColumnReader:
+    """Reads columns of a corpus. Raises UserError for an unknown column."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class Columns:
         sources: Sequence[str] = (),
         reasons: Sequence[str] = (),
     ) -> None:
-        """`kept`: documents of the corpus (True), those that were dropped (False), or both (None). `reasons`: records
-        that were dropped for one of them, whatever `kept` is.
+        """`kept` selects kept documents (True), dropped ones (False), or both (None). `reasons` selects records that
+        were dropped for one of these reasons, regardless of `kept`.
         """
         kept = False if reasons else kept
         self.view, self.kept, self._reasons = view, kept, pa.array(reasons, pa.string())
@@ -86,8 +86,8 @@ class Columns:
             if name not in known:
                 raise UserError(f"{view.label} has no column {name}. {suggest(name, known, 'Columns')}")
         if len(set(names)) < len(names) or not names:
-            fact = "are named twice" if names else "are not named at all"
-            raise UserError(f"Columns {fact} ({', '.join(names)}), so nothing was read. Name each once.")
+            fact = f"Columns are repeated ({', '.join(names)})" if names else "The list of columns is empty"
+            raise UserError(f"{fact}, so nothing was read. Name each column once.")
         self._origins = {
             source: _with_types(view, source, [origin_of(view, source, name, kept) for name in names])
             for source in view.chains
@@ -97,24 +97,24 @@ class Columns:
         self.parts = [document for source in self._origins for document in view.documents[source]]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in the order of sources and parts; one batch at most for each row group that has some."""
+        """All rows, in the order of sources and parts, with at most one batch per row group."""
         for document in self.parts:
             yield from self.read(document)
 
     def read(self, document: DocumentPart, rows: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Those of a part; `rows`: only of this stretch of its rows, dropped ones counted."""
+        """The rows of a part; `rows` limits them to a range of row numbers, which include dropped rows."""
         work = self.work(document)
         first = 0
         for table in join(open_parts(self.view.store, work.parts), work.columns):
             start, stop = (0, table.num_rows) if rows is None else (max(rows[0] - first, 0), rows[1] - first)
             first += table.num_rows
             if start < min(stop, table.num_rows):
-                made = self._made(work, table.slice(start, stop - start))
-                if made.num_rows:
-                    yield made
+                batch = self._batch(work, table.slice(start, stop - start))
+                if batch.num_rows:
+                    yield batch
 
     def work(self, document: DocumentPart) -> PartRead:
-        """How a part is read."""
+        """What is needed to read a part."""
         view, at = self.view, (document.source, document.order)
         last = (f"{document.source}/{CORPUS}", "drop")
         origins = self._origins[document.source]
@@ -135,9 +135,9 @@ class Columns:
             tuple((one, tuple(numbers[place] for place in one.layers)) for one in origins),
         )
 
-    def _made(self, work: PartRead, table: pa.RecordBatch) -> pa.RecordBatch:
+    def _batch(self, work: PartRead, table: pa.RecordBatch) -> pa.RecordBatch:
         wanted = self.wanted(table.column("verdict"))
-        if wanted.false_count or table.column(0).offset:  # a filter also copies what is a slice
+        if wanted.false_count or table.column(0).offset:  # a filter also copies a slice
             table = table.filter(wanted)
         arrays = []
         hidden = [table.column(name) for name in table.schema.names if name.startswith(withheld.COLUMN)]
@@ -149,18 +149,18 @@ class Columns:
             elif origin.name == "kept":
                 array = found[0].is_null()
             elif origin.name in WRITTEN and len(found) > 1:
-                is_seen = [pc.not_equal(one, 0) if origin.name == "text_bytes" else one.is_valid() for one in found]
-                view = [pc.if_else(is_there, one, None) for is_there, one in zip(is_seen, found, strict=True)]
-                array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*view))
+                has_value = [pc.not_equal(one, 0) if origin.name == "text_bytes" else one.is_valid() for one in found]
+                values = [pc.if_else(is_there, one, None) for is_there, one in zip(has_value, found, strict=True)]
+                array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*values))
             else:
                 array = plain(found[0] if len(found) == 1 else pc.coalesce(*found))
-            if is_hidden.true_count and field.name not in (*withheld.TOLD, *VERDICT):
+            if is_hidden.true_count and field.name not in (*withheld.SHOWN, *VERDICT):
                 array = pc.if_else(is_hidden, pa.scalar(None, array.type), array)
             arrays.append(array if array.type == field.type else array.cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def wanted(self, verdict: pa.Array) -> pa.Array:
-        """Which rows are, by the final verdict on each."""
+        """Which rows are selected, by their final verdicts."""
         if self.kept:
             return verdict.is_null()
         if len(self._reasons):
@@ -170,7 +170,7 @@ class Columns:
 
 
 def columns_of(view: CorpusView) -> list[str]:
-    """All names that there are."""
+    """All column names."""
     found = dict.fromkeys(NAMED)
     found.update(dict.fromkeys(f"{INGEST}.{column}" for column in layers_of(view, next(iter(view.chains)))[INGEST]))
     for node in view.nodes.values():
@@ -194,34 +194,34 @@ def _check_reasons(view: CorpusView, reasons: Sequence[str]) -> None:
 
 
 def layers_of(view: CorpusView, source: str) -> Mapping[str, Sequence[str]]:
-    """The layers of a source, from the reader's to the last word, with their columns."""
+    """The layers of a source in order, from the reader to the final verdicts, with their columns."""
     found: dict[str, Sequence[str]] = {INGEST: view.nodes[f"{source}/{INGEST}"].columns}
     found.update((step, view.nodes[step].columns) for step in view.chains[source] if view.nodes[step].has_layers)
     return found
 
 
-def origin_of(view: CorpusView, source: str, name: str, kept: bool | None) -> Origin:
+def origin_of(view: CorpusView, source: str, name: str, kept: bool | None) -> ColumnOrigin:
     layers = layers_of(view, source)
     step, _, column = name.rpartition(".")
     if step:
         names = {INGEST: INGEST} | {one: view.nodes[one].name for one in layers if one != INGEST}
         found = [one for one, plain_name in names.items() if step in (one, plain_name) and column in layers[one]]
-        return Origin(name, tuple((one, column) for one in reversed(found)))
+        return ColumnOrigin(name, tuple((one, column) for one in reversed(found)))
     if name in _FINAL:
-        return Origin(name, ((f"{source}/{CORPUS}", _FINAL[name]),))
+        return ColumnOrigin(name, ((f"{source}/{CORPUS}", _FINAL[name]),))
     if name == LANGUAGE:
         found = [one for one in layers if one != INGEST and view.nodes[one].name == LANGUAGE and "label" in layers[one]]
-        return Origin(name, tuple((one, "label") for one in found[-1:]))
+        return ColumnOrigin(name, tuple((one, "label") for one in found[-1:]))
     having = [one for one in reversed([*layers]) if name in layers[one]]
     if name in WRITTEN:
-        return Origin(name, tuple((one, name) for one in (having[:1] if kept else having)))
-    return Origin(name, tuple((one, name) for one in (having if name in REWRITTEN else (INGEST,))))
+        return ColumnOrigin(name, tuple((one, name) for one in (having[:1] if kept else having)))
+    return ColumnOrigin(name, tuple((one, name) for one in (having if name in REWRITTEN else (INGEST,))))
 
 
-def _with_types(view: CorpusView, source: str, origins: Sequence[Origin]) -> list[Origin]:
-    """Types stand in the parts, all of a step the same; the first is asked."""
+def _with_types(view: CorpusView, source: str, origins: Sequence[ColumnOrigin]) -> list[ColumnOrigin]:
+    """Add the types, which are in the parts; all parts of a step have the same types, so the first is enough."""
     document, opened = view.documents[source][0], dict[str, PartReader]()
-    made = []
+    typed = []
     for origin in origins:
         kind = pa.bool_() if origin.name == "kept" else None
         for layer, column in origin.layers[:1] if kind is None else ():
@@ -230,23 +230,23 @@ def _with_types(view: CorpusView, source: str, origins: Sequence[Origin]) -> lis
                 part = document.part if layer == INGEST else view.states[layer].layers[at][0]
                 opened[layer] = PartReader(view.store, part)
             kind = plain_type(opened[layer].schema.field(column).type)
-        made.append(Origin(origin.name, origin.layers, kind))
-    return made
+        typed.append(ColumnOrigin(origin.name, origin.layers, kind))
+    return typed
 
 
-def _one_kind(view: CorpusView, name: str, origins: Mapping[str, Sequence[Origin]]) -> pa.DataType:
+def _one_kind(view: CorpusView, name: str, origins: Mapping[str, Sequence[ColumnOrigin]]) -> pa.DataType:
     kinds = {one.kind: source for source, some in origins.items() for one in some if one.name == name and one.kind}
     if len(kinds) > 1:
-        told = ", ".join(f"{kind} in {source}" for kind, source in kinds.items())
+        types = ", ".join(f"{kind} in {source}" for kind, source in kinds.items())
         raise UserError(
-            f"{name} of {view.label} has several types ({told}), so it cannot be one column. Name one source, or the "
-            "column of one step by its id."
+            f"{name} of {view.label} has several types ({types}), so it cannot be one column. Select one source, or "
+            "name the column of one step by its id."
         )
     return next(iter(kinds), pa.string())
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """How a type of the store is shown: ids as text, words as such."""
+    """The public type of a stored type: ids become text, dictionaries become their values."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_fixed_size_binary(kind):
@@ -255,7 +255,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The values in that type."""
+    """The values in their public type."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return plain(array.dictionary_decode())
@@ -267,7 +267,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def hexadecimal(array: pa.Array) -> pa.Array:
-    """Bytes of one width, each as two digits."""
+    """Fixed-size binary values as hexadecimal digits."""
     width = array.type.byte_width
     data = np.frombuffer(array.buffers()[1] or b"", np.uint8)[
         width * array.offset : width * (array.offset + len(array))

@@ -1,4 +1,4 @@
-"""Looking at documents: rows of a corpus's layers with the verdicts that were given on them."""
+"""Documents with their fields, texts and verdicts, from the layers of a corpus."""
 
 import itertools
 import re
@@ -27,50 +27,50 @@ COLUMNS = (
     *("title", "language_hint", "content_type", "charset", "meta"),
 )
 REWRITTEN = ("title", "language_hint")
-"""Columns that a later step may know better than the reader."""
+"""Columns that a later step may overwrite."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One document as it stands after a step."""
+    """One document after a step."""
 
     fields: dict[str, Any]
     step: str | None
-    """The first step that dropped it."""
+    """The first step that dropped the document."""
     reason: str | None
     detail: str | None
     text: str | None
     columns: dict[str, Any]
-    """What the step itself wrote."""
+    """The output columns of the step."""
     unjudged: tuple[str, ...] = ()
-    """Steps that may drop it and have not seen it as the recipe is now, so that nobody knows whether it stays."""
+    """Steps that could drop it but have not processed it with the current recipe, so that its fate is unknown."""
     pieces: tuple[tuple[str, str | None], ...] = ()
-    """Where it was asked for: the text with what was cut out of it, each piece with the step that cut it or None."""
+    """If requested, the text including its cuts, in pieces; each with the step that cut it, or None."""
     withheld: str | None = None
-    """Why nothing of it is shown but id, source and verdict (`withheld.py`)."""
+    """Why only id, source and verdict are shown (`withheld.py`)."""
     flags: tuple[Flag, ...] = ()
-    """Where it was asked for: what it holds of eval items."""
+    """If requested, the eval items that it contains."""
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is asked of a document; None: nothing."""
+    """The conditions for a document; None for no condition."""
 
     dropped: bool | None
     by: Collection[str] | None
-    """The steps of which one dropped it."""
+    """One of these steps dropped it."""
     reason: str | None
     records: bool
-    """Whether records are shown that never were documents."""
+    """Whether records that are not documents are included."""
     url: str | None
     doc_id: str | None
     grep: re.Pattern[str] | None
     flagged: bool
-    """Whether it has evidence of eval items."""
+    """Whether it must have evidence of eval items."""
 
 
 def find_step(view: CorpusView, stage: str | None) -> str | None:
-    """The step that a user means by a name, checked."""
+    """Check the name of a step. Raises UserError if it does not exist."""
     if stage is None or stage == INGEST:
         return stage
     known = sorted({name for node in view.nodes.values() for name in (node.id, node.name) if node.has_layers})
@@ -95,12 +95,12 @@ def rows(
     cuts: bool = False,
     flagged: bool = False,
 ) -> Iterator[Row]:
-    """Documents of the sources that pass a step, as they stand after it: all (None), those that it dropped (True;
-    without a step: that any did), or those that are kept up to its end (False).
+    """Documents after a step, of the sources that have the step: all (None), those that it dropped (True; without a
+    step: that any step dropped), or those that are still kept (False).
 
-    Without `records`, those that never were documents (requests) are left out. `url` is a part of the URL, `doc_id` how
-    it begins in hexadecimal, `grep` is found in the text; with `cuts` a row has what was cut out of its text.
-    `flagged` are documents that hold items of an eval suite, and have where.
+    Without `records`, records that are not documents (requests) are left out. `url` is a substring of the URL, `doc_id`
+    a hexadecimal prefix, and `grep` must match the text. With `cuts`, a row includes the cut passages. With `flagged`,
+    only documents with items of an eval suite are returned, together with the matches.
     """
     wanted = _Wanted(dropped, _named(view, stage), reason, records, url, doc_id, grep, flagged)
     for source in sources_with(view, stage, sources):
@@ -111,7 +111,7 @@ def rows(
 
 
 def _named(view: CorpusView, stage: str | None) -> Collection[str] | None:
-    """The steps of that id or name, as the verdicts name them; None: any."""
+    """The steps with that id or name, as they appear in verdicts; None for any step."""
     if stage is None or stage.rpartition("/")[2] == CORPUS:
         return None
     if stage.rpartition("/")[2] == INGEST:
@@ -120,7 +120,7 @@ def _named(view: CorpusView, stage: str | None) -> Collection[str] | None:
 
 
 def sources_with(view: CorpusView, stage: str | None, sources: Sequence[str] = ()) -> list[str]:
-    """Those that pass a step, of these or of all."""
+    """The sources that have a step, among these or among all."""
     return [
         source
         for source in view.chains
@@ -133,7 +133,7 @@ def sources_with(view: CorpusView, stage: str | None, sources: Sequence[str] = (
 
 
 def count_unjudged(view: CorpusView, stage: str | None, sources: Sequence[str]) -> int:
-    """Documents that nothing dropped so far and that some step has not seen as the recipe is now."""
+    """The number of documents that no step has dropped so far and that some step has not processed."""
     return sum(
         found.step is None and bool(found.part.unjudged)
         for source in sources_with(view, stage, sources)
@@ -143,14 +143,14 @@ def count_unjudged(view: CorpusView, stage: str | None, sources: Sequence[str]) 
 
 
 def row_at(view: CorpusView, document: DocumentPart, row: int, stage: str | None = None) -> Row:
-    """One row of a part, by its number, as it stands after a step or at the end."""
+    """One row of a part, by its number, after a step or after the last one."""
     part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         if row < rows_in_group:
             drops = [part.column(layer, group, "drop")[row].is_valid for layer in range(len(part.readers))]
-            return _Found(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
+            return _LazyRow(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
         row -= rows_in_group
-    raise IndexError(f"{document.label} has no row {row} behind its last")
+    raise IndexError(f"{document.label} has no row that is {row} rows after its last")
 
 
 def kept_batches(
@@ -159,9 +159,9 @@ def kept_batches(
     columns: Sequence[str],
     track: Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]] = iter,
 ) -> Iterator[pa.RecordBatch]:
-    """The documents of the corpus, as a step saw them: columns that it reads, by the names that it has for them.
+    """The kept documents as input of a step: its columns, under the names that it uses.
 
-    `track` goes through the parts of a source, and may tell how far it has come.
+    `track` wraps the iteration over parts and may show progress.
     """
     for source in node.sources:
         columns_of = node.views[source]
@@ -177,7 +177,7 @@ def kept_batches(
 
 
 def unfinished(view: CorpusView, stage: str | None) -> list[str]:
-    """Steps up to `stage`, and those that withhold documents, that have not run to their end."""
+    """The unfinished steps up to `stage`, including all steps that withhold documents."""
     wanted = {f"{source}/{INGEST}" for source in sources_with(view, stage)}
     for source in sources_with(view, stage):
         wanted.update(_chain(view, source, stage), withheld.withholding(view, source))
@@ -185,7 +185,7 @@ def unfinished(view: CorpusView, stage: str | None) -> list[str]:
 
 
 def reaches_evidence(view: CorpusView, stage: str | None) -> bool:
-    """Whether documents as they stand after a step have evidence of eval items."""
+    """Whether a step that writes evidence of eval items runs up to this step."""
     ids = evidence.ids_with_evidence(view)
     return any(not ids.isdisjoint(_chain(view, source, stage)) for source in sources_with(view, stage))
 
@@ -202,18 +202,18 @@ def _chain(view: CorpusView, source: str, stage: str | None) -> list[str]:
 
 
 class _Part:
-    """The layers of one document part up to a step; columns of a row group are read when somebody asks for them."""
+    """The layers of a document part up to a step; columns of a row group are read on demand."""
 
     def __init__(self, view: CorpusView, document: DocumentPart, stage: str | None) -> None:
         parts, unjudged = [(INGEST, document.part)], []
         for node_id in _chain(view, document.source, stage):
-            made = view.states[node_id].layers
-            if (document.source, document.order) in made:
-                parts.append((node_id, made[document.source, document.order][0]))
+            layers = view.states[node_id].layers
+            if (document.source, document.order) in layers:
+                parts.append((node_id, layers[document.source, document.order][0]))
             elif not isinstance(node := view.nodes[node_id], Node) or drops(node):
                 unjudged.append(node_id)
         self.unjudged = tuple(unjudged)
-        """Steps that may drop its documents and have no layer for it yet."""
+        """Steps that could drop its documents and have no layer for it yet."""
         self.names = [name for name, _ in parts]
         self._marks = withheld.Withheld(view, document)
         self.readers = open_parts(view.store, [part for _, part in parts])
@@ -235,21 +235,21 @@ class _Part:
         return name in self.columns[layer]
 
     def withheld(self, group: int) -> Any:
-        """For each row of a group why nothing of it is shown, or None."""
+        """For each row of a group, why it is withheld, or None."""
         if self._withheld[0] != group:
             self._withheld = (group, self._marks.in_group(group, self.readers[0].groups[group]).to_pylist())
         return self._withheld[1]
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A row before anything but its verdicts was read."""
+class _LazyRow:
+    """A row of which only the verdicts have been read."""
 
     part: _Part
     group: int
     row: int
     layer: int | None
-    """The first layer that dropped it."""
+    """The first layer that dropped the row."""
 
     @property
     def step(self) -> str | None:
@@ -260,7 +260,7 @@ class _Found:
         return None if self.layer is None else self._get(self.layer, "drop")
 
     def is_wanted(self, wanted: _Wanted) -> bool:
-        """The cheap questions first: a text is read only where all others are answered."""
+        """Check the cheap conditions first: the text is read only if all others hold."""
         if wanted.dropped is not None and (self.step is not None) != wanted.dropped:
             return False
         if wanted.dropped is False and self.part.unjudged:
@@ -274,7 +274,7 @@ class _Found:
         if wanted.doc_id is not None and not self._get(0, "doc_id").hex().startswith(wanted.doc_id):
             return False
         if (wanted.url is not None or wanted.grep is not None) and self.withheld is not None:
-            return False  # an answer would tell what is not shown
+            return False  # a match would reveal withheld content
         if wanted.url is not None and wanted.url not in (self._get(0, "url") or ""):
             return False
         if wanted.flagged and not any(self._get(layer, evidence.COLUMN) for layer in self.part.with_evidence):
@@ -283,14 +283,14 @@ class _Found:
 
     @property
     def withheld(self) -> str | None:
-        """Why nothing of it is shown, if so."""
+        """Why the row is withheld, or None."""
         why: str | None = self.part.withheld(self.group)[self.row]
         return why
 
     def whole(self, cuts: bool = False, flagged: bool = False) -> Row:
         if (listed := self.withheld) is not None:
-            fields = {name: self._get(0, name) if name in withheld.TOLD else None for name in (*COLUMNS, LANGUAGE)}
-            verdict = (self.step, self.reason, withheld.told(listed))
+            fields = {name: self._get(0, name) if name in withheld.SHOWN else None for name in (*COLUMNS, LANGUAGE)}
+            verdict = (self.step, self.reason, withheld.withheld_note(listed))
             return Row({**fields, "locator": withheld.NOWHERE}, *verdict, None, {}, self.part.unjudged, withheld=listed)
         last = len(self.part.readers) - 1
         own = self.part.columns[last] if last else ()
@@ -312,7 +312,7 @@ class _Found:
         return next((value for layer in reversed(layers) if (value := self._get(layer, name)) is not None), None)
 
     def _language(self) -> str | None:
-        """As it was measured; what the input says of it is `language_hint`."""
+        """The measured language; `language_hint` has the one that the input states."""
         for layer, name in reversed(list(enumerate(self.part.names))):
             if name.rsplit("/", 1)[-1] == LANGUAGE and self.part.has(layer, "label"):
                 label: str | None = self._get(layer, "label")
@@ -320,7 +320,7 @@ class _Found:
         return None
 
     def _pieces(self) -> list[tuple[str, str | None]]:
-        """The newest text before all cuts, in pieces: those that are left, and those that a step cut out."""
+        """The last text before all cuts, in pieces: those that remain, and those that a step cut."""
         pieces: list[tuple[bytes, str | None]] = []
         for layer, name in enumerate(self.part.names):
             if not self.part.has(layer, "text") or (text := self._get(layer, "text")) is None:
@@ -346,8 +346,7 @@ class _Found:
         return self.part.column(layer, self.group, name)[self.row].as_py()
 
     def _text(self, before: int | None = None) -> str | None:
-        """As the last layer that has a text left it, of all or of those before one; for a page that was dropped before,
-        what there was."""
+        """The text of the last layer with one, among all or those before one; the markup if nothing was extracted."""
         for layer in reversed(range(len(self.part.readers) if before is None else before)):
             for name in ("text", "html") if layer == 0 else ("text",):
                 if self.part.has(layer, name) and (text := self._get(layer, name)) is not None:
@@ -355,44 +354,44 @@ class _Found:
         return None
 
 
-def _rows_of_part(view: CorpusView, document: DocumentPart, stage: str | None) -> Iterator[_Found]:
+def _rows_of_part(view: CorpusView, document: DocumentPart, stage: str | None) -> Iterator[_LazyRow]:
     part = _Part(view, document, stage)
     for group, rows_in_group in enumerate(part.readers[0].groups):
         drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
         for row in range(rows_in_group):
-            yield _Found(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))
+            yield _LazyRow(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))
 
 
 def cut_again(
     pieces: list[tuple[bytes, str | None]], spans: Sequence[int], step: str
 ) -> list[tuple[bytes, str | None]]:
-    """Pieces after another cut; its spans (start, stop, start, stop ...) count the bytes that were left before it."""
+    """The pieces after another cut; its spans (start, stop, start, stop ...) are byte offsets in the remaining text."""
     cuts = list(zip(spans[::2], spans[1::2], strict=True))
-    made: list[tuple[bytes, str | None]] = []
+    result: list[tuple[bytes, str | None]] = []
     at = 0
     for piece, gone in pieces:
         if gone is not None:
-            made.append((piece, gone))
+            result.append((piece, gone))
             continue
         edges = sorted({0, len(piece), *(min(max(edge - at, 0), len(piece)) for edge in spans)})
         for start, stop in itertools.pairwise(edges):
             is_cut = any(begin <= at + start and at + stop <= end for begin, end in cuts)
-            made.append((piece[start:stop], step if is_cut else None))
+            result.append((piece[start:stop], step if is_cut else None))
         at += len(piece)
-    return made
+    return result
 
 
 def replaced_in(
     pieces: list[tuple[bytes, str | None]], spans: Sequence[int], written: Sequence[bytes], step: str
 ) -> list[tuple[bytes, str | None]]:
-    """Pieces after a cut at `spans`, with what the step has written in the place of each behind what it took away."""
-    made: list[tuple[bytes, str | None]] = []
+    """The pieces after a cut at `spans`, with each replacement text inserted after the piece that it replaces."""
+    result: list[tuple[bytes, str | None]] = []
     stops = dict(zip(spans[1::2], written, strict=True))
-    at = 0  # in the text before the step
+    at = 0  # the offset in the step's input text
     for piece, gone in pieces:
-        made.append((piece, gone))
+        result.append((piece, gone))
         if gone is None or gone == step:
             at += len(piece)
         if gone == step and at in stops:
-            made.append((stops.pop(at), None))
-    return made
+            result.append((stops.pop(at), None))
+    return result

@@ -1,7 +1,7 @@
-"""Files that nobody wrote: columns of several layers of a document part, as one Parquet file that DuckDB can read.
+"""Virtual Parquet files for DuckDB that join columns of several layers of a document part.
 
-What is read of them comes from the parts, wherever the store is, and is compared with its hash first. There are no
-other files here, and none can be written.
+All bytes come from the parts of the store, local or remote, and are verified against their hashes. The file system has
+no other files and is read-only.
 """
 
 import re
@@ -13,26 +13,26 @@ from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
-from gristmill.store.footer import MAGIC, Layer, joined
+from gristmill.store.footer import MAGIC, LayerFile, joined
 from gristmill.store.store import Part, Store
-from gristmill.store.verdicts import Chunk, Opened
+from gristmill.store.verdicts import Chunk, SparsePart
 
 PROTOCOL = "gristmill"
 HELD_BYTES = 64 << 20
-"""Of chunks that were read last: a reader comes back for the next page of the same one."""
+"""The cache for recent chunks: a reader returns for the next page of the same chunk."""
 HELD_FILES = 256
-"""Of which the footers are kept."""
+"""The most files whose footers are cached."""
 GUESS_BYTES = 1 << 16
-"""Of nothing before a footer: a reader takes some kilobytes before the end of a file at once, and none of a column."""
+"""Padding before the footer: a reader fetches the last kilobytes of a file, which should not include column data."""
 DIGITS = 9
-"""Of the number of a file, so that their names are in order."""
+"""Digits of a file number, so that names sort in order."""
 _NAME = re.compile(rf"(.+)/([0-9]{{{DIGITS}}})\.parquet")
-Columns = tuple[tuple[str, Part, tuple[str, ...]], ...]
-"""(step, its part, the columns that are wanted of it)"""
+LayerColumns = tuple[tuple[str, Part, tuple[str, ...]], ...]
+"""(step, its part, the columns to include)"""
 
 
 class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
-    """All of them, by name."""
+    """A file system with all joined files, by name."""
 
     protocol = PROTOCOL
     cachable = False
@@ -41,20 +41,20 @@ class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
         super().__init__()
         self.store = store
         self.fault: BaseException | None = None
-        """What went wrong below DuckDB, which would tell it as a traceback."""
-        self._sets: dict[str, tuple[int, Callable[[int], Columns]]] = {}
+        """The last error of the store, which DuckDB would hide in a traceback."""
+        self._sets: dict[str, tuple[int, Callable[[int], LayerColumns]]] = {}
         self._opened: OrderedDict[str, _Contents] = OrderedDict()
         self._held: OrderedDict[tuple[str, int], memoryview] = OrderedDict()
         self._held_bytes = 0
         self._lock = threading.RLock()
 
-    def add(self, name: str, count: int, columns: Callable[[int], Columns]) -> str:
-        """Have a set of files, of which each is asked for when it is opened; the pattern of their names."""
+    def add(self, name: str, count: int, columns: Callable[[int], LayerColumns]) -> str:
+        """Add a set of files, which are built when they are opened; returns the pattern of their names."""
         self._sets[name] = (count, columns)
         return f"{PROTOCOL}://{name}/*"
 
-    def hold(self, part: Part, opened: Opened, chunk: Chunk) -> memoryview:
-        """The bytes of a chunk, checked."""
+    def hold(self, part: Part, opened: SparsePart, chunk: Chunk) -> memoryview:
+        """The verified bytes of a chunk."""
         known = opened.known(chunk)
         if known is not None:
             return known
@@ -84,7 +84,7 @@ class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
                     self._opened.popitem(last=False)
             return self._opened[name]
 
-    # What DuckDB asks of a file system
+    # The file system interface for DuckDB
 
     def info(self, path: str, **_: Any) -> Mapping[str, Any]:
         return {"name": path, "size": self._kept(lambda: self.contents(path).size), "type": "file"}
@@ -117,30 +117,30 @@ class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
 
 
 class _Contents:
-    """The bytes of a file: of its parts one behind the other, and the footer that belongs to all."""
+    """The bytes of a file: the concatenated parts, then the joint footer."""
 
-    def __init__(self, files: JoinedFiles, columns: Columns) -> None:
+    def __init__(self, files: JoinedFiles, columns: LayerColumns) -> None:
         self._files = files
-        self._layers: list[tuple[int, Part, Opened | None, memoryview | None]] = []
+        self._layers: list[tuple[int, Part, SparsePart | None, memoryview | None]] = []
         layers, at = [], 0
         for step, part, names in columns:
-            opened = None if part.verdicts is None else Opened(files.store, part)
+            opened = None if part.verdicts is None else SparsePart(files.store, part)
             whole = None if opened is not None else memoryview(files.store.get_part(part))
             footer = opened.footer if opened is not None else bytes(whole or b"")
             self._layers.append((at, part, opened, whole))
-            layers.append(Layer(step, footer, at, names))
+            layers.append(LayerFile(step, footer, at, names))
             at += part.file_bytes
         self._footer_at, self._footer = at + GUESS_BYTES, joined(layers)
         self.size = self._footer_at + len(self._footer)
 
     def read(self, start: int, stop: int) -> bytes:
         stop = min(stop, self.size)
-        made = bytearray(max(stop - start, 0))
+        result = bytearray(max(stop - start, 0))
         for at, data in self._stretches(start, stop):
             first, last = max(at, start), min(at + len(data), stop)
             if first < last:
-                made[first - start : last - start] = data[first - at : last - at]
-        return bytes(made)
+                result[first - start : last - start] = data[first - at : last - at]
+        return bytes(result)
 
     def _stretches(self, start: int, stop: int) -> Iterator[tuple[int, memoryview | bytes]]:
         yield 0, MAGIC
@@ -155,7 +155,7 @@ class _Contents:
 
 
 class _OpenFile:
-    """A file under way. DuckDB's threads share it, and each seeks before it reads: each has a place of its own."""
+    """An open file. DuckDB's threads share it, and each seeks before it reads, so each has its own position."""
 
     closed = False
 
@@ -179,4 +179,4 @@ class _OpenFile:
         return data
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no resource to release."""

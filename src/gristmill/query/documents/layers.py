@@ -10,8 +10,8 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.parquet import PartReader
 
 
-class Layers:
-    """The layers of a document part; of the row group that was last asked for, what was read of it stays."""
+class PartLayers:
+    """The layers of a document part. Columns of the last row group that was used are cached."""
 
     def __init__(self, view: CorpusView, document: DocumentPart) -> None:
         at = (document.source, document.order)
@@ -25,7 +25,7 @@ class Layers:
         self._read: dict[tuple[str, str], pa.Array] = {}
 
     def __iter__(self) -> Iterator[str]:
-        """The reader, and the steps that have a layer."""
+        """The ids of the reader and of the steps that have a layer."""
         return iter(self._readers)
 
     @property
@@ -39,7 +39,7 @@ class Layers:
         return column in self._readers[layer].names
 
     def cell(self, layer: str, column: str, row: int) -> pa.Array:
-        """A value, as a column of one row."""
+        """A value as an array of one row."""
         group, place = self._place(row)
         if group != self._group:
             self._read.clear()
@@ -47,7 +47,7 @@ class Layers:
         if (layer, column) not in self._read:
             table = self._readers[layer].read_group(group, [column])
             self._read[layer, column] = table[column].combine_chunks()
-        # Taken, not sliced: whoever gets it may look at its buffers.
+        # `take`, not `slice`: the caller may read the buffers.
         return self._read[layer, column].take(pa.array([place]))
 
     def value(self, layer: str, column: str, row: int) -> Any:

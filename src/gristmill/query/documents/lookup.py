@@ -1,16 +1,16 @@
-"""Finding documents of a corpus: by id, by address, by the hash of a text, by a text.
+"""Find documents of a corpus by id, URL, hash of a text, or text.
 
-    doc_id        in hexadecimal, or how it begins
-    url           in whatever spelling (`stages/dedup/url_parts.py`, with the fields that it has by default)
-    url_prefix    how an address begins; http and https are one, the host is whole and in any case of letters
-    domain        a host, and all below it
-    content_hash  SHA-256 of the UTF-8 of a text, as the last step left it
-    text          a quotation; to the byte, or documents that have at least half of its shingles
+    doc_id        in hexadecimal, or its first digits
+    url           in any spelling (`stages/dedup/url_parts.py` with its default fields)
+    url_prefix    the first part of a URL; http and https are the same, the host must be complete, in any case
+    domain        a host and all its subdomains
+    content_hash  SHA-256 of the final text in UTF-8
+    text          a quotation: exact matches, or documents with at least half of its shingles
 
-Ids and addresses are those of every document, kept or dropped; texts are those of the documents that are kept, and with
-`dropped` also the last texts that others had. An index
-(`index: true` in the recipe) says which rows may answer, and those are compared with what was asked. Without one, or
-for what it cannot tell, the column that a question is about is read of every part, and that is said.
+Ids and URLs are searched in all documents, kept or dropped. Texts are searched in kept documents; with `dropped`, also
+in the last texts of dropped ones. An index (`index: true` in the recipe) gives candidate rows, which are then compared
+with the query. Without an index, or for a query that it does not support, the column is read in every part, and a note
+says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,48 +47,48 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[str]], Matcher]]] = {
     "content_hash": (TEXT, match_hashes),
     "text": (TEXT, match_texts),
 }
-"""Kind of question -> the column that it is about, and what compares."""
-Asked = str | Iterable[str] | None
+"""Kind of query -> the column that it searches, and its matcher."""
+Queries = str | Iterable[str] | None
 
 
 @dataclass(frozen=True)
-class Place:
-    """A document that answers a question."""
+class RowMatch:
+    """A document that matches a query."""
 
     document: DocumentPart
     """The part that it is in."""
     row: int
-    """Of the part."""
+    """The row in the part."""
     doc_id: bytes
     is_kept: bool
     """Whether it is in the corpus."""
     by: str
-    """The kind of question."""
-    asked: str
-    """What was asked."""
+    """The kind of the query."""
+    query: str
+    """The matching query."""
     similarity: float | None = None
-    """Of a text that is only like the one that was asked for: the share of its shingles; None: exactly that."""
+    """The share of the query's shingles for a similar text; None for an exact match."""
 
 
 def find(
     view: CorpusView,
     *,
-    doc_id: Asked = None,
-    url: Asked = None,
-    url_prefix: Asked = None,
-    domain: Asked = None,
-    content_hash: Asked = None,
-    text: Asked = None,
+    doc_id: Queries = None,
+    url: Queries = None,
+    url_prefix: Queries = None,
+    domain: Queries = None,
+    content_hash: Queries = None,
+    text: Queries = None,
     sources: Sequence[str] = (),
     dropped: bool = False,
     note: Callable[[str], None] = lambda _: None,
-) -> list[Place]:
-    """The documents of a corpus that answer one of the questions, in its order; the best answers of a text first.
+) -> list[RowMatch]:
+    """The documents of a corpus that match any query, in corpus order; the best matches of a text come first.
 
-    All questions are answered in one go. A document that answers several has a place for each. `note` hears what had
-    to be read as there is no index.
+    All queries share one pass. A document that matches several has a location for each. `note` is called when columns
+    have to be read because there is no index.
     """
-    asked = {
+    queries = {
         "doc_id": [one.lower() for one in _listed(doc_id)],
         "url": _listed(url),
         "url_prefix": _listed(url_prefix),
@@ -96,24 +96,24 @@ def find(
         "content_hash": [one.lower() for one in _listed(content_hash)],
         "text": _listed(text),
     }
-    questions = [_Question(kind, values) for kind, values in asked.items() if values]
+    questions = [_Question(kind, values) for kind, values in queries.items() if values]
     if not questions:
-        raise UserError("Nothing was asked for, so nothing was looked for.")
+        raise UserError("No query was given, so nothing was searched.")
     wanted = [source for source in view.chains if not sources or source in sources]
     work, read = _work(view, wanted, questions)
     if read:
-        note(_told(view, read))
+        note(_scan_note(view, read))
     found = [place for document, todo in work.items() for place in _answers(view, document, todo)]
-    scans = {TEXT: "of a short quotation it may know none"}
+    scans = {TEXT: "it may miss short quotations"}
     if dropped:
-        scans["content_hash"] = "it does not know documents that were dropped"
+        scans["content_hash"] = "it does not cover dropped documents"
     for kind, why in scans.items():
-        missed = [one for one in asked[kind] if not any(place.asked == one and place.by == kind for place in found)]
-        has_read = read if kind == TEXT else {}  # only what is kept
+        missed = [one for one in queries[kind] if not any(place.query == one and place.by == kind for place in found)]
+        has_read = read if kind == TEXT else {}  # only kept documents
         unread = [source for source in wanted if missed and source not in has_read and view.documents.get(source)]
         if unread:
             these = "these texts" if missed[1:] else "this text"
-            note(f"The index knows no document with {these}, so all texts are read: {why}.")
+            note(f"The index has no document with {these}, so all texts are read: {why}.")
             scan: Todo = [(_Question(kind, missed, dropped=dropped), None)]
             found += [
                 place for source in unread for one in view.documents[source] for place in _answers(view, one, scan)
@@ -123,47 +123,47 @@ def find(
 
 def find_copies(
     view: CorpusView, texts: Sequence[str] | None, match: Matcher, note: Callable[[str], None] = lambda _: None
-) -> list[Place]:
-    """The kept documents that `match` finds among those that may be near copies of texts (None: among all)."""
+) -> list[RowMatch]:
+    """The kept documents that `match` finds among the candidates for near copies of texts (None: among all)."""
     work, read = _work(view, list(view.chains), [_Question("copy", texts, match)])
     if read:
-        note(_told(view, read, "Texts of requests may be anywhere inside of documents"))
+        note(_scan_note(view, read, "The texts of requests can be anywhere inside documents"))
     return [place for document, todo in work.items() for place in _answers(view, document, todo)]
 
 
-def _share(place: Place) -> float:
+def _share(place: RowMatch) -> float:
     return 1.0 if place.similarity is None else place.similarity
 
 
-def _listed(asked: Asked) -> list[str]:
-    return [] if asked is None else [asked] if isinstance(asked, str) else list(asked)
+def _listed(queries: Queries) -> list[str]:
+    return [] if queries is None else [queries] if isinstance(queries, str) else list(queries)
 
 
 class _Question:
-    """What is asked of one kind, and what finds it in a column."""
+    """The queries of one kind, and their matcher."""
 
     def __init__(
-        self, kind: str, asked: Sequence[str] | None, match: Matcher | None = None, dropped: bool = False
+        self, kind: str, queries: Sequence[str] | None, match: Matcher | None = None, dropped: bool = False
     ) -> None:
-        self.kind, self.asked, self.dropped = kind, asked, dropped
+        self.kind, self.queries, self.dropped = kind, queries, dropped
         self.column = KINDS[kind][0] if match is None else TEXT
-        self.match = match or KINDS[kind][1](asked or ())
+        self.match = match or KINDS[kind][1](queries or ())
 
 
 Todo = list[tuple[_Question, Rows | None]]
-"""Questions to a part, each to some of its rows or to all."""
+"""The queries for a part, each for some of its rows or for all (None)."""
 
 
 def _work(
     view: CorpusView, sources: Sequence[str], questions: Sequence[_Question]
 ) -> tuple[dict[DocumentPart, Todo], dict[str, list[str]]]:
-    """What to ask of which part; and of each source the columns that have to be read as a whole."""
+    """The queries for each part; and for each source, the columns that have to be read completely."""
     work: dict[DocumentPart, Todo] = {document: [] for source in sources for document in view.documents.get(source, ())}
     read: dict[str, list[str]] = {}
     for source in sources:
         index = CorpusIndex(view, source) if has_index(view, source) else None
         for question in questions:
-            may = None if index is None else index.candidates(question.kind, question.asked)
+            may = None if index is None else index.candidates(question.kind, question.queries)
             if may is None and view.documents.get(source):
                 read.setdefault(source, []).append(question.column)
             for document in view.documents.get(source, ()) if may is None else may:
@@ -171,24 +171,26 @@ def _work(
     return {document: todo for document, todo in work.items() if todo}, read
 
 
-def _told(
-    view: CorpusView, read: Mapping[str, Sequence[str]], why: str = "The index has no key for domains so far up"
+def _scan_note(
+    view: CorpusView, read: Mapping[str, Sequence[str]], why: str = "The index has no key for such a broad domain"
 ) -> str:
     parts = sum(len(view.documents[source]) for source in read)
     columns = sorted({column for some in read.values() for column in some})
     without = [source for source in read if not has_index(view, source)]
-    why = f"No index of {listed(without, 5)}" if without else why
-    return f"{why}: {' and '.join(columns)} of {counted(parts, 'part')} {'is' if not columns[1:] else 'are'} read."
+    why = f"There is no index for {listed(without, 5)}" if without else why
+    return (
+        f"{why}: {' and '.join(columns)} of {counted(parts, 'part')} {'is' if not columns[1:] else 'are'} read instead."
+    )
 
 
-def _answers(view: CorpusView, document: DocumentPart, todo: Todo) -> Iterator[Place]:
-    """What the rows of a part answer, row group by row group; no group is read that has none of them."""
+def _answers(view: CorpusView, document: DocumentPart, todo: Todo) -> Iterator[RowMatch]:
+    """The matching rows of a part. Row groups without a candidate are not read."""
     columns = PartReader(view.store, document.part)
-    asks_texts = any(question.column == TEXT for question, _ in todo)
-    texts = [PartReader(view.store, part) for part in text_layers(view, document)] if asks_texts else []
+    needs_texts = any(question.column == TEXT for question, _ in todo)
+    texts = [PartReader(view.store, part) for part in text_layers(view, document)] if needs_texts else []
 
     def column_of(question: _Question, group: int) -> list[pa.Array]:
-        """The column that a question is about; of copies and of dropped documents also the texts as they were read."""
+        """The column of a query; for copies and dropped documents, also the original texts."""
         if question.column != TEXT:
             return [columns.read_group(group, [question.column])[question.column].combine_chunks()]
         of_all = question.dropped or question.kind == "copy"
@@ -207,19 +209,19 @@ def _answers(view: CorpusView, document: DocumentPart, todo: Todo) -> Iterator[P
                 here = here[kept[here]]
             for column in column_of(question, group) if len(here) else ():
                 answered = []
-                for place, asked, similarity in question.match(column.take(pa.array(here))):
-                    hits.append((int(here[place]), question.kind, asked, similarity))
+                for place, query, similarity in question.match(column.take(pa.array(here))):
+                    hits.append((int(here[place]), question.kind, query, similarity))
                     answered.append(place)
                 here = np.delete(here, answered) if question.column == TEXT else here
         if hits:
             ids = columns.read_group(group, ["doc_id"])["doc_id"]
-            for row, kind, asked, similarity in sorted(hits, key=lambda hit: hit[0]):
-                yield Place(document, first_row + row, ids[row].as_py(), bool(kept[row]), kind, asked, similarity)
+            for row, kind, query, similarity in sorted(hits, key=lambda hit: hit[0]):
+                yield RowMatch(document, first_row + row, ids[row].as_py(), bool(kept[row]), kind, query, similarity)
         first_row += rows
 
 
 def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
-    """Those of a row group, counted from its beginning; `some` is sorted."""
+    """The rows of a row group, relative to its start; `some` is sorted."""
     if some is None:
         return np.arange(rows)
     low, high = np.searchsorted(some, [first_row, first_row + rows])
@@ -227,9 +229,7 @@ def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
 
 
 def text_layers(view: CorpusView, document: DocumentPart) -> list[Part]:
-    """All that have texts of a part, as they were read first and as the last step left them last. A step that sees only
-    what is kept has no text of other documents.
-    """
+    """All layers with texts of a part, from the original text to the final one; some have only kept documents."""
     chain = [view.nodes[node_id] for node_id in view.chains[document.source]]
     with_text = [node.id for node in chain if TEXT in node.columns and node.has_layers]
     return [document.part, *(_layer(view, document, node_id) for node_id in with_text)]
@@ -243,7 +243,7 @@ def _layer(view: CorpusView, document: DocumentPart, node_id: str) -> Part:
     made = view.states[node_id].layers
     if (document.source, document.order) not in made:
         raise UserError(
-            f"{node_id} has not run over all documents of {view.label}, so it is not known what is in the corpus. "
+            f"{node_id} has not processed all documents of {view.label}, so the content of the corpus is unknown. "
             f"{view.to_finish}"
         )
     return made[document.source, document.order][0]

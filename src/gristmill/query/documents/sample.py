@@ -1,4 +1,4 @@
-"""The tokenizer of a recipe and the texts of its sample, as they lie in the store."""
+"""The tokenizer of a recipe and the texts of its training sample, from the store."""
 
 from collections.abc import Iterator
 
@@ -16,38 +16,38 @@ from gristmill.store.parquet import PartReader
 
 
 def open_for_tokenizer(recipe: Recipe) -> Mill:
-    """A mill that goes as far as the recipe's tokenizer."""
+    """A mill that runs up to the recipe's tokenizer."""
     if not any(step.name == TOKENIZER for step in recipe.steps):
         raise UserError(
-            f"{recipe.path} has no tokenizer, so there is none to make or to use. "
+            f"{recipe.path} has no tokenizer section, so there is no tokenizer to train or use. "
             "Add tokenizer: {train: {sample_bytes: {DOMAIN: 1GB}}}, with a size for each domain of its sources."
         )
     return Mill(recipe, TOKENIZER)
 
 
 def tokenizer_file(view: CorpusView) -> str:
-    """The tokenizer.json of a corpus: that of its run, or the one that the recipe names, which needs no run."""
+    """The tokenizer.json of a corpus: from its run, or the file that the recipe names, which needs no run."""
     for node in view.nodes.values():
-        if node.name == TOKENIZER and (made := view.states[node.id].model) is not None:
-            return str(view.store.local_path(made))
+        if node.name == TOKENIZER and (part := view.states[node.id].model) is not None:
+            return str(view.store.local_path(part))
         if node.name == TOKENIZER and isinstance(node, Node) and node.files:
             return next(iter(node.files))
     if view.record is not None:
-        raise UserError(f"the tokenizer of {view.label} is not in {view.store.uri}. {view.to_finish}")
+        raise UserError(f"The tokenizer of {view.label} is not in {view.store.uri}. {view.to_finish}")
     raise UserError(
-        f"the tokenizer of {view.label} is not in {view.store.uri}, or not for the recipe as it stands now. "
+        f"The store {view.store.uri} has no tokenizer for the current recipe {view.label}. "
         f"Run: gristmill tokenizer train {view.label}{last_finished(view)}"
     )
 
 
 def sample_texts(view: CorpusView, split: str) -> Iterator[tuple[str, pa.Array]]:
-    """Domain and some texts at a time, of the documents that are `train` or `held_out`; none without a sample."""
+    """Batches of (domain, texts) of the `train` or `held_out` documents; empty without a sample."""
     for domain, texts, _ in sample_by_language(view, split):
         yield domain, texts
 
 
 def sample_by_language(view: CorpusView, split: str) -> Iterator[tuple[str, pa.Array, pa.Array]]:
-    """The same with the language of each text, where its input states one."""
+    """The same with the language of each text if its input states one."""
     for node in view.nodes.values():
         for _, (part, _) in sorted(view.states[node.id].layers.items()) if node.name == TEXT else ():
             reader = PartReader(view.store, part)

@@ -1,8 +1,7 @@
-"""SQL over what a store has of a corpus, by DuckDB: reads, and nothing else.
+"""Read-only SQL over a corpus, with DuckDB.
 
-A query sees the views and no file: DuckDB may open `gristmill://` alone, whose files exist in this process only and
-cannot be written, it loads no extension, and its settings are locked. What spills goes to a folder that is gone
-afterwards.
+A query sees views, but no files: DuckDB can only open `gristmill://` files, which are virtual and read-only, it loads
+no extensions, and its settings are locked. Spilled data goes to a temporary folder that is removed afterwards.
 """
 
 import re
@@ -28,7 +27,7 @@ _POINTER = re.compile(r"\nLINE \d+:.*", re.DOTALL)
 
 
 class Session:
-    """A corpus to ask."""
+    """A DuckDB session for one corpus."""
 
     def __init__(self, view: CorpusView) -> None:
         check_finished(view, "sql")
@@ -45,16 +44,16 @@ class Session:
             f"allowed_directories = ['{PROTOCOL}://']",
             "python_enable_replacements = false",
             "timezone = 'UTC'",
-            "lambda_syntax = 'ENABLE_SINGLE_ARROW'",  # a view is kept as text, and is written so, whatever it was
+            "lambda_syntax = 'ENABLE_SINGLE_ARROW'",  # views are stored as text in this syntax
             "enable_external_access = false",
             "lock_configuration = true",
         ):
             self._connection.execute(f"set {setting}")
 
     def ask(self, query: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """The answer, which comes batch by batch; UserError tells in one line what is wrong with a query."""
+        """Run a query and stream the result. Raises UserError with one line for a wrong query."""
         self._check(query)
-        with self._told():
+        with self._as_user_errors():
             self._make_views(query)
             reader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
         schema = pa.schema(
@@ -63,13 +62,13 @@ class Session:
         return schema, self._batches(reader, schema)
 
     def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with self._told():
+        with self._as_user_errors():
             for batch in reader:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Errors as a user is told them, those of a query and those of the store below it."""
+    def _as_user_errors(self) -> Iterator[None]:
+        """Convert errors of the query and of the store to user errors."""
         try:
             yield
         except (self._duckdb.Error, pa.ArrowException, OSError) as error:
@@ -81,20 +80,20 @@ class Session:
         self._folder.cleanup()
 
     def _check(self, query: str) -> None:
-        with self._told():
+        with self._as_user_errors():
             statements = self._connection.extract_statements(query)
         if len(statements) != 1:
             given = "No query is given" if not statements else f"{len(statements)} queries are given"
-            raise UserError(f"{given} where one is wanted, so nothing was asked. Views: {self._names()}.")
+            raise UserError(f"{given}; exactly one is needed. Nothing was run. Views: {self._names()}.")
         kind = statements[0].type.name
         if kind not in ("SELECT", "EXPLAIN"):
             raise UserError(
-                f"{kind} changes something, or may, and a corpus is only read here, so nothing was done. Ask with "
-                f"select. To write an answer to a file: {hint('save_answer')}."
+                f"{kind} statements are not allowed, because a corpus is read-only. Nothing was run. Use select. "
+                f"To write the result to a file: {hint('save_answer')}."
             )
 
     def _make_views(self, query: str) -> None:
-        """Make the views that a query may mean by its words; all where it asks which there are."""
+        """Make the views whose names are in the query; all of them if it reads the catalogue."""
         text = query.lower()
         for name in self.views if _CATALOGUE.search(text) else [name for name in self.views if name.lower() in text]:
             if name not in self._there:
@@ -106,12 +105,12 @@ class Session:
         if missing is not None:
             name = missing[1].strip('"')
             near = nearest(name, self.views)
-            meant = f"Did you mean {quoted(near) if '/' in near else near}? " if near else ""
-            return f"There is no view {name}, so nothing was asked. {meant}Views: {self._names()}."
+            suggestion = f"Did you mean {quoted(near) if '/' in near else near}? " if near else ""
+            return f"There is no view {name}. {suggestion}Views: {self._names()}."
         plain = " ".join(_POINTER.sub("", message).split())
         slashed = next((name for name in self.views if "/" in name), None)
         if slashed is not None and plain.endswith('at or near "/"'):
-            return f"{plain}. A name with a slash stands in quotes: {quoted(slashed)}."
+            return f"{plain}. A name with a slash needs quotes: {quoted(slashed)}."
         return plain
 
     def _names(self) -> str:
@@ -119,7 +118,7 @@ class Session:
 
 
 def _each_once(names: Sequence[str]) -> list[str]:
-    """Names of columns; one that was there is numbered, as DuckDB does it in a table: a, a_1."""
+    """Unique column names; duplicates are numbered as in DuckDB tables: a, a_1."""
     found: dict[str, int] = {}
     for name in names:
         free = name
@@ -135,6 +134,6 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         raise UserError(
-            "SQL needs DuckDB, which is not installed, so nothing was asked. Run: pip install 'gristmill[sql]'"
+            "SQL needs DuckDB, which is not installed. Nothing was run. Run: pip install 'gristmill[sql]'"
         ) from None
     return duckdb

@@ -1,4 +1,4 @@
-"""The views that SQL sees of a corpus, each with the query that makes it out of joined files (`joined_files.py`)."""
+"""The SQL views of a corpus, each defined by a query over joined files (`joined_files.py`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.loader.order import Order
 from gristmill.query.documents.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE
-from gristmill.query.documents.joined_files import Columns, JoinedFiles
+from gristmill.query.documents.joined_files import JoinedFiles, LayerColumns
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
@@ -23,14 +23,14 @@ from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
 
 SCHEDULE_SAMPLES = 1 << 16
-"""Of a batch."""
+"""Samples per batch."""
 LINEAGE = "lineage.parquet"
 Place = tuple[str, str]
 """A column: (step, name)."""
 
 
 class Views:
-    """By name; what a view needs is looked for when it is asked for."""
+    """The views by name; each is built on first use."""
 
     def __init__(self, view: CorpusView, files: JoinedFiles, register: Callable[[str, Any], object]) -> None:
         self._view, self._files, self._register = view, files, register
@@ -61,15 +61,15 @@ class Views:
         return iter(self._made)
 
     def named(self, name: str) -> str | None:
-        """The view of a name, in which case does not count; None where there is none."""
+        """The view with a name, ignoring case; None if there is none."""
         return next((one for one in self._made if one.lower() == name.lower()), None)
 
     def query(self, name: str) -> str:
-        """What the view is."""
+        """The query that defines the view."""
         return self._made[name]()
 
     def _nodes(self) -> list[NodeFacts]:
-        """Steps with layers, the reader and the last word apart."""
+        """Steps with layers, without the reader and the final verdicts."""
         return [node for node in self._view.nodes.values() if node.has_layers and node.name not in (INGEST, CORPUS)]
 
     def _sources(self, sources: Iterable[str] | None = None) -> list[str]:
@@ -91,10 +91,10 @@ class Views:
             values = [self._value(source, place) for place in some]
             if name in WRITTEN:
                 before = ", ".join(f"nullif({one}, {'0' if name == 'text_bytes' else 'null'})" for one in values)
-                told = f"case when {reason} is null then {values[0]} else coalesce({before}) end"
+                value = f"case when {reason} is null then {values[0]} else coalesce({before}) end"
             else:
-                told = f"coalesce({', '.join(values)})" if values else "null::varchar"
-            columns.append(f"{self._shown(source, name, told)} as {quoted(name)}")
+                value = f"coalesce({', '.join(values)})" if values else "null::varchar"
+            columns.append(f"{self._shown(source, name, value)} as {quoted(name)}")
         columns += [f"{reason} is null as kept", f"{quoted(f'{verdict}.step')} as step", f"{reason} as reason"]
         never = ", ".join(map(literal, sorted(NO_DOCUMENT)))
         where = f"where {reason} is null or {reason} not in ({never})"
@@ -124,9 +124,7 @@ class Views:
         return " union all ".join(made)
 
     def _step(self, nodes: Sequence[NodeFacts]) -> str:
-        """The columns of a step, or of all of the same name. Where a source goes through several of them, a document
-        has one row, with what the last said that said anything of it.
-        """
+        """The columns of a step, or of all steps with one name; if a source has several, the last non-null values."""
         made = []
         for source in self._sources(dict.fromkeys(source for node in nodes for source in node.sources)):
             mine = [node for node in reversed(nodes) if source in node.sources]
@@ -149,7 +147,7 @@ class Views:
         return " union all by name ".join(made)
 
     def _samples(self) -> str:
-        """Pieces of documents in samples of shards, with the samples of the training that show them."""
+        """Pieces of documents in the samples of shards, with the training samples that show them."""
         catalogue = read_model(self._view, SHARDS)
         assert catalogue is not None
         outputs = [(one["entry"], Part(**one["files"][LINEAGE])) for one in catalogue["outputs"]]
@@ -172,12 +170,12 @@ class Views:
         if "schedule" not in self._made:
             return found
         self._schedule()
-        view = "select list(seen_at order by seen_at) from _schedule a"
+        times = "select list(seen_at order by seen_at) from _schedule a"
         same = 'a."group" = s."group" and a.shard = s.shard and a.sample = s.sample'
-        return f"select s.*, ({view} where {same}) as seen_at from ({found}) s"
+        return f"select s.*, ({times} where {same}) as seen_at from ({found}) s"
 
     def _schedule(self) -> str:
-        """Which sample of which shard every global sample is."""
+        """The shard and the row of every global sample."""
         self._register("_schedule", _Schedule(Order(read_manifest(find_manifest(self._view)))))
         return "select * from _schedule"
 
@@ -190,9 +188,9 @@ class Views:
         return [(step, withheld.COLUMN) for step in withheld.withholding(self._view, source)]
 
     def _shown(self, source: str, name: str, value: str) -> str:
-        """A value, but of documents that are withheld no more than their verdict."""
+        """A value, or null for withheld documents, of which only the verdict is shown."""
         marks = [quoted(f"{step}.{column}") for step, column in self._marks(source)]
-        if not marks or name in (*withheld.TOLD, withheld.COLUMN, "drop"):
+        if not marks or name in (*withheld.SHOWN, withheld.COLUMN, "drop"):
             return value
         return f"case when coalesce({', '.join(marks)}) is null then {value} end"
 
@@ -203,7 +201,7 @@ class Views:
             by_step.setdefault(step, []).append(name)
         documents, made = self._view.documents[source], self._view.states
 
-        def columns(number: int) -> Columns:
+        def columns(number: int) -> LayerColumns:
             document = documents[number]
             at = (source, document.order)
             parts = {step: document.part if step == INGEST else made[step].layers[at][0] for step in by_step}
@@ -213,7 +211,7 @@ class Views:
         return f"read_parquet({literal(pattern)}, filename = true, file_row_number = true)"
 
     def _value(self, source: str, place: Place) -> str:
-        """A column of a joined file as it is shown: ids are text."""
+        """A column of a joined file in its public type: ids are text."""
         step, name = place
         column = quoted(f"{step}.{name}")
         kind = self._schema(source, step).field(name).type
@@ -232,8 +230,8 @@ class Views:
         return self._types[source, step]
 
 
-class _Stream:
-    """Batches that are made anew for every query that reads them."""
+class _RereadStream:
+    """Batches that are generated again for every query."""
 
     schema: pa.Schema
 
@@ -245,7 +243,7 @@ class _Stream:
         return reader.__arrow_c_stream__(requested_schema)
 
 
-class _Schedule(_Stream):
+class _Schedule(_RereadStream):
     schema = pa.schema(
         [
             *(("seen_at", pa.int64()), ("phase", pa.string()), ("epoch", pa.int64())),
@@ -266,7 +264,7 @@ class _Schedule(_Stream):
             yield pa.record_batch([pa.array(column) for column in columns], schema=self.schema)
 
 
-class _Tasks(_Stream):
+class _Tasks(_RereadStream):
     schema = pa.schema(
         [
             *(("step", pa.string()), ("task", pa.string()), ("key", pa.string()), ("rows", pa.int64())),
@@ -285,23 +283,23 @@ class _Tasks(_Stream):
                 yield pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
     def _row(self, step: str, key: str, label: str) -> Mapping[str, Any]:
-        told = self._view.store.read_json(f"tasks/{key}.json") or {"metrics": {}, "cost": {}, "parts": []}
-        numbers = {name: told["metrics"].get(name) for name in ("rows", "bytes_in", "bytes_out")}
-        cost = {name: told["cost"].get(name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
-        parts = [part["hash"] for part in told["parts"]]
+        record = self._view.store.read_json(f"tasks/{key}.json") or {"metrics": {}, "cost": {}, "parts": []}
+        numbers = {name: record["metrics"].get(name) for name in ("rows", "bytes_in", "bytes_out")}
+        cost = {name: record["cost"].get(name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
+        parts = [part["hash"] for part in record["parts"]]
         return {"step": step, "task": label, "key": key, **numbers, **cost, "parts": parts}
 
 
 _NUMBER = r"regexp_extract(filename, '([0-9]+)\.parquet$', 1)::bigint"
 _PLACE = f"{_NUMBER} as part, file_row_number as row"
-"""Where a row lies: rows of one part and number are those of one document, in every view."""
+"""The location of a row: the same part and row number mean the same document in every view."""
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
+    """A quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text in SQL."""
+    """A SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Croissant metadata of an exported dataset: JSON-LD after https://docs.mlcommons.org/croissant/docs/croissant-spec.html"""
+"""Croissant metadata (JSON-LD) of an exported dataset: https://docs.mlcommons.org/croissant/docs/croissant-spec.html"""
 
 import hashlib
 import json
@@ -12,9 +12,9 @@ from gristmill.query.export.dataset_card import DATA, MEANINGS, Exported, licens
 _ENCODINGS = {"parquet": "application/x-parquet", "jsonl.zst": "application/jsonlines+zstd"}
 
 
-def croissant(told: Exported) -> bytes:
-    """croissant.json."""
-    encoding = _ENCODINGS[told.format]
+def croissant(exported: Exported) -> bytes:
+    """The content of croissant.json."""
+    encoding = _ENCODINGS[exported.format]
     files: list[dict[str, Any]] = [
         {
             "@type": "cr:FileObject",
@@ -25,28 +25,28 @@ def croissant(told: Exported) -> bytes:
             "encodingFormat": encoding,
             "sha256": digest,
         }
-        for name, (file_bytes, digest, _) in told.files.items()
+        for name, (file_bytes, digest, _) in exported.files.items()
     ]
     whole = {
         "@type": "cr:FileSet",
         "@id": "files",
         "name": "files",
-        "containedIn": [{"@id": name} for name in told.files],
+        "containedIn": [{"@id": name} for name in exported.files],
         "encodingFormat": encoding,
-        "includes": f"data/train-*.{told.format}",
+        "includes": f"data/train-*.{exported.format}",
     }
     is_one = len(files) == 1
     read_from = {"fileObject": {"@id": files[0]["@id"]}} if is_one else {"fileSet": {"@id": whole["@id"]}}
-    made = {
+    metadata = {
         "@context": DATA["croissant_context"],
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": told.name,
-        "description": f"{counted(told.documents, 'document')} that Gristmill made from the recipe {told.name}. "
-        "See README.md.",
-        "license": license_names(told),
-        "version": f"1.0.0+{version_of(told)}",
-        "inLanguage": list(told.languages),
+        "name": exported.name,
+        "description": f"{counted(exported.documents, 'document')} made by Gristmill from the recipe "
+        f"{exported.name}. See README.md.",
+        "license": license_names(exported),
+        "version": f"1.0.0+{version_of(exported)}",
+        "inLanguage": list(exported.languages),
         "distribution": files if is_one else [*files, whole],
         "recordSet": [
             {
@@ -54,23 +54,23 @@ def croissant(told: Exported) -> bytes:
                 "@id": "documents",
                 "name": "documents",
                 "description": "One record for each document.",
-                "field": [_field(one, told.format, read_from) for one in told.schema],
+                "field": [_field(one, exported.format, read_from) for one in exported.schema],
             }
         ],
     }
-    return json.dumps(made, ensure_ascii=False, indent=2).encode() + b"\n"
+    return json.dumps(metadata, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
-def version_of(told: Exported) -> str:
-    """A short name for the content of all files."""
-    return hashlib.sha256("".join(digest for _, digest, _ in told.files.values()).encode()).hexdigest()[:12]
+def version_of(exported: Exported) -> str:
+    """A short hash of the content of all files."""
+    return hashlib.sha256("".join(digest for _, digest, _ in exported.files.values()).encode()).hexdigest()[:12]
 
 
 def _field(column: pa.Field, file_format: str, read_from: dict[str, Any]) -> dict[str, Any]:
     name = f"documents/{column.name}"
     kind, repeated = column.type, pa.types.is_list(column.type)
     extract = {"column": column.name} if file_format == "parquet" else {"jsonPath": f"$['{column.name}']"}
-    made = {
+    entry = {
         "@type": "cr:Field",
         "@id": name,
         "name": column.name,
@@ -78,7 +78,7 @@ def _field(column: pa.Field, file_format: str, read_from: dict[str, Any]) -> dic
         "dataType": _type(kind.value_type if repeated else kind),
         "source": {**read_from, "extract": extract},
     }
-    return {**made, "repeated": True} if repeated else made
+    return {**entry, "repeated": True} if repeated else entry
 
 
 def _type(kind: pa.DataType) -> str:

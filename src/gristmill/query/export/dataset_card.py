@@ -1,7 +1,7 @@
-"""The card of an exported dataset: Markdown for people, with the metadata in front that Hugging Face reads.
+"""The card of an exported dataset: Markdown that starts with the metadata for Hugging Face.
 
-Nothing in it depends on when, where or by how many it was written. Names and reasons come from data, and are shown as
-text.
+Its content does not depend on the time, the machine or the number of workers. Names and reasons come from data and are
+escaped.
 """
 
 import json
@@ -23,63 +23,63 @@ from gristmill.recipe.checks.columns import INGEST
 
 DATA: dict[str, Any] = json.loads(Path(__file__).with_name("card.json").read_text())
 KNOWN_LICENSES = frozenset(DATA["licenses"])
-"""Names that Hugging Face knows, beside `other` and `unknown`."""
+"""Names that Hugging Face knows, in addition to `other` and `unknown`."""
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B")
 _AFTERWARDS = ("tokenizer", "shards", "mix")
-"""Folders of stages whose steps change nothing in a document."""
+"""Stage folders whose steps do not change documents."""
 MEANINGS = {
-    "doc_id": "id of the document, 32 hexadecimal digits: stable, and the same in every version",
-    "text": "the text as the last step left it",
-    "text_bytes": "bytes of the text in UTF-8",
-    "source": "the source of the recipe that it comes from",
-    "locator": "where it lies in the inputs: file and record",
+    "doc_id": "id of the document, 32 hexadecimal digits, the same in every version",
+    "text": "the final text",
+    "text_bytes": "size of the text in bytes (UTF-8)",
+    "source": "the source in the recipe",
+    "locator": "where it is in the inputs: file and record",
     "url": "where it was published",
-    "title": "its title, where one was found",
-    "language": "its language as it was measured, where a step does",
-    "language_hint": "the language that the input states: a programming language for code, else a natural one",
-    "license": "its license as the input or the recipe states it",
-    "timestamp": "when it was fetched or written, as the input states it",
-    "snapshot": "the crawl that it was part of",
-    "meta": "the fields of the input that have no column of their own, as a JSON object",
+    "title": "its title, if one was found",
+    "language": "its measured language, if a step measures it",
+    "language_hint": "the language that the input states: for code a programming language, otherwise a natural one",
+    "license": "the license that the input or the recipe states",
+    "timestamp": "the time of fetching or writing that the input states",
+    "snapshot": "the crawl that it belongs to",
+    "meta": "all other fields of the input, as a JSON object",
 }
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What lies in a folder after an export."""
+    """The result of an export."""
 
     name: str
-    """The recipe's."""
+    """The name of the recipe."""
     format: str
     schema: pa.Schema
     files: Mapping[str, tuple[int, str, int]]
-    """Name -> bytes, sha256, rows."""
+    """File name -> bytes, sha256, rows."""
     scrubbed: frozenset[str]
-    """Sources that were scrubbed."""
+    """Sources with a step scrub."""
     sources: Mapping[str, int]
-    """Documents of each."""
+    """Documents per source."""
     text_bytes: Mapping[str, int]
-    """By source."""
+    """Bytes of text per source."""
     licenses: Mapping[tuple[str, str | None], int]
     """Documents by source and license."""
     languages: Mapping[str, int]
     replaced: Mapping[str, int]
-    """Values that scrub changed, by column."""
+    """The number of values that scrub changed, by column."""
 
     @property
     def documents(self) -> int:
         return sum(self.sources.values())
 
 
-def card(view: CorpusView, told: Exported) -> str:
-    """README.md."""
-    parts = [_front(told), *_sections(view, told)]
+def card(view: CorpusView, exported: Exported) -> str:
+    """The content of README.md."""
+    parts = [_front(exported), *_sections(view, exported)]
     return "\n".join(parts) + "\n"
 
 
-def license_names(told: Exported) -> list[str]:
-    """As Hugging Face names them; `other` for what it does not know, `unknown` where the input says nothing."""
-    found = {license for _, license in told.licenses}
+def license_names(exported: Exported) -> list[str]:
+    """License names of Hugging Face; `other` for unlisted ones, `unknown` if the input states none."""
+    found = {license for _, license in exported.licenses}
     named = {_known(one) for one in found if one is not None} | ({"unknown"} if None in found else set())
     return sorted(named)
 
@@ -92,53 +92,53 @@ def _known(license: str) -> str:
     return "gfdl" if name.startswith("gfdl-") else "other"
 
 
-def _front(told: Exported) -> str:
-    languages = [name for name in told.languages if re.fullmatch("[a-z]{2,3}", name)]
-    digits = len(str(told.documents)) - 3
-    lines = ["---", f"pretty_name: {json.dumps(told.name)}", "license:"]
-    lines += [f"- {name}" for name in license_names(told)]
+def _front(exported: Exported) -> str:
+    languages = [name for name in exported.languages if re.fullmatch("[a-z]{2,3}", name)]
+    digits = len(str(exported.documents)) - 3
+    lines = ["---", f"pretty_name: {json.dumps(exported.name)}", "license:"]
+    lines += [f"- {name}" for name in license_names(exported)]
     lines += ["language:", *(f"- {json.dumps(name)}" for name in languages)] if languages else []
     lines += ["size_categories:", f"- {_SIZES[min(max(digits, 0), len(_SIZES) - 1)]}"]
     lines += ["task_categories:", "- text-generation"]
     lines += ["configs:", "- config_name: default", "  data_files:", "  - split: train"]
-    return "\n".join([*lines, f"    path: data/train-*.{told.format}", "---"])
+    return "\n".join([*lines, f"    path: data/train-*.{exported.format}", "---"])
 
 
-def _sections(view: CorpusView, told: Exported) -> Iterator[str]:
-    text = sum(told.text_bytes.values())
-    stored = sum(file_bytes for file_bytes, _, _ in told.files.values())
-    yield f"\n# {_cell(told.name)}\n"
+def _sections(view: CorpusView, exported: Exported) -> Iterator[str]:
+    text = sum(exported.text_bytes.values())
+    stored = sum(file_bytes for file_bytes, _, _ in exported.files.values())
+    yield f"\n# {_cell(exported.name)}\n"
     yield (
-        f"{counted(told.documents, 'document')}, {size(text)} of text, in {counted(len(told.files), 'file')} of "
-        f"{size(stored)} in all. Made by Gristmill from the recipe of that name: the same recipe on the same inputs "
-        "gives the same bytes."
+        f"{counted(exported.documents, 'document')}, {size(text)} of text, in {counted(len(exported.files), 'file')} "
+        f"with {size(stored)} in total. Made by Gristmill from the recipe of that name: the same recipe with the same "
+        "inputs gives the same bytes."
     )
     yield "\n## Columns\n"
     yield _table(
         ("column", "type", "meaning"),
-        [(one.name, _Code(one.type), MEANINGS.get(one.name, _of_step(one.name))) for one in told.schema],
+        [(one.name, _Code(one.type), MEANINGS.get(one.name, _of_step(one.name))) for one in exported.schema],
     )
     yield "\n## Sources\n"
     yield _table(
         ("source", "documents", "text", "licenses"),
         [
-            (name, f"{rows:,}", size(told.text_bytes[name]), _listed(_licenses_of(told, name)))
-            for name, rows in told.sources.items()
+            (name, f"{rows:,}", size(exported.text_bytes[name]), _listed(_licenses_of(exported, name)))
+            for name, rows in exported.sources.items()
         ],
     )
-    if told.languages:
+    if exported.languages:
         yield "\n## Languages\n"
-        yield _listed(told.languages)
+        yield _listed(exported.languages)
     settings = dict(_settings(view))
     yield "\n## Steps\n"
-    yield "In the order in which documents of a source pass them; settings as they were, files by their content.\n"
+    yield "For each source in the order of processing. Settings are those of the run; files appear as content hashes.\n"
     for source, chain in view.chains.items():
-        if source in told.sources:
+        if source in exported.sources:
             yield f"- {_cell(source)}: {_cell(', '.join([INGEST, *(step for step in chain if step in settings)]))}"
     yield ""
     yield _table(("step", "settings"), list(settings.items()))
     yield "\n## Funnel\n"
-    yield "What was read, what each step took and why, and what is kept; text in bytes after extraction.\n"
+    yield "What was read, what each step dropped and why, and what is kept; text sizes are after extraction.\n"
     yield _table(
         ("source", "step", "what", "reason", "documents", "text"),
         [
@@ -147,39 +147,41 @@ def _sections(view: CorpusView, told: Exported) -> Iterator[str]:
         ],
     )
     yield "\n## Known limits\n"
-    yield from (f"- {line}" for line in _limits(view, told))
+    yield from (f"- {line}" for line in _limits(view, exported))
 
 
-def _limits(view: CorpusView, told: Exported) -> Iterator[str]:
+def _limits(view: CorpusView, exported: Exported) -> Iterator[str]:
     names = {view.nodes[step].name for chain in view.chains.values() for step in chain}
-    unknown = sum(rows for (_, license), rows in told.licenses.items() if license is None)
+    unknown = sum(rows for (_, license), rows in exported.licenses.items() if license is None)
     if unknown:
-        yield f"Of {counted(unknown, 'document')} no license is known; others are as the input or the recipe states."
+        yield f"The license of {counted(unknown, 'document')} is unknown; others are stated by the input or recipe."
     without = [
-        source for source in told.sources if not any(view.nodes[step].name == LANGUAGE for step in view.chains[source])
+        source
+        for source in exported.sources
+        if not any(view.nodes[step].name == LANGUAGE for step in view.chains[source])
     ]
     if without:
         yield f"The language was not measured in {_cell(', '.join(without))}."
-    if told.scrubbed:
-        changed = ", ".join(f"{name} ({count:,})" for name, count in told.replaced.items() if count)
+    if exported.scrubbed:
+        changed = ", ".join(f"{name} ({count:,})" for name, count in exported.replaced.items() if count)
         yield (
-            "The step scrub replaced personal data and secrets in the texts, and this export did in the other columns; "
-            f"values changed there: {_cell(changed) or 'none'}. Names of persons and postal addresses may be left."
+            "The step scrub replaced personal data and secrets in the texts, and the export did so in the other "
+            f"columns (changed values: {_cell(changed) or 'none'}). Names of persons and postal addresses may remain."
         )
-    if raw := [source for source in told.sources if source not in told.scrubbed]:
+    if raw := [source for source in exported.sources if source not in exported.scrubbed]:
         yield (
-            f"Personal data was not removed in {_cell(', '.join(raw))}: no step scrub looked for names, addresses, "
-            "numbers and secrets, and they are still in the texts, titles and URLs."
+            f"Personal data was not removed in {_cell(', '.join(raw))}: they have no step scrub, so names, "
+            "addresses, numbers and secrets are still in the texts, titles and URLs."
         )
     if "decontaminate" not in names:
-        yield "No step looked for items of benchmarks in the texts."
+        yield "No step searched the texts for benchmark items."
     if not any("dedup" in name for name in names):
-        yield "No step looked for duplicates."
-    yield "What automatic filters let through is not checked by people: texts may be wrong, offensive or biased."
+        yield "No step searched for duplicates."
+    yield "People have not reviewed the output of the automatic filters: texts may be wrong, offensive or biased."
 
 
 def _settings(view: CorpusView) -> Iterator[tuple[str, "_Code"]]:
-    """Of the steps that have a say in the documents; tokens and shards are made of them afterwards."""
+    """The settings of all steps that affect documents, which excludes tokens and shards."""
     for node_id, node in view.nodes.items():
         identity = node.identity if isinstance(node, Node) else (view.record or {})["nodes"][node_id]["identity"]
         if node.name != CORPUS and identity["stage"].partition(".")[0] not in _AFTERWARDS:
@@ -187,11 +189,11 @@ def _settings(view: CorpusView) -> Iterator[tuple[str, "_Code"]]:
 
 
 class _Code(str):
-    """JSON, which has a way to write any sign that would mean something here."""
+    """JSON text, in which any Markdown character can be escaped."""
 
 
-def _licenses_of(told: Exported, source: str) -> dict[str, int]:
-    return {license or "unknown": rows for (name, license), rows in told.licenses.items() if name == source}
+def _licenses_of(exported: Exported, source: str) -> dict[str, int]:
+    return {license or "unknown": rows for (name, license), rows in exported.licenses.items() if name == source}
 
 
 def _of_step(name: str) -> str:
@@ -210,7 +212,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that is no markup, in one line."""
+    """The text in one line, with Markdown escaped."""
     if isinstance(text, _Code):
         return f"`{re.sub('[`|<>&]', lambda found: f'{chr(92)}u{ord(found[0]):04x}', text)}`"
     return re.sub(r"[\\`*\[\]<>|#&~]", lambda found: f"&#{ord(found[0])};", one_line(text))

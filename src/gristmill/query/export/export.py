@@ -1,11 +1,11 @@
-"""The corpus as a dataset for others: files of chosen columns, a card that says what it is, and Croissant metadata.
+"""Export a corpus as a dataset: files with selected columns, a dataset card, and Croissant metadata.
 
-    README.md                          the card, with the metadata that Hugging Face reads
+    README.md                          the card, with the metadata for Hugging Face
     croissant.json                     the same for programs
-    data/train-00000-of-00012.parquet  kept documents in the order of sources and parts
+    data/train-00000-of-00012.parquet  the kept documents, in the order of sources and parts
 
-Which rows go into which file follows from the sizes of their texts alone, so any number of workers writes the same
-bytes. All of it is written under another name, which becomes its own at the end: what is there is whole.
+The assignment of rows to files depends only on the sizes of their texts, so any number of workers writes the same
+bytes. The folder is written under a temporary name and renamed at the end, so an existing export is always complete.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
 from gristmill.processes import name_of_self, runs
-from gristmill.query.documents.columns import Columns, origin_of
+from gristmill.query.documents.columns import ColumnReader, origin_of
 from gristmill.query.export.croissant import croissant
 from gristmill.query.export.dataset_card import Exported, card
 from gristmill.query.opening import check_finished
@@ -44,21 +44,21 @@ FORMATS = ("parquet", "jsonl.zst")
 FILE_BYTES = 500_000_000
 LEAST_FILE_BYTES = 1_000
 ROW_BYTES = 64
-"""That a document counts beside its text: millions of short ones fill files too."""
+"""Bytes that each document counts in addition to its text, so that short documents fill files, too."""
 GROUP_BYTES = 16 << 20
-"""Of a row group, before compression."""
+"""The size of a row group before compression."""
 PARTIAL = ".partial"
 _EXACT = ("doc_id", "source", "text")
-"""Columns that need no scrub: ids, names of the recipe, and texts, which the step has scrubbed."""
+"""Columns that need no scrubbing: ids, names from the recipe, and texts, which the step has scrubbed."""
 _COUNTED = ("source", "license", "language", "text_bytes")
 
 Stretch = tuple[DocumentPart, int, int]
-"""Rows of a part, dropped ones counted."""
+"""A part and a range of its rows, including dropped ones."""
 
 
 @dataclass
 class _Written:
-    """What is known of a file when it is written."""
+    """A written file and its counts."""
 
     name: str
     rows: int = 0
@@ -66,12 +66,11 @@ class _Written:
     sha256: str = ""
     sources: Counter[str] = field(default_factory=Counter)
     text_bytes: Counter[str] = field(default_factory=Counter)
-    """By source."""
     licenses: Counter[tuple[str, str | None]] = field(default_factory=Counter)
-    """By source and license."""
+    """Documents by source and license."""
     languages: Counter[str] = field(default_factory=Counter)
     replaced: Counter[str] = field(default_factory=Counter)
-    """Values that scrub changed, by column."""
+    """The number of values that scrub changed, by column."""
 
 
 def export(
@@ -83,24 +82,24 @@ def export(
     workers: int = 1,
     track: Callable[[Iterator[object], int], Iterator[object]] = lambda items, _: items,
 ) -> Exported:
-    """Write the export; UserError where it cannot be, and then nothing is left behind.
+    """Write the export. If it fails, it raises UserError and leaves no files.
 
-    `track` goes through the files as they are done, of so many.
+    `track` wraps the iteration over finished files, with their total number.
     """
     if file_format not in FORMATS:
-        raise UserError(f"{option('format', file_format)} is not known. {suggest(file_format, FORMATS, 'Formats')}")
+        raise UserError(f"{option('format', file_format)} is not a format. {suggest(file_format, FORMATS, 'Formats')}")
     if file_bytes < LEAST_FILE_BYTES:
         raise UserError(
-            f"{option('file_bytes', file_bytes)} is too small for a file: {LEAST_FILE_BYTES} bytes at least."
+            f"{option('file_bytes', file_bytes)} is too small: a file needs at least {LEAST_FILE_BYTES} bytes."
         )
     folder = _free(out)
     check_finished(view, "export")
-    chosen = Columns(view, columns)
+    chosen = ColumnReader(view, columns)
     names = chosen.schema.names
-    read = Columns(view, [*names, *(name for name in _COUNTED if name not in names)])
+    read = ColumnReader(view, [*names, *(name for name in _COUNTED if name not in names)])
     files = list(_cut(read, file_bytes))
     if not files:
-        raise UserError(f"{view.label} keeps no document, so there is nothing to export. {hint('funnel')} shows why.")
+        raise UserError(f"{view.label} keeps no documents, so there is nothing to export. {hint('funnel')} shows why.")
     configs = scrub_configs(view)
     temporary = _temporary(folder)
     try:
@@ -113,25 +112,25 @@ def export(
         with ThreadPoolExecutor(max(workers, 1)) as pool:
             done = pool.map(lambda one: _write(read, chosen.schema, write, configs, *one), work)
             written = [one for one in track(done, len(work)) if isinstance(one, _Written)]
-        told = _told(view, file_format, chosen.schema, written, frozenset(configs))
-        (temporary / "README.md").write_text(card(view, told), encoding="utf-8")
-        (temporary / "croissant.json").write_bytes(croissant(told))
+        exported = _summary(view, file_format, chosen.schema, written, frozenset(configs))
+        (temporary / "README.md").write_text(card(view, exported), encoding="utf-8")
+        (temporary / "croissant.json").write_bytes(croissant(exported))
         os.rename(temporary, folder)
     except OSError as error:
         raise UserError(
-            f"{option('out', folder)} cannot be written: {error.strerror or error}. Nothing is left of it. Make room, "
-            "or name another folder."
+            f"{option('out', folder)} cannot be written: {error.strerror or error}. The partial export was removed. "
+            "Free some space, or name another folder."
         ) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return told
+    return exported
 
 
 def _free(out: Path | str) -> Path:
-    """The folder, which is not there or empty."""
+    """The folder as an absolute path. Raises UserError unless it is missing or empty."""
     if is_url(str(out)):
         raise UserError(
-            f"{option('out', out)}: an export is written to a folder of this machine, so nothing was done. Copy it."
+            f"{option('out', out)}: an export needs a folder on this machine. Nothing was done. Name a folder."
         )
     folder = Path(os.path.abspath(out))
     try:
@@ -140,29 +139,31 @@ def _free(out: Path | str) -> Path:
         pass
     except (OSError, ValueError) as error:
         cause = getattr(error, "strerror", None) or error
-        raise UserError(f"{option('out', out)} cannot be a folder: {cause}. Nothing was done. Name another.") from None
+        raise UserError(
+            f"{option('out', out)} is not usable: {cause}. Nothing was done. Name another folder."
+        ) from None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         fact = "is not empty" if folder.is_dir() else "is a file"
         raise UserError(
-            f"{option('out', out)} {fact}, and nothing is overwritten, so nothing was done. Name another folder."
+            f"{option('out', out)} {fact}, and an export never overwrites files. Nothing was done. Name another folder."
         )
     if not folder.parent.is_dir():
         raise UserError(
-            f"{option('out', out)}: there is no folder {folder.parent}, so nothing was done. Make it first."
+            f"{option('out', out)}: the folder {folder.parent} does not exist. Nothing was done. Create it first."
         )
     return folder
 
 
 def _temporary(folder: Path) -> Path:
-    """Where it is written; what a process that is gone left of its own goes first."""
+    """A temporary folder next to it; those of dead processes are removed."""
     for left in folder.parent.glob(f".{folder.name}.*{PARTIAL}"):
         if runs(left.name.removeprefix(f".{folder.name}.").removesuffix(PARTIAL)) is False:
             shutil.rmtree(left, ignore_errors=True)
     return folder.parent / f".{folder.name}.{name_of_self()}{PARTIAL}"
 
 
-def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
-    """The rows of each file, by the bytes of texts that are kept. Only verdicts and sizes are read."""
+def _cut(read: ColumnReader, file_bytes: int) -> Iterator[list[Stretch]]:
+    """The rows of each file, by the bytes of kept texts. Only verdicts and sizes are read."""
     file: list[Stretch] = []
     held = 0
     for document in read.parts:
@@ -173,7 +174,7 @@ def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
         while first < len(rows):
             last = int(np.searchsorted(sums, sums[first] + file_bytes - held, "right")) - 1
             if last <= first and not file:
-                last = first + 1  # one that is larger than a file should be has one for itself
+                last = first + 1  # a document that is larger than the limit gets its own file
             if last > first:
                 file.append((document, int(rows[first]), int(rows[last - 1]) + 1))
                 held += int(sums[last] - sums[first])
@@ -186,7 +187,7 @@ def _cut(read: Columns, file_bytes: int) -> Iterator[list[Stretch]]:
 
 
 def _sizes(view: CorpusView, document: DocumentPart) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """What each row counts; dropped ones nothing."""
+    """The bytes that each row counts; 0 for dropped rows."""
     at = (document.source, document.order)
     ((layer, column),) = origin_of(view, document.source, "text_bytes", True).layers
     text = document.part if layer == INGEST else view.states[layer].layers[at][0]
@@ -198,7 +199,7 @@ def _sizes(view: CorpusView, document: DocumentPart) -> Iterator[np.ndarray[tupl
 
 
 def _write(
-    read: Columns,
+    read: ColumnReader,
     schema: pa.Schema,
     write: Callable[[Path, pa.Schema, Iterator[pa.Table]], None],
     configs: Mapping[str, scrub.Config],
@@ -206,22 +207,22 @@ def _write(
     name: str,
     stretches: Sequence[Stretch],
 ) -> _Written:
-    made = _Written(name)
+    written = _Written(name)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for document, start, stop in stretches:
             for batch in read.read(document, (start, stop)):
                 if document.source in configs:
-                    batch = scrub_batch(batch, configs[document.source], made.replaced)
-                _count(made, batch)
+                    batch = scrub_batch(batch, configs[document.source], written.replaced)
+                _count(written, batch)
                 yield batch.select(schema.names)
 
     path = folder / name
     write(path, schema, _grouped(batches()))
-    made.file_bytes = path.stat().st_size
+    written.file_bytes = path.stat().st_size
     with path.open("rb") as file:
-        made.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return made
+        written.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return written
 
 
 def scrub_configs(view: CorpusView) -> dict[str, scrub.Config]:
@@ -232,8 +233,8 @@ def scrub_configs(view: CorpusView) -> dict[str, scrub.Config]:
             config = node.config if isinstance(node, Node) else recorded_config(view, node, scrub.STAGE)
             if not isinstance(config, scrub.Config):
                 raise UserError(
-                    f"The store has no copy of a folder that {node.id} names, so columns beside the text cannot be "
-                    "scrubbed, and nothing was written. Name the recipe in place of the run."
+                    f"The store has no copy of a folder that {node.id} uses, so the columns besides the text cannot be "
+                    "scrubbed. Nothing was written. Name the recipe instead of the run."
                 )
             found[source] = config
     return found
@@ -242,7 +243,7 @@ def scrub_configs(view: CorpusView) -> dict[str, scrub.Config]:
 def scrub_batch(
     batch: pa.RecordBatch, config: scrub.Config, replaced: Counter[str], exact: Collection[str] = _EXACT
 ) -> pa.RecordBatch:
-    """The batch as it may leave the store; values that change are counted by column."""
+    """The batch with scrubbed columns; changed values are counted by column."""
     columns = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         after, changed = (column, 0) if name in exact else scrub.scrub_column(column, config)
@@ -253,7 +254,7 @@ def scrub_batch(
 
 def _count(made: _Written, batch: pa.RecordBatch) -> None:
     made.rows += batch.num_rows
-    source = batch.column("source")[0].as_py()  # a batch is of one part
+    source = batch.column("source")[0].as_py()  # all rows of a batch are from one part
     made.sources[source] += batch.num_rows
     made.text_bytes[source] += pc.sum(batch.column("text_bytes")).as_py() or 0
     for entry in pc.value_counts(batch.column("license")).to_pylist():
@@ -263,7 +264,7 @@ def _count(made: _Written, batch: pa.RecordBatch) -> None:
 
 
 def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches put together until there is enough for a row group."""
+    """Collect batches until there is enough for a row group."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -289,10 +290,10 @@ def _write_lines(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> N
                 out.write(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist()))
 
 
-def _told(
+def _summary(
     view: CorpusView, file_format: str, schema: pa.Schema, written: Sequence[_Written], scrubbed: frozenset[str]
 ) -> Exported:
-    """What all files together are."""
+    """The sums over all files."""
     names = ("sources", "text_bytes", "licenses", "languages", "replaced")
     sums: Mapping[str, Counter[object]] = {name: Counter() for name in names}
     for one in written:

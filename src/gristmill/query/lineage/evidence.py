@@ -1,4 +1,4 @@
-"""Evidence of decontamination: where documents hold items of an eval suite, with the texts of both."""
+"""Evidence of contamination: where documents contain items of an eval suite, with the texts of both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gristmill.engine.plan.graph import NodeFacts
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 
-if TYPE_CHECKING:  # a tenth of the time that any command takes to start, for what one option shows
+if TYPE_CHECKING:  # importing it takes a tenth of the start time of every command, and only one option needs it
     from gristmill.stages.decontaminate.eval_suite import OpenedSuite
     from gristmill.stages.decontaminate.suite.form import Item
 
@@ -19,32 +19,32 @@ _SUITE = "eval_suite"
 
 @dataclass(frozen=True)
 class Flag:
-    """A stretch of a document that is of an item."""
+    """A passage of a document that matches an item."""
 
     step: str
     benchmark: str
     item: str
-    """Its id in the benchmark."""
+    """The id of the item in its benchmark."""
     piece: str
-    """Of the item: question, answer, code, choices or context."""
+    """The matching field of the item: question, answer, code, choices or context."""
     rule: str
     coverage: float
-    """The share of the piece that is there."""
+    """The share of the field that the document contains."""
     whole: bool
-    """Whether the document has the question with its answer, half of its choices, or its code."""
+    """Whether the document has the question together with the answer, half of the choices, or the code."""
     start: int
-    """In bytes of the text before the step."""
+    """The offset in bytes in the step's input text."""
     stop: int
     passage: str
 
 
 def ids_with_evidence(view: CorpusView) -> set[str]:
-    """The steps whose layers have evidence."""
+    """The ids of the steps that write evidence."""
     return {node.id for node in view.nodes.values() if node.name == STEP}
 
 
 def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) -> tuple[Flag, ...]:
-    """What a row of the layer says, with passages of the text before the step: the most of an item first."""
+    """The flags in a row of the layer, with passages of the step's input text; the strongest first."""
     flags = [
         Flag(step=step, passage=text[one["start"] : one["stop"]].decode("utf-8", "replace"), **one)
         for one in found or ()
@@ -55,24 +55,24 @@ def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) 
 
 
 def evidence_steps(view: CorpusView) -> list[NodeFacts]:
-    """The steps that write evidence, or a UserError."""
+    """The steps that write evidence. Raises UserError if there are none."""
     found = [node for node in view.nodes.values() if node.name == STEP]
     if not found:
         raise UserError(
-            f"{view.label} has no step {STEP}, so there is no evidence of eval items. Add - {STEP}: {{suite: FOLDER}} "
+            f"{view.label} has no step {STEP}, so eval items were not searched. Add - {STEP}: {{suite: FOLDER}} "
             "to its steps (docs/decontaminate.md)."
         )
     return found
 
 
 def part_of_step(step: str, name: str) -> str:
-    """The id of a stage that runs before a decontamination and for it alone."""
+    """The id of a stage that is part of a decontamination step."""
     route, _, own = step.rpartition("/")
     return f"{route}/{own.replace(STEP, name, 1)}"
 
 
 class Suites:
-    """The suites that documents of a run were compared with, each read once."""
+    """The eval suites of a run, each read once."""
 
     def __init__(self, view: CorpusView) -> None:
         self._view = view
@@ -81,15 +81,15 @@ class Suites:
 
     def of(self, step: str) -> "OpenedSuite":
         if step not in self._opened:
-            made = self._view.states[part_of_step(step, _SUITE)].model
-            if made is None:
+            part = self._view.states[part_of_step(step, _SUITE)].model
+            if part is None:
                 raise UserError(
                     f"the eval suite of {step} is not in {self._view.store.uri}, so its items cannot be shown. "
                     f"{self._view.to_finish}"
                 )
             from gristmill.stages.decontaminate.eval_suite import open_suite
 
-            self._opened[step] = open_suite(self._view.store.local_path(made))
+            self._opened[step] = open_suite(self._view.store.local_path(part))
         return self._opened[step]
 
     def item(self, flag: Flag) -> "Item":
@@ -100,7 +100,7 @@ class Suites:
 
 
 def text_of(item: "Item", flag: Flag) -> str:
-    """The piece of an item that a flag is about; of several, the one with the most words of the passage."""
+    """The field of an item that a flag names; if it has several texts, the one most similar to the passage."""
     value: str | tuple[str, ...] = getattr(item, flag.piece)
     if isinstance(value, str):
         return value
@@ -109,7 +109,7 @@ def text_of(item: "Item", flag: Flag) -> str:
 
 
 def plain(flag: Flag, item: "Item") -> dict[str, Any]:
-    """A flag with its item, for a program."""
+    """A flag with its item, as JSON."""
     return {
         **{name: value for name, value in flag.__dict__.items() if name != "item"},
         "item": {"id": item.id, "digest": item.digest, **dict(list(item._asdict().items())[2:])},

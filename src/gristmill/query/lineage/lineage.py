@@ -1,4 +1,4 @@
-"""The life of a document: where it came from, what every step said of it and cut out of it, and where it is now."""
+"""The life of a document: its origin, the verdict and the cuts of every step, and its location in the shards."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from gristmill.engine.publish.run_record import finished_runs, see_record, versi
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import Gone, UserError
 from gristmill.query.documents.documents import COLUMNS, cut_again
-from gristmill.query.documents.layers import Layers
-from gristmill.query.documents.lookup import Place, find
+from gristmill.query.documents.layers import PartLayers
+from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag
-from gristmill.query.lineage.origin import Origin, origin_of
+from gristmill.query.lineage.origin import RecordOrigin, origin_of
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import GROUPS, TOKENS
@@ -33,55 +33,55 @@ _NO_SCORES = {
     "ids",
     "sampled",
 }
-"""Columns of a layer that are told in another way, or are no measure of a document."""
+"""Columns of a layer that are shown elsewhere or are not scores."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A stretch that a step took out of a text."""
+    """A passage that a step removed from a text."""
 
     start: int
-    """In bytes of the text before the step."""
+    """The offset in bytes in the step's input text."""
     stop: int
     text: str
 
 
 @dataclass(frozen=True)
 class StepTaken:
-    """What a step made of a document."""
+    """The result of a step for one document."""
 
     step: str
     reason: str | None
-    """Why it dropped it; None: it did not."""
+    """Why the step dropped the document; None if it did not."""
     detail: str | None
     scores: Mapping[str, Any]
-    """What it wrote of it besides."""
+    """Its other output columns."""
     bytes_before: int | None
-    """Of its text, or of its markup where it had none yet; None where the step does not write texts."""
+    """The size of the text, or of the markup before extraction; None if the step does not write texts."""
     bytes_after: int | None
     cuts: tuple[Cut, ...]
     flags: tuple[Flag, ...]
-    """What it found of eval items, the most of one first."""
+    """The eval items that it found, the strongest match first."""
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """Copies of which one is kept."""
+class DocumentCluster:
+    """A cluster of copies, of which one is kept."""
 
     step: str
     id: str
-    """doc_id of the keeper."""
+    """The doc_id of the keeper."""
     size: int
     similarity: Any
-    """To its neighbours in the cluster, as the step measured it."""
+    """The similarity to its neighbours in the cluster."""
     is_keeper: bool
     keeper: str | None
-    """Locator of the keeper; None where this run does not have it."""
+    """The locator of the keeper; None if it is not in this run."""
 
 
 @dataclass(frozen=True)
-class Version:
-    """A finished run of the store that holds the document."""
+class HoldingVersion:
+    """A finished run of the store whose corpus has the document."""
 
     recipe: str
     version: str
@@ -92,32 +92,32 @@ class Version:
 
 @dataclass(frozen=True)
 class Life:
-    """All that is known of a document."""
+    """Everything that is known about a document."""
 
     doc_id: str
     source: str
     fields: Mapping[str, Any]
-    """What the reader knew: address, snapshot, license and so on."""
-    origin: Origin
+    """The fields from the reader: URL, snapshot, license and so on."""
+    origin: RecordOrigin
     steps: tuple[StepTaken, ...]
-    """In their order, as far as it came."""
+    """The steps in order, up to the one that dropped it."""
     dropped_by: str | None
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[DocumentCluster, ...]
     text: str | None
-    """As the last step left it."""
+    """The final text."""
     tokens: int | None
-    """With the one at its end; None where it has none."""
+    """The number of tokens, including the end token; None if it was not tokenized."""
     tokenizer: str | None
-    """Hash of the file of the tokenizer."""
+    """The hash of the tokenizer file."""
     group: str | None
-    """Of shards; its tier and weight are in the name."""
+    """The shard group; its name has the tier and the weight."""
     withheld: str | None = None
-    """Why nothing else is told of it than id, source and verdict."""
+    """Why only id, source and verdict are shown; None if everything is."""
 
 
-def life_of(view: CorpusView, place: Place) -> Life:
-    """What the layers of a run say of a document."""
-    layers = Layers(view, place.document)
+def life_of(view: CorpusView, place: RowMatch) -> Life:
+    """The life of a document, from the layers of a run."""
+    layers = PartLayers(view, place.document)
     if (listed := withheld.list_of(view, place.document, place.row)) is not None:
         return _withheld(layers, place, listed)
     row = layers.row(INGEST, place.row)
@@ -141,25 +141,25 @@ def life_of(view: CorpusView, place: Place) -> Life:
     )
 
 
-def _withheld(layers: Layers, place: Place, listed: str) -> Life:
-    """What is told of a document of which nothing is shown."""
+def _withheld(layers: PartLayers, place: RowMatch, listed: str) -> Life:
+    """The life of a withheld document: only id, source and verdict."""
     step = layers.dropped_by(place.row)
     taken = []
     if step is not None:
         reason = layers.value(step, "drop", place.row)
-        taken = [StepTaken(step, reason, withheld.told(listed), {}, None, None, (), ())]
-    fields = {name: None for name in COLUMNS if name not in withheld.TOLD} | {"locator": withheld.NOWHERE}
-    origin = Origin(withheld.NOWHERE, None, None, "the whole file", None)
+        taken = [StepTaken(step, reason, withheld.withheld_note(listed), {}, None, None, (), ())]
+    fields = {name: None for name in COLUMNS if name not in withheld.SHOWN} | {"locator": withheld.NOWHERE}
+    origin = RecordOrigin(withheld.NOWHERE, None, None, "the whole file", None)
     verdict = (tuple(taken), step)
     return Life(place.doc_id.hex(), place.document.source, fields, origin, *verdict, (), None, None, None, None, listed)
 
 
-def _named(layers: Layers, name: str) -> str | None:
+def _named(layers: PartLayers, name: str) -> str | None:
     return next((layer for layer in layers if layer.rpartition("/")[2] == name), None)
 
 
-def _steps(layers: Layers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
-    """From the reader to the step that dropped it, or to the last."""
+def _steps(layers: PartLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
+    """The steps from the reader to the one that dropped the document, or to the last."""
     before: bytes | None = None
     for layer in layers:
         if layer.rpartition("/")[2] == CORPUS:
@@ -194,7 +194,7 @@ def _cuts(before: bytes | None, spans: list[int] | None) -> Iterator[Cut]:
         at += len(piece)
 
 
-def _clusters(view: CorpusView, layers: Layers, place: Place) -> Iterator[Cluster]:
+def _clusters(view: CorpusView, layers: PartLayers, place: RowMatch) -> Iterator[DocumentCluster]:
     for layer in layers:
         if not layers.has(layer, "cluster") or layers.value(layer, "cluster", place.row) is None:
             continue
@@ -204,11 +204,11 @@ def _clusters(view: CorpusView, layers: Layers, place: Place) -> Iterator[Cluste
         if others and withheld.list_of(view, others[0].document, others[0].row) is not None:
             locator = withheld.NOWHERE
         elif others:
-            locator = Layers(view, others[0].document).value(INGEST, "locator", others[0].row)
+            locator = PartLayers(view, others[0].document).value(INGEST, "locator", others[0].row)
         elif keeper != place.doc_id:
             locator = None
         size, similarity = (layers.value(layer, name, place.row) for name in ("cluster_size", "similarity"))
-        yield Cluster(layer, keeper.hex(), size, similarity, keeper == place.doc_id, locator)
+        yield DocumentCluster(layer, keeper.hex(), size, similarity, keeper == place.doc_id, locator)
 
 
 def _tokenizer(view: CorpusView) -> str | None:
@@ -220,9 +220,9 @@ def _tokenizer(view: CorpusView) -> str | None:
 
 def versions_with(
     store: Store, ids: Sequence[str], note: Callable[[str], None] = lambda _: None
-) -> dict[str, list[Version]]:
-    """Of each document the finished runs of a store whose corpus has it, the newest first; each version once."""
-    found: dict[str, list[Version]] = {doc_id: [] for doc_id in ids}
+) -> dict[str, list[HoldingVersion]]:
+    """For each document, the finished runs whose corpus has it, the newest first; each version once."""
+    found: dict[str, list[HoldingVersion]] = {doc_id: [] for doc_id in ids}
     known: set[str] = set()
     names = version_names(store)
     for record in finished_runs(store) if ids else ():
@@ -231,19 +231,19 @@ def versions_with(
         known.add(record["version"])
         try:
             view = see_record(store, f"{store.uri}@{record['version']}", record)
-        except Gone:  # it holds nothing any more
+        except Gone:  # its parts were removed
             continue
         except UserError as error:
-            note(f"Passed over: {error}")
+            note(f"Skipped: {error}")
             continue
-        version = Version(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
+        version = HoldingVersion(record["recipe"], record["version"], names.get(record["version"], ()), record["ended"])
         for doc_id in {place.doc_id.hex() for place in find(view, doc_id=list(ids)) if place.is_kept}:
             found[doc_id].append(version)
     return found
 
 
-def best_of(places: Sequence[Place]) -> list[Place]:
-    """Those that are what was asked for to the byte, where there are some; else the ones that are most like it."""
+def best_of(places: Sequence[RowMatch]) -> list[RowMatch]:
+    """The exact matches if there are any; else the most similar ones."""
     by_id = {place.doc_id: place for place in reversed(places)}
     found = [place for place in places if by_id[place.doc_id] is place]
     exact = [place for place in found if place.similarity is None]

@@ -1,4 +1,4 @@
-"""Lives of documents, by whatever a user knows of them: an id, a URL, a hash, quoted words, a token of a training."""
+"""The lives of documents that a user names by id, URL, hash, quoted words, or a token of the training order."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.loader.order import Order
-from gristmill.query.documents.lookup import Place, find
+from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage.lineage import Life, best_of, life_of, versions_with
 from gristmill.query.lineage.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.versions.published import Published
@@ -22,18 +22,18 @@ from gristmill.stages import NO_DOCUMENT
 
 Note = Callable[[str], None]
 MOST_SHOWN = 10
-"""Documents of one answer."""
+"""The most documents in one answer."""
 AROUND = 16
-"""Tokens before and behind the one that is asked for that are shown."""
+"""Tokens that are shown before and after the requested one."""
 
 
 @dataclass(frozen=True)
 class WholeLife:
-    """A document that answers."""
+    """A matching document."""
 
     life: Life
     about: dict[str, Any]
-    """The same for a program, with where it lies in the shards, who has it, and the proof where it was asked for."""
+    """The same as JSON, with its shard positions, the versions that have it, and the proof if requested."""
 
 
 def lives_of(
@@ -45,19 +45,19 @@ def lives_of(
     prove: bool = False,
     note: Note = lambda _: None,
 ) -> Iterator[WholeLife]:
-    """Of the documents that are meant, one by one: `what` is an id, a URL, a hash or quoted words; or a text; or the
-    token of a sample. With `prove` every one is made again from its bytes.
+    """The lives of the matching documents: by `what` (an id, a URL, a hash or quoted words), by a text, or by a token
+    of a sample. With `prove`, each document is made again from its input bytes.
     """
     check_question(what, text, sample, token)
-    if not any(made.tasks for made in view.states.values()):
+    if not any(state.tasks for state in view.states.values()):
         raise UserError(
-            f"Nothing of {view.label} has been run as it is now, so no document is known. {view.to_finish}"
+            f"{view.label} has not run yet with the current recipe, so it has no documents. {view.to_finish}"
             f"{last_finished(view, 'lineage')}"
         )
     if prove and not isinstance(view, Run):
         raise UserError(
-            f"{option('prove')} reads inputs again and runs steps again, and {view.label} names neither, so nothing "
-            "was proved. Give the recipe's file."
+            f"{option('prove')} needs the inputs and the steps, but {view.label} is the result of a run without them. "
+            "Nothing was proved. Give the recipe file."
         )
     shards = _shards(view)
     at: dict[str, Any] | None = None
@@ -68,36 +68,36 @@ def lives_of(
         places = best_of(find(view, **_question(what, text), note=note))
     found = _documents(view, places)
     if len(found) > MOST_SHOWN:
-        note(f"{counted(len(found), 'document')} answer; the first {MOST_SHOWN} are shown.")
+        note(f"{counted(len(found), 'document')} match; the first {MOST_SHOWN} are shown.")
     found = found[:MOST_SHOWN]
     shown = [place for place, life in found if life.withheld is None]
     prover = Prover(view, shown) if prove and isinstance(view, Run) else None
     for place, life in found:
         whole = _whole(view, shards, place, life, at, note)
-        whole |= {} if prover is None or life.withheld is not None else {"proof": _proved(prover, place, shards, at)}
+        whole |= {} if prover is None or life.withheld is not None else {"proof": _proof(prover, place, shards, at)}
         yield WholeLife(life, whole)
 
 
 def check_question(what: str | None, text: str | None, sample: int | None, token: int | None) -> None:
-    """That one thing is asked for."""
+    """Raise UserError unless exactly one query is given."""
     if (sample is None) != (token is None):
         raise UserError(
-            f"{option('sample')} and {option('token')} go together: a sample of the training, and a token of it, both "
-            "from 0."
+            f"{option('sample')} and {option('token')} must be given together: the number of a training sample and of "
+            "a token in it, both from 0."
         )
-    asked = [what is not None, text is not None, sample is not None]
-    if sum(asked) != 1:
-        told = "Nothing is asked for" if not any(asked) else "More than one thing is asked for"
-        raise UserError(f"{told}, so nothing was looked for. Give one: {hint('lineage_of')}.")
+    given = [what is not None, text is not None, sample is not None]
+    if sum(given) != 1:
+        fact = "No query is given" if not any(given) else "More than one query is given"
+        raise UserError(f"{fact}, so nothing was searched. Give one: {hint('lineage_of')}.")
 
 
 def is_text(what: str | None, text: str | None) -> bool:
-    """Whether words of a text are asked for, and not an id, a URL or a hash."""
+    """Whether the query is a text, and not an id, a URL or a hash."""
     return text is not None or (what is not None and "text" in _question(what, None))
 
 
 def _question(what: str | None, text: str | None) -> dict[str, Any]:
-    """What a user means."""
+    """The query for `find`, by the form of `what`."""
     if what is None:
         assert text is not None
         return {"text": text}
@@ -110,8 +110,8 @@ def _question(what: str | None, text: str | None) -> dict[str, Any]:
     return {"text": what}
 
 
-def _documents(view: CorpusView, places: Iterable[Place]) -> list[tuple[Place, Life]]:
-    """With their lives; records that are no documents (the request for a page) only where there is nothing else."""
+def _documents(view: CorpusView, places: Iterable[RowMatch]) -> list[tuple[RowMatch, Life]]:
+    """The documents with their lives; records that are not documents (HTTP requests) only if there is nothing else."""
     found = [(place, life_of(view, place)) for place in places]
     documents = [(place, life) for place, life in found if not life.steps or life.steps[0].reason not in NO_DOCUMENT]
     return documents or found
@@ -123,20 +123,20 @@ def _shards(view: CorpusView) -> Published | None:
 
 
 def _token_at(shards: Published | None, view: CorpusView, sample: int, token: int) -> dict[str, Any]:
-    """Where a token of a sample lies, and in which document."""
+    """The shard position of a token of a sample, and its document."""
     if shards is None:
-        find_manifest(view)  # says what is missing
+        find_manifest(view)  # raises an error that says what is missing
         raise AssertionError
     manifest = shards.manifest
     if sample >= manifest.samples:
         raise UserError(
-            f"{option('sample', sample)}: a training on {manifest.location} has {counted(manifest.samples, 'sample')}, "
-            "numbered from 0, so it never comes there. Give a smaller number."
+            f"{option('sample', sample)} is too large: {manifest.location} has {counted(manifest.samples, 'sample')}, "
+            "numbered from 0. Give a smaller number."
         )
     if token >= manifest.seq_len:
         raise UserError(
-            f"{option('token', token)}: samples have {counted(manifest.seq_len, 'token')}, numbered from 0. Give a "
-            "smaller number."
+            f"{option('token', token)} is too large: samples have {counted(manifest.seq_len, 'token')}, numbered from "
+            "0. Give a smaller number."
         )
     place = Order(manifest).place(sample)
     group = manifest.groups[place.group]
@@ -158,20 +158,20 @@ def _token_at(shards: Published | None, view: CorpusView, sample: int, token: in
                 "row": place.row,
             }
     raise UserError(
-        f"{option('token', token)} of sample {sample} is padding, which comes from no document. Give a smaller number."
+        f"{option('token', token)} of sample {sample} is padding and belongs to no document. Give a smaller number."
     )
 
 
 def _around(shards: Published, ids: Any, token: int) -> tuple[str, str]:
-    """What stands before a token of a document, and behind it."""
-    before, behind = ids[max(token - AROUND, 0) : token], ids[token + 1 : token + 1 + AROUND]
-    return shards.tokenizer.decode(before), shards.tokenizer.decode(behind)
+    """The text before and after a token of a document."""
+    before, after = ids[max(token - AROUND, 0) : token], ids[token + 1 : token + 1 + AROUND]
+    return shards.tokenizer.decode(before), shards.tokenizer.decode(after)
 
 
 def _whole(
-    view: CorpusView, shards: Published | None, place: Place, life: Life, at: dict[str, Any] | None, note: Note
+    view: CorpusView, shards: Published | None, place: RowMatch, life: Life, at: dict[str, Any] | None, note: Note
 ) -> dict[str, Any]:
-    """A life, where it is now, and who else has it."""
+    """A life as JSON, with its shard positions and the versions that have it."""
     similar = {} if place.similarity is None else {"similarity": place.similarity}
     return {
         **asdict(life),
@@ -179,26 +179,26 @@ def _whole(
         "matched": {"by": place.by, **similar},
         **({} if at is None else {"token": at}),
         "weights": {} if shards is None else dict(_weights(shards, life.group)),
-        "shards": [] if shards is None else list(_lies(shards, life.doc_id)),
+        "shards": [] if shards is None else list(_shard_rows(shards, life.doc_id)),
         "versions": [asdict(version) for version in versions_with(view.store, [life.doc_id], note)[life.doc_id]],
     }
 
 
 def _weights(shards: Published, group: str | None) -> Iterator[tuple[str, float]]:
-    """The share of its group in each phase."""
+    """The share of the document's group in each phase."""
     for phase in shards.manifest.phases:
         if group in phase.weights:
             yield phase.name, phase.weights[group] / sum(phase.weights.values())
 
 
-def _lies(shards: Published, doc_id: str) -> Iterator[dict[str, Any]]:
+def _shard_rows(shards: Published, doc_id: str) -> Iterator[dict[str, Any]]:
     order = Order(shards.manifest)
     for _, group, number, row, piece in shards.rows_of(doc_id):
         seen_at = [*order.seen(shards.manifest.numbers[group.name], number, row)]
         yield {"group": group.name, "shard": number, "row": row, **piece, "seen_at": seen_at}
 
 
-def _proved(prover: Prover, place: Place, shards: Published | None, at: dict[str, Any] | None) -> dict[str, Any]:
+def _proof(prover: Prover, place: RowMatch, shards: Published | None, at: dict[str, Any] | None) -> dict[str, Any]:
     pieces = [] if shards is None else list(shard_pieces(shards, place.doc_id.hex()))
     try:
         proof: Proof = prover.prove(place, pieces)
@@ -216,18 +216,18 @@ def _proved(prover: Prover, place: Place, shards: Published | None, at: dict[str
 
 
 def shard_pieces(shards: Published, doc_id: str) -> Iterator[ShardPiece]:
-    """The tokens of a document as they lie in the shards."""
+    """The tokens of a document in the shards."""
     for _, group, number, row, piece in shards.rows_of(doc_id):
         ids = shards.open_shard(group, number).view(row)[piece["offset"] : piece["offset"] + piece["tokens"]]
         yield ShardPiece(f"{group.name}, shard {number}, row {row}", piece["doc_offset"], ids)
 
 
 def _has_token(pieces: Iterable[ShardPiece], at: dict[str, Any]) -> None:
-    """The token that was asked for is in a piece whose tokens were compared with those of the document."""
+    """Raise Differs unless the requested token is in one of the compared pieces."""
     for piece in pieces:
         place = at["doc_token"] - piece.doc_offset
         if 0 <= place < len(piece.ids):
             if int(piece.ids[place]) != at["id"]:
                 raise Differs(piece.where, f"token {at['doc_token']:,} of the document is not {at['id']}")
             return
-    raise Differs(f"sample {at['sample']}", "no piece of the document holds that token")
+    raise Differs(f"sample {at['sample']}", "no piece of the document has that token")

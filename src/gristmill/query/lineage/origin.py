@@ -1,8 +1,7 @@
-"""Where a document came from: the input file, and the stretch of it that is its record.
+"""The origin of a document: the input file and the byte range of its record.
 
-A document's id is a hash of its source, file, position and key (`engine/work/read.py`), so the id tells whether a
-position is the right one. The locator has it where the record has no key of its own; otherwise the file is read again,
-by the reader that read it, until the record comes.
+A document id is a hash of source, file, position and key (`engine/work/read.py`), so it can confirm a position. The
+locator has the position if the record has no key; otherwise the reader reads the file again until it finds the record.
 """
 
 import re
@@ -22,40 +21,40 @@ from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.declarations import stage_of
 
 _IN_LOCATOR = re.compile(r"(\d{1,18})(?:\+(\d{1,18}))?")
-"""A position, or that of a frame and the number of the record in it."""
+"""A position, or the position of a frame and the number of the record in it."""
 
 
 @dataclass(frozen=True)
-class Origin:
-    """A stretch of an input file."""
+class RecordOrigin:
+    """A range of an input file."""
 
     file: str
-    """Its name below the root of the source."""
+    """The path relative to the root of the source."""
     start: int | None
-    """None where only the input could tell, and it is not there."""
+    """None if it cannot be determined without the input file, which is missing."""
     stop: int | None
-    """Where the next record begins; None: at the end of the file, or not known."""
+    """The start of the next record; None at the end of the file, or if unknown."""
     unit: str
-    """What start and stop count."""
+    """The unit of start and stop."""
     sha256: str | None
-    """Of the whole file, as it was read."""
+    """The hash of the whole file when it was read."""
 
 
 @dataclass(frozen=True)
 class Reread:
-    """A record as the reader gives it now."""
+    """A record that was read again."""
 
     work: Read
     name: str
     record: Record
     stop: int | None
-    """Where the next one begins."""
+    """The start of the next record."""
 
 
 def read_again(run: Run, document: DocumentPart, wanted: Mapping[bytes, str]) -> dict[bytes, Reread]:
-    """Records of a document part, by the ids of their documents; `wanted` has their locators.
+    """Read records of a document part again, by document id; `wanted` has their locators.
 
-    A file of which several are wanted is read once; nothing is read of it before the only one whose position is known.
+    Each file is read once. If only one record is wanted and its position is known, reading starts there.
     """
     source = run.graph.recipe.sources[document.source]
     inputs = run.inputs[document.source]
@@ -97,7 +96,7 @@ def _is_within(piece: Piece, position: int) -> bool:
 
 
 def position_of(source: str, name: str, doc_id: bytes, locator: str) -> int | None:
-    """As the locator has it, where it does."""
+    """The position in the locator; None if it has none."""
     key = locator.removeprefix(f"{shown(name)}#")
     numbers = _IN_LOCATOR.fullmatch(key)
     if numbers is None:
@@ -111,10 +110,10 @@ def position_of(source: str, name: str, doc_id: bytes, locator: str) -> int | No
 
 def origin_of(
     view: CorpusView, document: DocumentPart, row: Mapping[str, Any], after: Mapping[str, Any] | None
-) -> Origin:
-    """The stretch that a row came from; `after` is the next row of its part, which tells where it ends.
+) -> RecordOrigin:
+    """The origin of a row; `after` is the next row of its part, which gives the end.
 
-    Of a run that is looked at without its recipe, no more is known than the store tells.
+    For a recorded run without its recipe, only the information in the store is used.
     """
     doc_id, locator = row["doc_id"], row["locator"]
     files = _files(view, document.source)
@@ -128,12 +127,12 @@ def origin_of(
             if again is None:
                 continue
             start, stop = again.record.position, again.stop
-        return Origin(shown(name), start, stop, unit_of(view, document.source), files[name])
-    return Origin(locator.rpartition("#")[0], None, None, unit_of(view, document.source), None)
+        return RecordOrigin(shown(name), start, stop, unit_of(view, document.source), files[name])
+    return RecordOrigin(locator.rpartition("#")[0], None, None, unit_of(view, document.source), None)
 
 
 def unit_of(view: CorpusView, source: str) -> str:
-    """What positions of a source count."""
+    """The unit of positions in a source."""
     if isinstance(view, Run):
         return stage_of(view.graph.recipe.sources[source].module, Reader).positions
     assert view.record is not None
@@ -143,7 +142,7 @@ def unit_of(view: CorpusView, source: str) -> str:
 
 
 def _files(view: CorpusView, source: str) -> dict[str, str | None]:
-    """The names of a source's input files, and what they hold."""
+    """The input files of a source, with their hashes."""
     if isinstance(view, Run):
         inputs = view.inputs[source]
         return {file.name: inputs.content[uri].sha256 for uri, file in inputs.files.items() if uri in inputs.content}
@@ -153,5 +152,5 @@ def _files(view: CorpusView, source: str) -> dict[str, str | None]:
 
 
 def _as_named(name: str) -> str:
-    """A name as it was before `exact` wrote it."""
+    """The inverse of `exact`."""
     return re.sub("\0([0-9a-f]{2})", lambda found: chr(0xDC00 + int(found[1], 16)), name)

@@ -1,12 +1,11 @@
-"""From the bytes of an input file to the tokens of a shard, done again for one document and compared at every step.
+"""Repeat the path of one document from the input bytes to the tokens in shards, and compare at every step.
 
-    the record    read again by its reader, from where it lies in the file, whose blocks are compared with their hashes
-    a map step    run again on the one row, with the models and copies of files that the store keeps
-    an exchange   answers for a row come from all documents, so they are taken as they are recorded; what it cut out of
-                  a text is cut out again
-    tokens        a map step; the pieces in the shards are compared with what it gives
+    the record    is read again from its position in the file; the blocks of the file are compared with their hashes
+    a map step    runs again on the one row, with the models and file copies in the store
+    an exchange   depends on all documents, so its recorded results are used; its cuts are applied to the text again
+    tokens        are a map step; its output is compared with the pieces in the shards
 
-So each layer follows from those before it, and the first from the file.
+So each layer is derived from the layers before it, and the first from the file.
 """
 
 import math
@@ -27,8 +26,8 @@ from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.query.documents.documents import cut_again
-from gristmill.query.documents.layers import Layers
-from gristmill.query.documents.lookup import Place
+from gristmill.query.documents.layers import PartLayers
+from gristmill.query.documents.lookup import RowMatch
 from gristmill.query.lineage.origin import Reread, read_again
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import TOKENS
@@ -41,7 +40,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Differs(Exception):
-    """Something does not follow from what came before it."""
+    """A result cannot be reproduced."""
 
     def __init__(self, where: str, fact: str) -> None:
         super().__init__(f"{where}: {fact}")
@@ -50,39 +49,39 @@ class Differs(Exception):
 
 @dataclass(frozen=True)
 class ShardPiece:
-    """Some tokens of a document as they lie in a shard."""
+    """Tokens of a document in a shard."""
 
     where: str
-    """For people: group, shard and row."""
+    """A description: group, shard and row."""
     doc_offset: int
-    """Where in the tokens of the document it begins."""
+    """The offset of the first token in the document."""
     ids: Array
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What was done again and came out the same."""
+    """What was repeated with the same result."""
 
     record: Reread
     steps: tuple[str, ...]
-    """Run again."""
+    """The steps that ran again."""
     recorded: tuple[str, ...]
-    """Whose answers were taken as they are."""
+    """The steps whose recorded results were used."""
     tokens: int
-    """That were compared in shards."""
+    """The number of tokens compared with shards."""
 
 
 class Prover:
-    """Proves documents of a run; `places` are all that will be asked for, so that each file is read once."""
+    """Proves documents of a run; `places` lists all of them, so that each file is read once."""
 
-    def __init__(self, run: Run, places: Sequence[Place]) -> None:
+    def __init__(self, run: Run, places: Sequence[RowMatch]) -> None:
         self._run, self._places = run, places
-        self._layers: Layers | None = None
+        self._layers: PartLayers | None = None
         self._again: dict[bytes, Reread] = {}
         self._configs: dict[str, StageConfig] = {}
 
-    def prove(self, place: Place, pieces: Sequence[ShardPiece] = ()) -> Proof:
-        """Raises Differs at the first thing that is otherwise."""
+    def prove(self, place: RowMatch, pieces: Sequence[ShardPiece] = ()) -> Proof:
+        """Repeat all steps for a document. Raises Differs at the first difference."""
         layers = self._of_part(place.document)
         record = self._record(layers, place)
         steps, recorded, texts = [], [], None
@@ -98,25 +97,25 @@ class Prover:
                 recorded.append(layer)
         return Proof(record, tuple(steps), tuple(recorded), self._pieces(layers, place, pieces))
 
-    def _of_part(self, document: DocumentPart) -> Layers:
+    def _of_part(self, document: DocumentPart) -> PartLayers:
         if self._layers is None or self._layers.document is not document:
-            self._layers = Layers(self._run, document)
+            self._layers = PartLayers(self._run, document)
             here = [place for place in self._places if place.document is document]
             wanted = {place.doc_id: self._layers.value(INGEST, "locator", place.row) for place in here}
             self._again = read_again(self._run, document, wanted)
         return self._layers
 
-    def _record(self, layers: Layers, place: Place) -> Reread:
+    def _record(self, layers: PartLayers, place: RowMatch) -> Reread:
         again = self._again.get(place.doc_id)
         locator = layers.value(INGEST, "locator", place.row)
         if again is None:
-            raise Differs(locator, "the reader no longer gives a record there of which this document could be")
+            raise Differs(locator, "the reader no longer finds the record of this document there")
         now = rows_of(again.work, [(again.name, again.record)])
         for name in DOCUMENTS.names:
             _compare(locator, name, now.column(name), layers.cell(INGEST, name, place.row))
         return again
 
-    def _map(self, layers: Layers, node: Node, row: int) -> None:
+    def _map(self, layers: PartLayers, node: Node, row: int) -> None:
         view = node.views[layers.document.source]
         is_hidden = any(layers.value(view.layers[gate], "drop", row) is not None for gate in view.gates)
         stage = stage_of(node.module, Map)
@@ -137,47 +136,49 @@ class Prover:
             _compare(node.id, name, value, layers.cell(node.id, name, row))
 
     def _config(self, node: Node) -> StageConfig:
-        """With the store's copies in the place of the files that it names."""
+        """The config of a step, with file names replaced by copies in the store."""
         if node.id not in self._configs:
             copies = local_copies(node.files, self._run.store)
             self._configs[node.id] = with_copies(node.config, copies) if copies else node.config
         return self._configs[node.id]
 
-    def _pieces(self, layers: Layers, place: Place, pieces: Sequence[ShardPiece]) -> int:
+    def _pieces(self, layers: PartLayers, place: RowMatch, pieces: Sequence[ShardPiece]) -> int:
         encoded = next((layer for layer in layers if layer.rpartition("/")[2] == TOKENS), None)
         data = None if encoded is None else layers.value(encoded, "ids", place.row)
         held = 0
         for piece in pieces:
             if data is None:
-                raise Differs(piece.where, "the shard has tokens of a document that has none")
+                raise Differs(piece.where, "the shard has tokens of this document, but the store has none")
             ids = np.frombuffer(data, piece.ids.dtype)
             wanted = ids[piece.doc_offset : piece.doc_offset + len(piece.ids)]
             if not np.array_equal(wanted, piece.ids):
                 raise Differs(
-                    piece.where, f"the shard has other tokens than those from {piece.doc_offset:,} on of the document"
+                    piece.where, f"the tokens in the shard differ from the document's tokens at {piece.doc_offset:,}"
                 )
             held += len(piece.ids)
         if pieces and data is not None and held * pieces[0].ids.itemsize != len(data):
-            raise Differs(encoded or TOKENS, f"the document has other tokens than the {held:,} that lie in shards")
+            raise Differs(
+                encoded or TOKENS, f"the number of tokens of the document differs from the {held:,} in shards"
+            )
         return held
 
 
-def _text(layers: Layers, layer: str, row: int, before: bytes | None) -> bytes | None:
-    """The text after a layer; where the layer says what it cut, that is cut out of the text before it, and compared."""
+def _text(layers: PartLayers, layer: str, row: int, before: bytes | None) -> bytes | None:
+    """The text after a layer. If the layer recorded cuts, they are applied to its input, and the result is compared."""
     if not layers.has(layer, "text") or (text := layers.value(layer, "text", row)) is None:
         return before
     after = str(text).encode()
     if before is not None and layers.has(layer, "cut_spans") and (spans := layers.value(layer, "cut_spans", row)):
         left = b"".join(piece for piece, gone in cut_again([(before, None)], spans, layer) if gone is None)
         if left != after:
-            raise Differs(layer, "what is left of the text is not what its cuts leave of it")
+            raise Differs(layer, "its output text differs from its input text without the cuts")
     return after
 
 
 def _compare(where: str, name: str, now: pa.Array, stored: pa.Array) -> None:
     one, other = now[0].as_py(), stored[0].as_py()
     if not _is_same(one, other):
-        raise Differs(where, f"{name} is {_short(other)} in the store, and comes out as {_short(one)}")
+        raise Differs(where, f"{name} is {_short(other)} in the store, but {_short(one)} when computed again")
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -191,5 +192,5 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    told = value.hex() if isinstance(value, bytes) else repr(value)
-    return told if len(told) <= 80 else f"{told[:60]}... ({counted(len(told), 'character')})"
+    text = value.hex() if isinstance(value, bytes) else repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}... ({counted(len(text), 'character')})"

@@ -1,4 +1,4 @@
-"""The items of eval suites that documents of a run hold: an evaluation can report clean and touched ones apart."""
+"""The items of eval suites that documents of a run contain, so that an evaluation can report clean items separately."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,58 +16,58 @@ from gristmill.store.parquet import PartReader
 
 @dataclass
 class Touched:
-    """An item of which documents hold so much that they were flagged."""
+    """An item that was found in documents."""
 
     benchmark: str
     id: str
     digest: str
-    """Of its content: who it is, whatever its id."""
+    """The hash of its content, which identifies it independently of its id."""
     documents: int = 0
     coverage: float = 0.0
-    """The most that a document has of one of its pieces."""
+    """The largest share of one of its fields in a document."""
     whole: bool = False
-    """Whether a document has it with its answer, half of its choices, or its code."""
+    """Whether a document has the question together with the answer, half of the choices, or the code."""
     rules: set[str] = field(default_factory=set)
 
 
 @dataclass
-class OfBenchmark:
-    """What documents hold of a benchmark."""
+class BenchmarkReport:
+    """The items of a benchmark that documents contain."""
 
     benchmark: str
     items: int
-    """In the suite."""
+    """The number of items in the suite."""
     removed: int = 0
-    """Documents that were dropped with items in them."""
+    """Documents that were dropped because of its items."""
     cut: int = 0
-    """Documents that stay without what was of items."""
+    """Documents that are kept, with the items cut out."""
     rules: dict[str, int] = field(default_factory=dict)
-    """Documents that were flagged by each rule."""
+    """The number of documents that each rule flagged."""
     touched: dict[str, Touched] = field(default_factory=dict)
-    """By id, in the order of the suite."""
+    """The items by id, in the order of the suite."""
     let_go: dict[str, int] = field(default_factory=dict)
-    """By id, findings that did not count, as so many documents have the same words."""
+    """By id, matches that did not count because too many documents have the same words."""
     unprotected: list[str] = field(default_factory=list)
-    """Ids of items that were not looked for: they are neither clean nor touched."""
+    """Ids of items that were not searched: they are neither clean nor touched."""
 
 
 @dataclass
-class OfSuite:
-    """What documents hold of a suite."""
+class SuiteReport:
+    """The items of a suite that documents contain."""
 
     suite: OpenedSuite
-    benchmarks: dict[str, OfBenchmark]
+    benchmarks: dict[str, BenchmarkReport]
 
 
-def touched(view: CorpusView, benchmark: str | None = None) -> list[OfSuite]:
-    """Of every suite that a run was compared with, by hash; steps with the same one are taken together."""
+def touched(view: CorpusView, benchmark: str | None = None) -> list[SuiteReport]:
+    """A report for every suite of a run; steps with the same suite (by hash) share one report."""
     suites = Suites(view)
-    found: dict[str, OfSuite] = {}
+    found: dict[str, SuiteReport] = {}
     steps = evidence_steps(view)
     waiting = [node.id for node in steps if node.id in view.unfinished()]
     if waiting:
         raise UserError(
-            f"{listed(waiting, 10)} has not run as the recipe is now, so nobody knows which items are clean. "
+            f"{listed(waiting, 10)} did not finish with the current recipe, so it is unknown which items are clean. "
             f"{view.to_finish}{last_finished(view, 'suite touched')}"
         )
     for node in steps:
@@ -88,7 +88,7 @@ def touched(view: CorpusView, benchmark: str | None = None) -> list[OfSuite]:
     known = sorted({name for report in found.values() for name in report.benchmarks})
     if benchmark is not None and benchmark not in known:
         raise UserError(
-            f"{option('benchmark', benchmark)} is in no suite of {view.label}. "
+            f"{option('benchmark', benchmark)}: no suite of {view.label} has this benchmark. "
             f"{suggest(benchmark, known, 'Benchmarks')}"
         )
     for report in found.values():
@@ -96,24 +96,24 @@ def touched(view: CorpusView, benchmark: str | None = None) -> list[OfSuite]:
     return [report for report in found.values() if report.benchmarks]
 
 
-def _untouched(suite: OpenedSuite) -> OfSuite:
-    report = OfSuite(suite, {})
+def _untouched(suite: OpenedSuite) -> SuiteReport:
+    report = SuiteReport(suite, {})
     for known in suite.items.values():
         item = known.item
-        of = report.benchmarks.setdefault(item.benchmark, OfBenchmark(item.benchmark, 0))
+        of = report.benchmarks.setdefault(item.benchmark, BenchmarkReport(item.benchmark, 0))
         of.items += 1
         of.touched[item.id] = Touched(item.benchmark, item.id, item.digest)
     return report
 
 
-def _sorted(one: OfBenchmark) -> OfBenchmark:
+def _sorted(one: BenchmarkReport) -> BenchmarkReport:
     one.touched = {name: item for name, item in one.touched.items() if item.documents}
     one.rules = dict(sorted(one.rules.items()))
     return one
 
 
 def _flagged(view: CorpusView, step: str) -> Iterator[tuple[Sequence[Mapping[str, Any]], bool]]:
-    """The evidence of every document that has some, and whether the document was dropped for it."""
+    """The evidence of every document with evidence, and whether the document was dropped for it."""
     for _, (part, _) in sorted(view.states[step].layers.items()):
         reader = PartReader(view.store, part)
         for group in range(len(reader.groups)):
@@ -123,7 +123,7 @@ def _flagged(view: CorpusView, step: str) -> Iterator[tuple[Sequence[Mapping[str
             yield from zip(table[COLUMN].to_pylist(), drops, strict=True)
 
 
-def _add(report: OfSuite, flags: Sequence[Mapping[str, Any]], is_dropped: bool) -> None:
+def _add(report: SuiteReport, flags: Sequence[Mapping[str, Any]], is_dropped: bool) -> None:
     for name in {flag["benchmark"] for flag in flags}:
         of = report.benchmarks[name]
         mine = [flag for flag in flags if flag["benchmark"] == name]
@@ -141,5 +141,5 @@ def _add(report: OfSuite, flags: Sequence[Mapping[str, Any]], is_dropped: bool) 
 
 
 def plain(item: Touched) -> dict[str, Any]:
-    """For a program."""
+    """The item as JSON."""
     return {**item.__dict__, "coverage": round(item.coverage, 6), "rules": sorted(item.rules)}

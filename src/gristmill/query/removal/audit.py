@@ -1,9 +1,9 @@
-"""A sample of what steps matched, for a person to read: documents, and in them the stretches that a step acted on.
+"""A sample of matches for a person to review: documents, with the passages that a step matched.
 
-A step takes part that can say what it acted on (`highlights`, see stages/contract.py). A document that it dropped is of
-the type that the reason names, any other of the types that its matches are labelled with. Which documents are drawn
-depends on their ids and the number of types alone: every type has its share, and in each those come first whose ids
-have the least hashes. Documents that are withheld (`withheld.py`) are never drawn.
+Only steps with `highlights` (stages/contract.py) can be audited. The type of a dropped document is its reason; other
+documents have the types of their matches. The sample depends only on the document ids and the number of types: every
+type has an equal share, and documents with the smallest id hashes come first. Withheld documents (`withheld.py`) are
+never drawn.
 """
 
 import hashlib
@@ -33,25 +33,25 @@ from gristmill.store.parquet import PartReader, open_parts
 
 Track = Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]]
 Span = tuple[int, int, str]
-"""Start and stop in bytes of a text, and the label."""
+"""Start and stop in bytes, and the label."""
 
 AROUND_BYTES = 160
-"""Of a text that are shown before and behind a match."""
+"""The text that is shown before and after a match."""
 PASSAGE_BYTES = 1200
-"""Of a passage with several matches, at most."""
+"""The longest passage with several matches."""
 MOST_PASSAGES = 5
-"""Of a document."""
+"""The most passages of a document."""
 OPENING_BYTES = 600
-"""That are shown of a text without a match."""
+"""The text that is shown if there is no match."""
 _LABEL = "language.label"
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A stretch of a text, in pieces: each with the label of the match that it is, or None."""
+    """A part of a text, in pieces: each with the label of its match, or None."""
 
     start: int
-    """In bytes of the text before the step."""
+    """The offset in bytes in the step's input text."""
     pieces: tuple[tuple[str, str | None], ...]
 
 
@@ -68,31 +68,31 @@ class Example:
     language: str | None
     detail: str | None
     matches: int
-    """In the whole text."""
+    """The number of matches in the whole text."""
     text_bytes: int
     passages: tuple[Passage, ...]
 
 
 @dataclass(frozen=True)
-class Audited:
-    """A step that can say what it acted on."""
+class AuditedStep:
+    """A step that can highlight its matches."""
 
     node: NodeFacts
     highlights: Callable[[pa.RecordBatch, Any], Sequence[Match]]
     matched: tuple[str, ...]
-    """Columns that hold something where the step acted on a row (stages/contract.py)."""
+    """Columns that are not empty for rows that the step changed (stages/contract.py)."""
     config: StageConfig | None
-    """None: the record of a run does not have all that it takes, so that matches cannot be found again."""
+    """None if the run record is incomplete, so that matches cannot be found again."""
 
 
-def audited_steps(view: CorpusView, step: str | None) -> list[Audited]:
-    """The steps of a corpus with something to read, or those of one name."""
+def audited_steps(view: CorpusView, step: str | None) -> list[AuditedStep]:
+    """The steps of a corpus that can be audited, or those with one name."""
     found = [one for node in view.nodes.values() if (one := _audited(view, node)) is not None]
     if not found:
         stages = {name: stage_of(path) for name, path in STEPS.items()}
         able = [name for name, stage in stages.items() if isinstance(stage, LayerStage) and stage.highlights]
         raise UserError(
-            f"{view.label} has no step that matches texts, so there is nothing to audit. Steps that do: "
+            f"{view.label} has no step that matches texts, so there is nothing to audit. Steps that can be audited: "
             f"{', '.join(able)}."
         )
     wanted = [one for one in found if step in (None, one.node.id, one.node.name)]
@@ -103,11 +103,11 @@ def audited_steps(view: CorpusView, step: str | None) -> list[Audited]:
         )
     waiting = [one.node.id for one in wanted if one.node.id in view.unfinished()]
     if waiting:
-        raise UserError(f"{listed(waiting, 10)} did not run to the end as the recipe is now. {view.to_finish}")
+        raise UserError(f"{listed(waiting, 10)} did not finish with the current recipe. {view.to_finish}")
     return wanted
 
 
-def _audited(view: CorpusView, node: NodeFacts) -> Audited | None:
+def _audited(view: CorpusView, node: NodeFacts) -> AuditedStep | None:
     name = node.module if isinstance(node, Node) else STEPS.get(node.name)
     if name is None or not node.has_layers:
         return None
@@ -115,18 +115,18 @@ def _audited(view: CorpusView, node: NodeFacts) -> Audited | None:
     if not isinstance(stage, LayerStage) or stage.highlights is None:
         return None
     config = node.config if isinstance(node, Node) else recorded_config(view, node, stage)
-    return Audited(node, stage.highlights, stage.matched, config)
+    return AuditedStep(node, stage.highlights, stage.matched, config)
 
 
 class _NotKept(Exception):
-    """Of a folder a record has the files and not their names."""
+    """The run record has the files of a folder without their names."""
 
 
 def recorded_config(view: CorpusView, node: NodeFacts, stage: AnyStage) -> StageConfig | None:
-    """The config of a step as the record of a run has it, with the copies that the store keeps of its files."""
+    """The config of a step in a run record, with the store's copies of its files."""
     assert view.record is not None
-    told = view.record["nodes"][node.id]
-    copies = {part.hash: part for part in map(part_from_json, told.get("config_files", ()))}
+    recorded = view.record["nodes"][node.id]
+    copies = {part.hash: part for part in map(part_from_json, recorded.get("config_files", ()))}
 
     def place(content: str, _: Any) -> str:
         if content not in copies:
@@ -135,15 +135,15 @@ def recorded_config(view: CorpusView, node: NodeFacts, stage: AnyStage) -> Stage
 
     try:
         config: StageConfig = stage.config.model_validate(
-            place_files(stage.config, told["identity"]["config"], (), place)
+            place_files(stage.config, recorded["identity"]["config"], (), place)
         )
     except _NotKept:
         return None
     return config
 
 
-def counts(steps: Sequence[Audited], view: CorpusView, kind: str | None = None) -> list[dict[str, Any]]:
-    """Documents by step, type, source and language, as the steps counted them, most first."""
+def counts(steps: Sequence[AuditedStep], view: CorpusView, kind: str | None = None) -> list[dict[str, Any]]:
+    """Documents by step, type, source and language, from the metrics of the steps, in descending order."""
     rows = [
         {"step": one.node.id, "type": name, "source": source, "language": language, "documents": count}
         for one in steps
@@ -156,9 +156,9 @@ def counts(steps: Sequence[Audited], view: CorpusView, kind: str | None = None) 
 
 
 def draw(
-    view: CorpusView, steps: Sequence[Audited], kind: str | None, number: int, track: Track = iter
+    view: CorpusView, steps: Sequence[AuditedStep], kind: str | None, number: int, track: Track = iter
 ) -> tuple[list[Example], int]:
-    """Examples of all types, or of one, the least hashes of each first; and how many documents are withheld."""
+    """Examples of all types or of one, sorted by id hash, and the number of withheld documents."""
     kept: dict[tuple[str, str], list[tuple[bytes, Example]]] = {}
     hidden: set[tuple[Any, ...]] = set()
     for step in steps:
@@ -179,7 +179,7 @@ def draw(
 
 
 def _shared(kept: Mapping[tuple[str, str], list[tuple[bytes, Example]]], number: int) -> list[Example]:
-    """Of every type as many, one after the other, as long as there are some; a document is shown once for a step."""
+    """Take examples from all types in turn until there are enough; a document is shown once per step."""
     chosen: dict[tuple[str, str], list[Example]] = {name: [] for name in sorted(kept)}
     taken: set[tuple[str, str]] = set()
     queues = {name: iter(kept[name]) for name in chosen}
@@ -196,18 +196,18 @@ def _shared(kept: Mapping[tuple[str, str], list[tuple[bytes, Example]]], number:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _MatchedRows:
     """The rows of a row group that a step matched."""
 
-    step: Audited
+    step: AuditedStep
     source: str
     number: int
     table: pa.RecordBatch
     hidden: tuple[int, ...]
-    """Rows of the group that it matched and that are withheld."""
+    """Matching rows of the group that are withheld."""
 
     def examples(self) -> Iterator[tuple[bytes, Example]]:
-        """Each with what it is ordered by."""
+        """Examples with their sort keys."""
         if not self.table.num_rows:
             return
         spans: dict[int, list[Span]] = {}
@@ -215,10 +215,10 @@ class _Group:
         for row, start, stop, label in () if config is None else self.step.highlights(self.table, config):
             spans.setdefault(row, []).append((start, stop, label))
         for row in range(self.table.num_rows):
-            told = {name: self.table[name][row].as_py() for name in _TOLD}
+            shown_fields = {name: self.table[name][row].as_py() for name in _SHOWN}
             text, found = (self.table["text"][row].as_py() or "").encode(), sorted(spans.get(row, ()))
             reason = self.table["drop"][row].as_py()
-            rank = hashlib.sha256(told["doc_id"]).digest()
+            rank = hashlib.sha256(shown_fields["doc_id"]).digest()
             for name in sorted({label for _, _, label in found}) if reason is None else (reason,):
                 shown = [one for one in found if reason is not None or one[2] == name]
                 yield (
@@ -226,10 +226,10 @@ class _Group:
                     Example(
                         self.step.node.id,
                         name,
-                        told["doc_id"].hex(),
+                        shown_fields["doc_id"].hex(),
                         self.source,
-                        told["locator"],
-                        told["url"],
+                        shown_fields["locator"],
+                        shown_fields["url"],
                         self.table[_LABEL][row].as_py() if _LABEL in self.table.schema.names else None,
                         self.table["detail"][row].as_py(),
                         len(shown),
@@ -239,10 +239,10 @@ class _Group:
                 )
 
 
-_TOLD = ("doc_id", "locator", "url")
+_SHOWN = ("doc_id", "locator", "url")
 
 
-def _groups(view: CorpusView, step: Audited, document: DocumentPart) -> Iterator[_Group]:
+def _groups(view: CorpusView, step: AuditedStep, document: DocumentPart) -> Iterator[_MatchedRows]:
     at = (document.source, document.order)
     before, language = INGEST, None
     for node_id in view.chains[document.source]:
@@ -257,7 +257,7 @@ def _groups(view: CorpusView, step: Audited, document: DocumentPart) -> Iterator
     parts = [document.part if name == INGEST else view.states[name].layers[at][0] for name in names]
     first, own, text, *label = open_parts(view.store, parts)
     marks = withheld.Withheld(view, document)
-    wrote = [name for name in own.names if name not in ("text", "text_bytes", *_TOLD)]
+    wrote = [name for name in own.names if name not in ("text", "text_bytes", *_SHOWN)]
     for group in range(len(own.groups)):
         layer = own.read_group(group, wrote)
         matched = _matched(layer, step.matched)
@@ -265,12 +265,12 @@ def _groups(view: CorpusView, step: Audited, document: DocumentPart) -> Iterator
         rows = pa.array(pc.indices_nonzero(pc.and_not(matched, hidden)))
         columns = {name: layer[name] for name in wrote}
         if len(rows):
-            columns |= _read(first, group, _TOLD) | _read(text, group, ("text",))
+            columns |= _read(first, group, _SHOWN) | _read(text, group, ("text",))
             for reader in label:
                 columns[_LABEL] = _read(reader, group, ("label",))["label"]
         taken = {name: one_chunk(column).take(rows) for name, column in columns.items()}
-        unseen = pc.indices_nonzero(pc.and_(matched, hidden)).to_pylist()
-        yield _Group(step, document.source, group, pa.RecordBatch.from_pydict(taken), tuple(unseen))
+        withheld_rows = pc.indices_nonzero(pc.and_(matched, hidden)).to_pylist()
+        yield _MatchedRows(step, document.source, group, pa.RecordBatch.from_pydict(taken), tuple(withheld_rows))
 
 
 def _read(reader: PartReader, group: int, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
@@ -279,7 +279,7 @@ def _read(reader: PartReader, group: int, names: Sequence[str]) -> dict[str, pa.
 
 
 def _matched(layer: pa.Table, names: Sequence[str]) -> pa.Array:
-    """Rows that the step dropped, or for which one of its columns of matches holds something."""
+    """Rows that the step dropped, or that have a value in one of its match columns."""
     found = one_chunk(layer["drop"]).is_valid()
     for name in names:
         column = one_chunk(layer[name])
@@ -293,8 +293,8 @@ def _matched(layer: pa.Table, names: Sequence[str]) -> pa.Array:
 
 
 def passages(text: bytes, spans: Sequence[Span], wanted: str | None = None) -> Iterator[Passage]:
-    """Stretches of a text around its matches, at most MOST_PASSAGES; those that overlap are one. With `wanted` they are
-    around matches of that label, and others are marked where they stand in one. Without a match, how it begins.
+    """Up to MOST_PASSAGES passages around matches; overlapping ones are merged. With `wanted`, only around matches with
+    that label, but all matches inside are marked. Without a match, the opening of the text.
     """
     windows: list[tuple[int, int]] = []
     for start, stop, label in spans:

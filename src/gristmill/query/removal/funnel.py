@@ -1,4 +1,4 @@
-"""The funnel of a corpus: what came in, what each step took or cut, what is left."""
+"""The funnel of a corpus: what was read, what each step dropped or cut, and what is kept."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -11,8 +11,8 @@ from gristmill.stages.dedup.scope_words import SCOPE_WORDS
 
 
 def funnels(view: CorpusView) -> dict[str, Any]:
-    """Per source: the steps that dropped or cut something, and all dedup steps with their scopes, in order; documents
-    and bytes that were read, that each step took first and why, that each cut, and that are kept.
+    """Per source: the steps that dropped or cut something, and all dedup steps with their scopes, in order; the
+    documents and bytes that were read, dropped by each step (with the reason), cut by each step, and kept.
 
     In bytes of text: read - first - cut = kept. In raw bytes: read - first - extracted = kept.
     """
@@ -21,14 +21,14 @@ def funnels(view: CorpusView) -> dict[str, Any]:
         funnel = view.states[f"{source}/{CORPUS}"].metrics.get("funnel")
         if funnel:
             active = {step for name in ("first", "extracted", "cut") for step in funnel[name]}
-            scopes = {step: told for step in chain if (told := _words_of(view.nodes[step], view.chains))}
+            scopes = {step: words for step in chain if (words := _words_of(view.nodes[step], view.chains))}
             steps = [step for step in (INGEST, *chain) if step in active or step in scopes]
             found[source] = {"steps": steps, "scopes": scopes, **funnel}
     return found
 
 
 def _words_of(node: NodeFacts, sources: Collection[str]) -> str | None:
-    """What the row of a step says beside the reason: its scope, or the share that it keeps."""
+    """The remark in the row of a step: its scope, or the share that it keeps."""
     if node.name == "keep_quality":
         return _kept_share(node.identity["config"])
     return scope_of(node, sources, node.id.partition("/")[0])
@@ -44,7 +44,7 @@ def _kept_share(config: Mapping[str, Any]) -> str | None:
 
 
 def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route") -> str | None:
-    """Which documents a dedup step compares, in words; None for other steps. `route`: how to call its route."""
+    """A description of the documents that a dedup step compares; None for other steps. `route` names its route."""
     if not STEPS.get(node.name, "").startswith("gristmill.stages.dedup.") or "scope" not in node.identity["config"]:
         return None
     words = SCOPE_WORDS[node.identity["config"]["scope"]]
@@ -52,23 +52,23 @@ def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route"
 
 
 def unread_files(view: CorpusView) -> dict[str, dict[str, dict[str, Any]]]:
-    """Per source: why files that lie among its own are not read, how many, and one of them; as the run
-    recorded it, or as they lie there now.
+    """Per source: the reasons why files next to its inputs are not read, with the number of files and one example; from
+    the run record, or from the current state of the folder.
     """
     found = {}
     for source in view.chains:
         if view.record is not None:
-            told = view.record["nodes"][f"{source}/{INGEST}"].get("unread", {})
+            unread = view.record["nodes"][f"{source}/{INGEST}"].get("unread", {})
         else:
-            told = view.inputs[source].unread_record() if source in view.inputs else {}
-        if told:
-            found[source] = {why: {"files": files, "example": example} for why, (files, example) in told.items()}
+            unread = view.inputs[source].unread_record() if source in view.inputs else {}
+        if unread:
+            found[source] = {why: {"files": files, "example": example} for why, (files, example) in unread.items()}
     return found
 
 
 def funnel_lines(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The same as lines of one table: per source what was `read`, what each step took (`dropped`, with the reason),
-    made text of (`extracted`) or cut (`cut`; less than nothing: added), and what is `kept`.
+    """The funnel as rows of one table: per source what was `read`, what each step `dropped` (with the reason),
+    `extracted` or `cut` (negative if it added text), and what is `kept`.
     """
     for source, funnel in found.items():
         yield _line(source, "", "read", "", funnel["read"])
@@ -87,16 +87,16 @@ def _line(source: str, step: str, what: str, reason: str, counts: Mapping[str, i
 
 
 def documents_by_step(view: CorpusView) -> dict[str, tuple[int | None, int]]:
-    """For each step the documents that came to it, and those that it dropped first, as the funnel counts them.
+    """For each step, its input documents and the documents that it dropped, as in the funnel.
 
-    Of a source that has not come to its end there is no funnel: then what a step has dropped so far counts, and what
-    came is known of the reader alone (None).
+    An unfinished source has no funnel. Then the count of dropped documents is what the step has dropped so far, and the
+    input is only known for the reader (None for other steps).
     """
     found: dict[str, tuple[int | None, int]] = {}
     whole = funnels(view)
     for node_id, node in view.nodes.items():
         if node.kind == "asset":
-            found[node_id] = (None, 0)  # it reads none
+            found[node_id] = (None, 0)  # it reads no documents
             continue
         ended = [source for source in node.sources if source in whole]
         counted = [_came_and_dropped(view, source, node_id, whole[source]) for source in ended]
@@ -112,7 +112,7 @@ def documents_by_step(view: CorpusView) -> dict[str, tuple[int | None, int]]:
 
 
 def _came_and_dropped(view: CorpusView, source: str, node_id: str, funnel: dict[str, Any]) -> tuple[int, int]:
-    """Of one source; what is no layer (a tokenizer, shards) gets what is kept."""
+    """The same for one source; stages without layers (tokenizer, shards) get the kept documents."""
     taken = {step: sum(counts["rows"] for counts in reasons.values()) for step, reasons in funnel["first"].items()}
     if node_id == f"{source}/{INGEST}":
         return funnel["read"]["rows"], taken.get(INGEST, 0)

@@ -1,7 +1,7 @@
-"""Which reasons the steps of a corpus can give, whether or not a document has one of them.
+"""All reasons that the steps of a corpus can give, even if no document has them.
 
-They are read from the code of the steps: what may stand in `drop` are words that stand there, whole or put together of
-two (`truncated_{kind}`). A list beside the code would be one more thing to forget, and a step of a user's own has none.
+They come from the source code of the steps: every value of `drop` is a string there, either whole or composed of two
+(`truncated_{kind}`). A separate list could get out of date, and users' own steps would not have one.
 """
 
 import ast
@@ -24,36 +24,36 @@ _STAGES = "gristmill.stages."
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}(?<!_)")
 _JOINT = re.compile(r"[a-z]\w{0,63}_|_\w{0,63}")
 _OWN_RULE = re.compile(r"->\s*(\w{1,64})")
-"""A rule of the recipe's own: a condition, the arrow, the reason."""
+"""A rule in a recipe: condition, arrow, reason."""
 _SLIP = 0.85
-"""How alike a word of the code must be to be what was meant: most of them are no reasons."""
+"""How similar a string must be to be suggested: most strings in the code are not reasons."""
 
 
 @dataclass
 class Reasons:
-    """What the code of some steps has."""
+    """The possible reasons in the code of some steps."""
 
     words: set[str] = field(default_factory=lambda: {CRASHED})
     around: set[tuple[str, str]] = field(default_factory=set)
-    """What stands before and behind a word that is put in."""
+    """Prefix and suffix around an inserted word."""
     unknown: bool = False
-    """Whether there is a step whose code is not at hand."""
+    """Whether the code of some step is not available."""
 
     def has(self, reason: str) -> bool:
-        """Whether a step can give it."""
+        """Whether a step can give this reason."""
         return reason in self.words or any(
-            reason.removeprefix(before).removesuffix(behind) in self.words
-            for before, behind in self.around
-            if reason.startswith(before) and reason.endswith(behind)
+            reason.removeprefix(before).removesuffix(after) in self.words
+            for before, after in self.around
+            if reason.startswith(before) and reason.endswith(after)
         )
 
-    def meant(self, reason: str, given: list[str]) -> str | None:
-        """The one that somebody means who writes another: of those that documents have, or of the code's."""
+    def suggestion(self, reason: str, given: list[str]) -> str | None:
+        """The most similar reason, among those that documents have and those in the code."""
         near = get_close_matches(reason, sorted({*self.words, *given}), n=1, cutoff=_SLIP)
         return near[0] if near else nearest(reason, given)
 
     def read(self, text: bytes) -> None:
-        """Add what stands in some code."""
+        """Add the strings in some code."""
         words, around = _words_of(text)
         self.words |= words
         self.around |= around
@@ -72,7 +72,7 @@ def _words_of(text: bytes) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
 
 
 def _around(node: ast.JoinedStr) -> Iterator[tuple[str, str]]:
-    """`truncated_` and nothing, of f"truncated_{kind}"."""
+    """(`truncated_`, "") for f"truncated_{kind}"."""
     pieces = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
     texts = [piece for piece in pieces if isinstance(piece, str)]
     if pieces.count(None) == len(texts) == 1 and _JOINT.fullmatch(texts[0]):
@@ -80,7 +80,7 @@ def _around(node: ast.JoinedStr) -> Iterator[tuple[str, str]]:
 
 
 def reasons_of(view: CorpusView) -> Reasons:
-    """Those that the steps of a corpus can give."""
+    """The reasons that the steps of a corpus can give."""
     found = Reasons()
     code: dict[str, SourceFile] = {}
     ours: list[str] = []
@@ -109,7 +109,7 @@ def reasons_of(view: CorpusView) -> Reasons:
 
 
 def code_of(modules: Sequence[str]) -> Mapping[str, SourceFile]:
-    """Stages of ours, with the other files of the stages that they import."""
+    """The source files of built-in stages, including the stage modules that they import."""
     found: dict[str, SourceFile] = {}
     todo = [*modules]
     while todo:
@@ -118,7 +118,7 @@ def code_of(modules: Sequence[str]) -> Mapping[str, SourceFile]:
             continue
         try:
             spec = importlib.util.find_spec(name)
-        except ModuleNotFoundError:  # `from module import name`: no module of a module
+        except ModuleNotFoundError:  # `from module import name`, where the name is not a module
             continue
         if spec is None or spec.origin is None:
             continue

@@ -1,9 +1,9 @@
 """What if a step had another config? Answered from stored columns, without running the pipeline.
 
-Only the step itself is evaluated again; the verdicts of all other steps stay as they are. A document comes when the
-step would let it pass and no other step dropped it; it goes when the step would drop it and it is in the corpus now.
-Steps after the changed one have not seen the documents that would come, and may decide otherwise without those that
-would go: an answer says whether it is exact, a bound or an estimate (`Answer.bound`).
+Only the step itself is evaluated again; the verdicts of all other steps are reused. A document is added if the step
+would keep it and no other step drops it; it is removed if the step would drop it and it is in the corpus now. Later
+steps have not processed the added documents, and may decide differently without the removed ones. So each effect says
+whether it is exact, a bound or an estimate (`StepEffect.bound`).
 """
 
 from collections import Counter
@@ -43,53 +43,53 @@ from gristmill.store.parquet import join, open_parts
 
 NO_DOCUMENTS = pa.array(sorted(NO_DOCUMENT), pa.string())
 SAMPLES = 5
-"""Documents of each kind that an answer shows."""
+"""Documents of each kind that are shown as examples."""
 REASON = "near_duplicate"
 DEDUP = "gristmill.stages.dedup."
 
 
 @dataclass
-class Side:
-    """Documents that would come, or go."""
+class Affected:
+    """Documents that would be added, or removed."""
 
     documents: int = 0
     text_bytes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    """Why they were dropped, or would be."""
+    """The reasons why they are dropped now, or would be."""
     samples: list[tuple[DocumentPart, int]] = field(default_factory=list)
     """Part and row."""
 
 
 @dataclass
-class Answer:
-    """What another config of a step would do. All counts are of documents of the sources that pass the step."""
+class StepEffect:
+    """The effect of another config of a step. All counts are for the sources that have the step."""
 
     step: str
     sources: tuple[str, ...]
     changes: Mapping[str, tuple[Any, Any]]
     """Field -> (now, then)."""
     exceptions: tuple[str, ...] = ()
-    """What decides in place of a changed field, for some documents."""
+    """Settings that override a changed field for some documents."""
     read: int = 0
-    """Documents that came in; records that never were any do not count."""
+    """Documents that were read, without records that are not documents."""
     corpus: int = 0
     """Documents in the corpus now."""
     corpus_bytes: int = 0
-    """Of their texts."""
-    come: Side = field(default_factory=Side)
-    go: Side = field(default_factory=Side)
+    """The size of their texts."""
+    come: Affected = field(default_factory=Affected)
+    go: Affected = field(default_factory=Affected)
     later: tuple[str, ...] = ()
-    """Steps that would still have to judge the documents that come."""
+    """Steps that would still have to judge the added documents."""
     copies: tuple[str, ...] = ()
-    """Later steps that deduplicate: where a document that goes was the kept copy, they keep another one."""
+    """Later deduplication steps: if a removed document was the kept copy, they would keep another copy."""
     shifting: tuple[str, ...] = ()
-    """Later steps whose ranks or models depend on all documents before them, so that any verdict may change."""
+    """Later steps whose ranks or models depend on all their input, so that any verdict may change."""
     may_be_fewer: bool = False
-    """Whether fewer documents than counted may come, whatever later steps do."""
+    """Whether fewer documents than counted may be added, independent of later steps."""
 
     @property
     def bound(self) -> Literal["exact", "at_most", "at_least", "estimate"]:
-        """What the corpus would be at most or at least, where the number of its documents is not exact."""
+        """Whether the new size of the corpus is exact, an upper bound, a lower bound or an estimate."""
         fewer = self.come.documents and (self.later or self.may_be_fewer)
         more = self.go.documents and self.copies
         if (fewer and more) or (self.shifting and self.come.documents + self.go.documents):
@@ -97,72 +97,72 @@ class Answer:
         return "at_most" if fewer else "at_least" if more else "exact"
 
 
-def ask(mill: Mill, run: Run, changes: Sequence[str]) -> list[Answer] | Mixture:
-    """Evaluate `step.field=value` changes over everything that the store holds; an answer for each step meant."""
-    asked = parse_changes(mill, changes)
-    if asked[0].node.name == MIX:
-        return remixed(mill, run, asked[0])
-    for change in asked:
+def what_if(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect] | Mixture:
+    """Evaluate `step.field=value` changes over everything in the store, with an effect for each matching step."""
+    wanted = parse_changes(mill, changes)
+    if wanted[0].node.name == MIX:
+        return remixed(mill, run, wanted[0])
+    for change in wanted:
         if change.node.name == NEAR_DEDUP:
             whatif_clusters.check(mill, change)
-    needed = {node_id for change in asked for source in change.node.sources for node_id in _judging(mill, source)}
+    needed = {node_id for change in wanted for source in change.node.sources for node_id in _judging(mill, source)}
     if waiting := mill.recipe.as_written(node_id for node_id in run.unfinished() if node_id in needed):
         first = waiting[0]
-        told = f"{len(waiting)} steps have not run as the recipe is now (the first: {first})"
+        which = f"{len(waiting)} steps have not run with the current recipe (the first: {first})"
         raise UserError(
-            f"{told if waiting[1:] else f'{first} has not run as the recipe is now'}, so the question cannot be "
-            f"answered for the whole corpus. {run.to_finish}"
+            f"{which if waiting[1:] else f'{first} has not run with the current recipe'}, so the effect on the whole "
+            f"corpus is unknown. {run.to_finish}"
         )
-    return [(_ask_clusters if change.node.name == NEAR_DEDUP else _ask)(mill, run, change) for change in asked]
+    return [(_cluster_effect if one.node.name == NEAR_DEDUP else _step_effect)(mill, run, one) for one in wanted]
 
 
 def _judging(mill: Mill, source: str) -> list[str]:
-    """The stages of a source that decide what is in the corpus: its reader and its steps. Those that tokenizer, shards
-    and mix stand for come behind, and what they lack is lacking in no answer.
+    """The stages that decide which documents of a source are in the corpus: its reader and its steps. The stages of
+    tokenizer, shards and mix come later and do not matter here.
     """
-    behind = {step.id for step in mill.recipe.steps if step.implied_by in (TOKENIZER, SHARDS, MIX)}
-    chain = [node_id for node_id in mill.graph.chains[source] if node_id not in behind]
+    after = {step.id for step in mill.recipe.steps if step.implied_by in (TOKENIZER, SHARDS, MIX)}
+    chain = [node_id for node_id in mill.graph.chains[source] if node_id not in after]
     judges = [node_id for node_id in chain if mill.graph.nodes[node_id].name not in (CORPUS, COPIES, INDEX)]
     return [f"{source}/{INGEST}", *judges]
 
 
-def _ask(mill: Mill, run: Run, change: Change) -> Answer:
+def _step_effect(mill: Mill, run: Run, change: Change) -> StepEffect:
     node = change.node
     views = {name: _changed_view(mill, node, change.config, name) for name in node.sources}
     changed = replace(node, config=change.config, views=views)
-    answer = Answer(node.id, node.sources, change.fields, change.exceptions, **_later_steps(mill, node))
+    effect = StepEffect(node.id, node.sources, change.fields, change.exceptions, **_later_steps(mill, node))
     documents = [document for source in node.sources for document in run.documents[source]]
-    # Threads: reading, hashing and arithmetic all release the interpreter's lock.
+    # Threads are enough: reading, hashing and arithmetic all release the GIL.
     with ThreadPoolExecutor(available_cores()) as pool:
-        for part in pool.map(lambda document: _ask_part(mill, run, changed, document), documents):
-            _add(answer, part)
-    return answer
+        for part in pool.map(lambda document: _part_effect(mill, run, changed, document), documents):
+            _add(effect, part)
+    return effect
 
 
-def _ask_clusters(mill: Mill, run: Run, change: Change) -> Answer:
+def _cluster_effect(mill: Mill, run: Run, change: Change) -> StepEffect:
     node = change.node
-    answer = Answer(node.id, node.sources, change.fields, **_later_steps(mill, node))
+    effect = StepEffect(node.id, node.sources, change.fields, **_later_steps(mill, node))
     sizes = {}
     for source, found in funnels(run).items():
         if source in node.sources:
-            answer.read += found["read"]["rows"]
-            answer.corpus += found["kept"]["rows"]
-            answer.corpus_bytes += found["kept"]["text_bytes"]
+            effect.read += found["read"]["rows"]
+            effect.corpus += found["kept"]["rows"]
+            effect.corpus_bytes += found["kept"]["text_bytes"]
             chain = mill.graph.chains[source]
             before = [INGEST, *chain[: chain.index(node.id)]]
             sizes[source] = [name for name in before if _has_text_bytes(mill, name, source)][-1]
     parted = whatif_clusters.parted(mill, run, change, sizes, SAMPLES)
     reasons = Counter({REASON: parted.documents} if parted.documents else {})
-    answer.come = Side(parted.documents, parted.text_bytes, reasons, parted.places)
-    answer.may_be_fewer = parted.is_bound
-    return answer
+    effect.come = Affected(parted.documents, parted.text_bytes, reasons, parted.places)
+    effect.may_be_fewer = parted.is_bound
+    return effect
 
 
-def _add(answer: Answer, part: Answer) -> None:
-    answer.read += part.read
-    answer.corpus += part.corpus
-    answer.corpus_bytes += part.corpus_bytes
-    for side, more in ((answer.come, part.come), (answer.go, part.go)):
+def _add(effect: StepEffect, part: StepEffect) -> None:
+    effect.read += part.read
+    effect.corpus += part.corpus
+    effect.corpus_bytes += part.corpus_bytes
+    for side, more in ((effect.come, part.come), (effect.go, part.go)):
         side.documents += more.documents
         side.text_bytes += more.text_bytes
         side.reasons.update(more.reasons)
@@ -170,7 +170,7 @@ def _add(answer: Answer, part: Answer) -> None:
 
 
 def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> View:
-    """What the step would read: another config may want other columns, and every earlier layer is in the store."""
+    """The columns that the changed step would read; every earlier layer is in the store."""
     route = mill.recipe.routes[source]
     steps = [replace(step, config=config) if step.id == node.id else step for step in route]
     try:
@@ -187,7 +187,7 @@ def _reads(node: Node) -> tuple[str, ...]:
 
 
 def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
-    """`later`, `copies` and `shifting` of an answer about a step."""
+    """The fields `later`, `copies` and `shifting` of the effect of a step."""
     chains = (_judging(mill, source) for source in node.sources)
     later = dict.fromkeys(other for chain in chains for other in chain[chain.index(node.id) + 1 :])
     nodes = mill.graph.nodes
@@ -200,8 +200,8 @@ def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
     return {name: tuple(mill.recipe.as_written(steps)) for name, steps in named.items()}
 
 
-def _ask_part(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Answer:
-    answer = Answer(node.id, node.sources, {})
+def _part_effect(mill: Mill, run: Run, node: Node, document: DocumentPart) -> StepEffect:
+    effect = StepEffect(node.id, node.sources, {})
     source, order = document.source, document.order
     stage = stage_of(node.module, Map)
     schema = stage.schema_of(node.config)
@@ -218,7 +218,7 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Answe
     used = [*view.layers, *(name for name in layers if name not in view.layers)]
     wanted = {*_reads(node), *stage.may_read_of(node.config)}
     columns = tuple(entry for entry in view.columns if entry[2] in wanted)
-    # A document that would come has no text behind the step, and one that would go has the corpus's.
+    # The size of an added document is that before the step; the size of a removed one is that in the corpus.
     with_text = [name for name in layers if _has_text_bytes(mill, name, source)]
     up_to = [*layers][: [*layers].index(node.id) + 1]
     before, last = [name for name in with_text if name in up_to][-1], with_text[-1]
@@ -242,21 +242,26 @@ def _ask_part(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Answe
         spread = dict(zip(schema.names, visible.spread(answers), strict=True))
         then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
         then = then_reason.is_valid().to_numpy(zero_copy_only=False)
-        come = (answer.come, now & ~then & ~elsewhere, batch.column(f"drop {node.id}"), batch.column("size before"))
-        go = (answer.go, then & ~now & ~elsewhere, then_reason, batch.column("size now"))
+        come = (effect.come, now & ~then & ~elsewhere, batch.column(f"drop {node.id}"), batch.column("size before"))
+        go = (effect.go, then & ~now & ~elsewhere, then_reason, batch.column("size now"))
         for side, mask, reasons, size in (come, go):
             _count(side, document, first_row, mask, reasons, size)
         kept = ~now & ~elsewhere
         first = pc.coalesce(*(batch[f"drop {name}"] for name in steps))
-        answer.read += batch.num_rows - pc.sum(pc.is_in(first, NO_DOCUMENTS)).as_py()
-        answer.corpus += int(kept.sum())
-        answer.corpus_bytes += _sum(batch.column("size now"), kept)
+        effect.read += batch.num_rows - pc.sum(pc.is_in(first, NO_DOCUMENTS)).as_py()
+        effect.corpus += int(kept.sum())
+        effect.corpus_bytes += _sum(batch.column("size now"), kept)
         first_row += batch.num_rows
-    return answer
+    return effect
 
 
 def _count(
-    side: Side, document: DocumentPart, first_row: int, mask: npt.NDArray[np.bool_], reasons: pa.Array, size: pa.Array
+    side: Affected,
+    document: DocumentPart,
+    first_row: int,
+    mask: npt.NDArray[np.bool_],
+    reasons: pa.Array,
+    size: pa.Array,
 ) -> None:
     places = np.flatnonzero(mask)
     side.documents += len(places)

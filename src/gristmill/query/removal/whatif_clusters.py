@@ -1,9 +1,9 @@
-"""What if near_dedup had a higher threshold? Answered from the pairs that the store holds.
+"""What if near_dedup had a higher threshold? Answered from the pairs in the store.
 
-The store has, for the documents of a cluster, pairs that reached the threshold, with their similarity; together they
-connect the cluster. Without those below a higher threshold it falls into groups, each of which keeps its best document.
-Not every pair of a cluster is stored, so others may still join two groups: the answer is exact for clusters of two
-documents, and otherwise an upper bound.
+For each cluster, the store has pairs of documents that reached the threshold, with their similarity; these pairs
+connect the cluster. Without the pairs below a higher threshold the cluster splits into groups, and each group keeps its
+best document. Not every pair of a cluster is stored, and missing pairs may still connect two groups. So the answer is
+exact for clusters of two documents, and an upper bound otherwise.
 """
 
 from typing import NamedTuple
@@ -28,38 +28,38 @@ OWN = ("cluster", "linked_to", "similarity", "cluster_size", "drop")
 
 
 class Parted(NamedTuple):
-    """What a higher threshold would bring back."""
+    """The documents that a higher threshold would add."""
 
     documents: int
     text_bytes: int
-    """Of the longest text of each group."""
+    """The sum of the longest text of each group."""
     places: list[tuple[DocumentPart, int]]
-    """Part and row of some of them."""
+    """Part and row of some of these documents."""
     is_bound: bool
-    """Whether fewer may come, since pairs that are not stored may join groups."""
+    """Whether it may be fewer, because missing pairs may connect groups."""
 
 
 def check(mill: Mill, change: Change) -> None:
-    """UserError for a change that the stored pairs do not answer."""
+    """Raise UserError for a change that the stored pairs cannot answer."""
     now, then = (getattr(config, THRESHOLD) for config in (change.node.config, change.config))
     if [*change.fields] != [THRESHOLD] or then < now:
         path = mill.recipe.path
         raise UserError(
-            f"{change.node.id} can be asked about one change, a higher {THRESHOLD}. The store holds the pairs that "
-            f"reached {THRESHOLD} {now} with its other settings as they are, and no others, so what this change would "
-            f"find is not known before it has run. Change it in {path} and try it on a part: "
+            f"For {change.node.id}, only a higher {THRESHOLD} can be evaluated. The store only has the pairs that "
+            f"reached {THRESHOLD} {now} with its current settings, so the effect of any other change is unknown "
+            f"until it runs. Change it in {path} and try it on a sample: "
             f"{hint('run_sample', recipe=path, sample='10%')}"
         )
 
 
 def parted(mill: Mill, run: Run, change: Change, sizes: dict[str, str], most_places: int) -> Parted:
-    """What would come. `sizes`: per source, the layer with the size of the text that the step reads."""
+    """The documents that would be added. `sizes` has, per source, the layer with the size of the step's input text."""
     node = change.node
     documents = [document for source in node.sources for document in run.documents[source]]
     members = pa.concat_tables(
         _members(mill, run, node, document, sizes[document.source], at) for at, document in enumerate(documents)
     )
-    # Keepers first, so that the first document of a group that has the keeper is the keeper.
+    # Keepers first, so that a keeper is always the first document of its group.
     members = members.take(pc.sort_indices(members, [("is_dropped", "ascending")])).combine_chunks()
     number = members.num_rows
     links, similarity = (members.column(name).combine_chunks() for name in ("linked_to", "similarity"))
@@ -78,11 +78,11 @@ def parted(mill: Mill, run: Run, change: Change, sizes: dict[str, str], most_pla
 
 
 def _members(mill: Mill, run: Run, node: Node, document: DocumentPart, size_layer: str, number: int) -> pa.Table:
-    """The documents of a part that are in a cluster, with their pairs."""
+    """The documents of a part that belong to a cluster, with their pairs."""
 
     def part(layer: str) -> Part:
-        made = run.states[layer].layers if layer in run.states else {}
-        return made[document.source, document.order][0] if made else document.part
+        layers = run.states[layer].layers if layer in run.states else {}
+        return layers[document.source, document.order][0] if layers else document.part
 
     layers = (document.part, part(node.id), part(size_layer))
     columns = ((0, "doc_id", "doc_id"), *((1, name, name) for name in OWN), (2, "text_bytes", "size"))

@@ -1,4 +1,4 @@
-"""What if the mixture had other settings? Computed from the catalogue of the shards, as the step mix does it."""
+"""What if the mixture had other settings? Computed from the shard catalogue, with the code of the step mix."""
 
 import json
 import tempfile
@@ -24,27 +24,28 @@ class Mixture:
     changes: Mapping[str, tuple[Any, Any]]
     """Field -> (now, then)."""
     now: Mapping[str, Any] | None
-    """The manifest as it is; None where the recipe has not been mixed."""
+    """The current manifest; None if the step mix has not run."""
     then: Mapping[str, Any]
-    """The manifest as it would be, to the byte."""
+    """The new manifest, exact to the byte."""
     warnings: Sequence[str]
 
 
 def remixed(mill: Mill, run: Run, change: Change) -> Mixture:
-    """The mixture after a change; UserError where there are no shards, or the change cannot be mixed."""
+    """The mixture after a change. Raises UserError if there are no shards or the change is invalid."""
     config = change.config
     assert isinstance(config, mix.Config)
     models = run.models(change.node)
     if missing := [name for name in change.node.models if name not in models]:
         raise UserError(
-            f"There is no {' and no '.join(missing)} as the recipe is now, so there is nothing to mix. {run.to_finish}"
+            f"There is no {' and no '.join(missing)} for the current recipe, so there is nothing to mix. "
+            f"{run.to_finish}"
         )
     known = {domain for domain in config.sources.values() if domain is not None}
     for domains in (config.domains, *(phase.domains for phase in config.phases)):
         if isinstance(domains, dict) and domains.keys() != known:
             raise UserError(
-                f"domains names {', '.join(domains)}, and the sources have {', '.join(sorted(known))}, so nothing "
-                "was computed. Give each domain of a source a ratio; 0 leaves it out."
+                f"domains lists {', '.join(domains)}, but the sources have {', '.join(sorted(known))}, so nothing "
+                "was computed. Give each domain of the sources a ratio; 0 excludes it."
             )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "manifest.json"

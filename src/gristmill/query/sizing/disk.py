@@ -1,12 +1,12 @@
-"""How much room a run will need in its store, before it runs.
+"""Estimate the disk space that a run needs in its store, before it runs.
 
-What a step has stored in an earlier run of the recipe, times how much the input has grown since, is the best guess. A
-step that never ran is guessed by rules of thumb, in bytes stored for each byte of content: documents and texts are kept
-compressed, columns are small, shards are not compressed.
+The best estimate is the size that a step stored in an earlier run of the recipe, scaled by the growth of the input. For
+a step that never ran, there are rules of thumb in stored bytes per byte of content: documents and texts are compressed,
+columns are small, shards are not compressed.
 
-To both comes what a task costs, however little it holds: a file for its record and one for what it makes, each of whole
-blocks of the disk. In a run of some hundred documents, whose exchanges alone have hundreds of tasks, that is nearly
-everything. These costs follow from what a disk and the files look like, and from no recipe.
+In addition, each task has a fixed cost, however small it is: a file for its record and one for its output, rounded up
+to disk blocks. In a run of some hundred documents, whose exchanges alone have hundreds of tasks, that is nearly
+everything. These costs depend on the disk and the file formats, not on the recipe.
 """
 
 import os
@@ -24,32 +24,31 @@ from gristmill.store.parquet import BULKY
 from gristmill.store.store import Store
 
 Known = Mapping[str, Mapping[str, Any]]
-"""What earlier runs say of each step."""
+"""What earlier runs recorded for each step."""
 Range = tuple[float, float]
 
 MEASURED: Range = (0.85, 1.2)
-"""Of what an earlier run tells: where the truth may lie."""
+"""The range of the true size, relative to an estimate from an earlier run."""
 GUESSED: Range = (0.5, 2.0)
-"""Of what rules of thumb tell."""
+"""The range relative to an estimate from rules of thumb."""
 SAME_AGAIN = 0.5
-"""The share of a step's tasks that are taken to read what they read before, where a step before them was changed."""
+"""The assumed share of a step's tasks whose input stays the same after an earlier step was changed."""
 
 BLOCK_BYTES = 4096
-"""A file or folder takes whole ones: the default of ext4, xfs, btrfs, APFS and NTFS."""
+"""Files and folders use whole blocks: this is the default of ext4, xfs, btrfs, APFS and NTFS."""
 TASK_BYTES = 2 * BLOCK_BYTES
-"""Of a task, beside the bytes of its parts: the block of its record (1 to 4 KB of JSON), and what a part and the
-verdicts beside it leave empty of their last blocks, half of each on average."""
+"""The fixed cost of a task: a block for its record, and on average half a block each for its part and verdicts."""
 FOOTER_BYTES = 3072
-"""Of a part without content: the schema and the mark of its rows, in Parquet; and its verdicts, which have them too."""
+"""The size of a part without content: schema and row hash in Parquet, both in the part and in its verdicts."""
 MANIFEST_BYTES = 3 * BLOCK_BYTES
-"""Of a step and a source: a dataset, the record of the stage, and the step's place in the record of the run."""
+"""The fixed cost of a step and a source: a dataset, the stage record, and the entry in the run record."""
 INPUT_FILE_BYTES = 512
-"""Of an input file: its name and hash, in the record of the task that reads it and in inputs/."""
+"""The cost of an input file: its name and hash, in the record of its task and in inputs/."""
 FOLDERS = 256
-"""That parts lie in, by the first two digits of their hash."""
+"""The folders of parts, by the first two digits of their hash."""
 
 TEXT_SHARE: Mapping[bool, float] = {True: 0.08, False: 0.75}
-"""Bytes of text that later steps see, for each byte of content: of markup, and of text."""
+"""Bytes of text for later steps per byte of content: for markup (True) and for text."""
 STORED: Mapping[str, float] = {
     "documents": 0.26,
     "texts": 0.35,
@@ -59,37 +58,36 @@ STORED: Mapping[str, float] = {
     "sink": 0.9,
     "index": 0.15,
 }
-"""Bytes stored by a step: of documents for each byte of content, of all others for each byte of text. Each is the
-middle of a wide range, and of a single step it may be far off. Over the steps of a recipe that evens out: for the
-demo, a hundred notes, 11 MB of manuals and 80 MB of crawled pages the middle of the estimate is 0.92 to 1.10 of
-the truth.
+"""Bytes stored by a step: for documents per byte of content, otherwise per byte of text. Each is the middle of a wide
+range and may be far off for a single step. Over the steps of a recipe this evens out: for the demo, a hundred notes, 11
+MB of manuals and 80 MB of crawled pages, the middle of the estimate is 0.92 to 1.10 of the true size.
 """
 DOCUMENT_BYTES = 2048
-"""Of a document's text (C4: 750 GB in 365 million). Where there are few, an exchange has fewer reducers."""
+"""The average text of a document (C4: 750 GB in 365 million). With few documents, an exchange has fewer reducers."""
 _MARKUP = ("warc",)
 
 
 @dataclass(frozen=True)
 class Disk:
-    """What a run will add to the store, and what there is room for."""
+    """The disk space that a run needs, and the free space."""
 
     least_bytes: int
     most_bytes: int
     stored_bytes: int
-    """By the steps of the recipe as it stands, already."""
+    """The size of the existing results of the current recipe."""
     measured: bool
-    """Whether earlier runs tell, and no rule of thumb."""
+    """Whether the estimate comes from earlier runs alone."""
     free_bytes: int | None
-    """None where the store is no folder of this machine."""
+    """None if the store is not a local folder."""
 
     @property
     def is_short(self) -> bool:
-        """Whether it may not fit."""
+        """Whether the run may not fit."""
         return self.free_bytes is not None and self.most_bytes > self.free_bytes
 
 
 def estimate(run: Run, store: Store, before: Known) -> Disk:
-    """For a dry run."""
+    """Estimate the disk space for a dry run."""
     least = most = stored = 0.0
     parts_there = parts_to_come = 0.0
     measured = True
@@ -97,7 +95,7 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
     for node in run.graph.nodes.values():
         made, manifests = run.states[node.id], MANIFEST_BYTES * max(len(node.sources), 1)
         stored += _taken(made.stored_bytes, len(made.tasks))
-        each = 2 if node.has_layers else 1  # a layer has its verdicts beside it
+        each = 2 if node.has_layers else 1  # a layer has a verdicts part
         parts_there += each * len(made.tasks)
         if not made.missing and not made.waiting:
             stored += manifests
@@ -115,7 +113,7 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
         for file in node.files.values()
         for _, _, part in file.files
     }
-    for part in files.values():  # files that settings name are copied into the store
+    for part in files.values():  # files named in settings are copied into the store
         if store.has_part(part):
             stored += part.file_bytes
         else:
@@ -127,19 +125,19 @@ def estimate(run: Run, store: Store, before: Known) -> Disk:
 
 @dataclass(frozen=True)
 class _Need:
-    """What a step will add."""
+    """The disk space that a step will need."""
 
     least: float
     most: float
     tasks: float
-    """That it will have in the end."""
+    """The total number of its tasks."""
     is_measured: bool
     is_changed: bool
-    """Whether its output will be another one, and not only more of the same."""
+    """Whether its output changes, and does not only grow."""
 
 
 def _need(node: Node, run: Run, before: Known, is_after_change: bool) -> _Need:
-    """Of a step that has to run; `is_after_change`: what it reads will not be what it was."""
+    """The need of a step that has to run; `is_after_change` means that its input changes."""
     made, earlier = run.states[node.id], before.get(node.id, {})
     is_same = earlier.get("identity") == node.identity
     is_changed = is_after_change or not is_same or node.kind == "fit"
@@ -150,7 +148,7 @@ def _need(node: Node, run: Run, before: Known, is_after_change: bool) -> _Need:
     content, tasks = _rule(node, run) if known is None else known
     low, high = GUESSED if known is None else MEASURED
     there = _taken(made.stored_bytes, len(made.tasks))
-    if is_same and not made.missing:  # all that has to run waits, and what comes as it came before is not made again
+    if is_same and not made.missing:  # all its tasks wait for input, and tasks with unchanged input do not run again
         if is_after_change:
             low *= SAME_AGAIN
         elif node.kind == "map":
@@ -160,12 +158,12 @@ def _need(node: Node, run: Run, before: Known, is_after_change: bool) -> _Need:
 
 
 def _taken(content: float, tasks: float) -> float:
-    """Room that the files of some tasks take."""
+    """The disk space for the files of some tasks."""
     return content + TASK_BYTES * tasks
 
 
 def _folders_bytes(parts: float) -> float:
-    """Of the folders that so many parts fall into by chance."""
+    """The disk space for the folders of this many parts, which are spread at random."""
     return float(BLOCK_BYTES * FOLDERS * (1 - (1 - 1 / FOLDERS) ** parts))
 
 
@@ -174,14 +172,14 @@ def _input_bytes(run: Run, source: str) -> int:
 
 
 def _content_bytes(run: Run, source: str) -> float:
-    """Of the files that a source reads, unpacked, as far as names tell."""
+    """The estimated unpacked size of the files of a source, by their names."""
     files = run.inputs[source].needed(run.inputs[source].groups)
     packed = sum(file.size for file in files)
     return _input_bytes(run, source) * sum(file.payload_guess for file in files) / max(packed, 1)
 
 
 def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None:
-    """Bytes of files and number of tasks by what an earlier run says; an exchange has as many reducers as before."""
+    """Bytes and number of tasks, scaled from an earlier run; an exchange has as many reducers as before."""
     earlier = before.get(node.id, {})
     if node.kind == "asset" and earlier.get("stored_bytes"):
         return earlier["stored_bytes"], 1
@@ -194,11 +192,9 @@ def _measured(node: Node, run: Run, before: Known) -> tuple[float, float] | None
 
 
 def _rule(node: Node, run: Run) -> tuple[float, float]:
-    """The same by rules of thumb. An exchange is taken to have one round: what a second one costs, others save that see
-    only a few of the documents.
-    """
+    """The same by rules of thumb. Every exchange counts as one round, and every step as if it had all documents."""
     content = tasks = documents = 0.0
-    if node.kind == "asset":  # of the size of what it is made of
+    if node.kind == "asset":  # about the size of its input files
         content = float(sum(part.file_bytes for file in node.files.values() for _, _, part in file.files))
     for source in node.sources:
         size, parts = _content_bytes(run, source), _parts(run, source)
@@ -218,7 +214,7 @@ def _rule(node: Node, run: Run) -> tuple[float, float]:
 
 
 def _parts(run: Run, source: str) -> float:
-    """Document parts that a source will have, by its size."""
+    """The estimated number of document parts of a source."""
     groups = len(run.inputs[source].groups)
     return max(groups, _content_bytes(run, source) / run.graph.recipe.sources[source].part_bytes)
 
@@ -233,7 +229,7 @@ def _class(node: Node) -> str:
 
 
 def free_bytes(store: Store) -> int | None:
-    """Of the disk under the store, which may not be there yet."""
+    """The free space on the disk of the store, whose folder may not exist yet."""
     if not store.is_local:
         return None
     path = os.path.abspath(store.root)

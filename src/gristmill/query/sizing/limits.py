@@ -1,30 +1,30 @@
-"""What a run on a cluster would cost, and what of it would break, said before it does."""
+"""The cost of a run on a cluster, and the limits that it would hit."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gristmill.counted import counted, percent
 from gristmill.hints import option
-from gristmill.query.sizing.sizing import COORDINATOR_S, Cluster, Sizing
+from gristmill.query.sizing.sizing import COORDINATOR_S, Machines, Sizing
 
 ARRAY_JOBS = 1000
-"""Elements of an array job that Slurm takes unless it is told otherwise (MaxArraySize is 1001)."""
+"""The largest array job that Slurm accepts by default (MaxArraySize is 1001)."""
 WRITES_PER_S = 3500
-"""That S3 takes under one prefix before it asks to slow down."""
+"""Writes that S3 accepts under one prefix before it answers SlowDown."""
 COORDINATOR_BYTES = 4e9
-"""What one process should hold on a login node."""
+"""The most memory that one process should use on a login node."""
 BUSY_SHARE = 0.5
-"""Of the workers' time; with less at work, a smaller cluster is nearly as fast."""
+"""If workers are busy for less than this share of the time, a smaller cluster is nearly as fast."""
 FEW_TASKS = 100
-"""Of a measured run: fewer say little."""
+"""A measured run with fewer tasks gives a poor estimate."""
 FAR = 100_000
-"""Times the measured corpus: nobody has tried."""
+"""A growth factor beyond which the estimate was never tested."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """In US dollars. List prices of AWS in us-east-1; S3's are those of S3 Standard as of 2025, an hour of a core that
-    of an m7g.large on demand (0.0816 for two) as of June 2026. Spot machines cost a third to a half.
+    """Prices in US dollars: list prices of AWS in us-east-1. S3 prices are for S3 Standard as of 2025; a core hour is
+    half of an on-demand m7g.large (0.0816) as of June 2026. Spot machines cost a third to a half.
     """
 
     core_hour: float = 0.0408
@@ -36,12 +36,12 @@ class Prices:
 @dataclass(frozen=True)
 class Bill:
     compute: float
-    """Of the whole cluster for as long as the run takes."""
+    """The whole cluster for the duration of the run."""
     requests: float
     store_month: float
 
 
-def bill(sizing: Sizing, cluster: Cluster, prices: Prices) -> Bill:
+def bill(sizing: Sizing, cluster: Machines, prices: Prices) -> Bill:
     return Bill(
         cluster.workers * sizing.wall_s[1] / 3600 * prices.core_hour,
         sizing.gets / 1e6 * prices.million_gets + sizing.puts / 1e6 * prices.million_puts,
@@ -49,69 +49,69 @@ def bill(sizing: Sizing, cluster: Cluster, prices: Prices) -> Bill:
     )
 
 
-def busy_share(sizing: Sizing, cluster: Cluster) -> float:
-    """Of the time of all workers, that they are at work."""
+def busy_share(sizing: Sizing, cluster: Machines) -> float:
+    """The share of the time in which workers are busy."""
     return min(1.0, sum(line.wall_s for line in sizing.lines) / (cluster.workers * sizing.wall_s[1]))
 
 
-def faults(sizing: Sizing, cluster: Cluster, free_bytes: int | None, measured_tasks: int) -> Iterator[str]:
-    """Everything that would stop such a run or hold it up; each with what to do."""
+def faults(sizing: Sizing, cluster: Machines, free_bytes: int | None, measured_tasks: int) -> Iterator[str]:
+    """Everything that would stop or delay such a run, each with a fix."""
     largest = max(sizing.lines, key=lambda line: line.memory_bytes)
     node_bytes = cluster.cores * largest.memory_bytes
     if cluster.memory_bytes is not None and node_bytes > cluster.memory_bytes:
         fits = cluster.fitting(largest.memory_bytes)
-        told = (
-            f"so {fits} of {cluster.cores} can work at once" if fits else "so not even one can work: it would not end"
+        consequence = (
+            f"so only {fits} of {cluster.cores} can run at the same time" if fits else "so not even one of them can run"
         )
         yield (
-            f"Memory: a worker at {largest.step} {largest.verb} holds up to {_gb(largest.memory_bytes)}, "
-            f"{cluster.cores} of them {_gb(node_bytes)}, and a node has {_gb(cluster.memory_bytes)}, {told}. Take "
-            "nodes with more, or smaller part_bytes (of readers, maps) or shard_tokens (of shards)."
+            f"Memory: a worker in {largest.step} {largest.verb} needs up to {_gb(largest.memory_bytes)}, "
+            f"{cluster.cores} of them {_gb(node_bytes)}, but a node has {_gb(cluster.memory_bytes)}, {consequence}. "
+            "Use nodes with more memory, or reduce part_bytes (for readers and maps) or shard_tokens (for shards)."
         )
     if free_bytes is not None and sizing.stored_bytes > free_bytes:
         yield (
-            f"Disk: the store grows to about {_gb(sizing.stored_bytes)}, and {_gb(free_bytes)} are free under it. Name "
-            f"another with {option('store')}, such as s3://bucket/prefix."
+            f"Disk: the store grows to about {_gb(sizing.stored_bytes)}, but only {_gb(free_bytes)} are free there. "
+            f"Set another store with {option('store')}, such as s3://bucket/prefix."
         )
     if sizing.coordinator_bytes > COORDINATOR_BYTES:
         yield (
-            f"Coordinator: it would hold about {_gb(sizing.coordinator_bytes)} for {counted(sizing.tasks, 'task')}. "
-            "Run it on a node of its own, or take larger part_bytes."
+            f"Coordinator: it needs about {_gb(sizing.coordinator_bytes)} of memory for "
+            f"{counted(sizing.tasks, 'task')}. Run it on its own node, or increase part_bytes."
         )
     handing_out_s = COORDINATOR_S * sizing.tasks
     busy = busy_share(sizing, cluster)
     if busy < BUSY_SHARE and handing_out_s > BUSY_SHARE * sizing.wall_s[1]:
         yield (
-            f"Coordinator: to hand out {counted(sizing.tasks, 'task')} takes it about {duration(handing_out_s)}, and "
-            f"workers are at work for {percent(busy, 1)} of the time: they wait for it. A smaller cluster costs less "
-            "and is as fast; parts that are larger (part_bytes, and input files, where each is a part) make fewer "
-            "and longer tasks."
+            f"Coordinator: it needs about {duration(handing_out_s)} to schedule {counted(sizing.tasks, 'task')}, so "
+            f"workers wait for it and are busy for {percent(busy, 1)} of the time. A smaller cluster costs less "
+            "and is as fast. Larger parts (part_bytes, or larger input files if each is one part) give fewer, "
+            "longer tasks."
         )
     elif busy < BUSY_SHARE:
         yield (
-            f"Workers are at work for {percent(busy, 1)} of the time: barriers of exchanges and single long tasks "
-            "take the rest. A smaller cluster costs less and is nearly as fast."
+            f"Workers are busy for {percent(busy, 1)} of the time; otherwise they wait at barriers of exchanges or for "
+            "single long tasks. A smaller cluster costs less and is nearly as fast."
         )
     if cluster.nodes > ARRAY_JOBS:
         yield (
-            f"Slurm: an array of {counted(cluster.nodes, 'job')} is more than the {ARRAY_JOBS:,} that it takes unless "
-            "MaxArraySize is raised. Take fewer nodes with more cores each."
+            f"Slurm: an array of {counted(cluster.nodes, 'job')} exceeds its default limit of {ARRAY_JOBS:,} "
+            "(MaxArraySize). Raise the limit, or use fewer nodes with more cores each."
         )
     writes = sizing.puts / max(sizing.wall_s[1], 1.0)
     if writes > WRITES_PER_S:
         yield (
-            f"Object store: about {writes:,.0f} writes a second, and S3 begins with {WRITES_PER_S:,} a second and "
-            "prefix; it answers SlowDown until it has split them, which is waited out. Take larger part_bytes."
+            f"Object store: about {writes:,.0f} writes per second, but S3 starts with {WRITES_PER_S:,} per second and "
+            "prefix. It answers SlowDown until it has scaled up, and workers wait. Increase part_bytes."
         )
     if measured_tasks < FEW_TASKS or sizing.growth > FAR:
         yield (
-            f"The measured run had {counted(measured_tasks, 'task')}, and the corpus is {sizing.growth:,.4g} times its "
-            "own: measure more of it before you rely on this."
+            f"The measured run had {counted(measured_tasks, 'task')}, and the corpus is {sizing.growth:,.4g} times as "
+            "large as its corpus. Measure a larger sample before you rely on this estimate."
         )
 
 
 def duration(seconds: float) -> str:
-    """As people read it: seconds, minutes or hours."""
+    """A duration in seconds, minutes or hours."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     if seconds < 5400:

@@ -1,4 +1,4 @@
-"""What a finished run measured: of each kind of task of each step, what its tasks read and took."""
+"""Measurements of a finished run: for each kind of task of each step, how much its tasks read and cost."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,114 +18,114 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import GROUPS
 from gristmill.store.store import Store
 
-MOST_LOOKED_AT = 1000
-"""Task records of a step that are read: their keys are hashes, so the first ones are as good as any."""
+MOST_RECORDS = 1000
+"""The most task records of a step that are read. Keys are hashes, so the first ones are a random sample."""
 BYTES_PER_TOKEN = 4.2
-"""Of text, where the recipe has no shards that count tokens: English prose with a vocabulary of 100,000 or more."""
+"""Used if the recipe has no shards that count tokens: English prose with a vocabulary of 100,000 or more."""
 
 Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The tasks of one kind of a step. Arrays have an entry for each task that was looked at."""
+    """The tasks of one kind of a step. Arrays have an entry for each task whose record was read."""
 
     node: Node
     verb: str
     tasks: int
     bytes: float
-    """That all of them read."""
+    """The bytes that all of them read."""
     labels: tuple[str, ...]
     sizes: Numbers
-    """Bytes that each read."""
+    """The bytes that each task read."""
     pieces: Numbers
     cpu_s: Numbers
     wall_s: Numbers
     write_cpu_s: Numbers
     is_first: npt.NDArray[np.bool_]
-    """Whether its worker loaded first what it needs, or compiled it."""
+    """Whether the worker had to load or compile something first."""
     peak_bytes: Numbers
     gets: Numbers
     puts: Numbers
-    """Requests to the store; NaN where nobody counted them."""
+    """Requests to the store; NaN if they were not counted."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A run, as far as planning needs it."""
+class MeasuredRun:
+    """The measurements of a run that planning needs."""
 
     name: str
-    """Of the recipe or its sample."""
+    """The name of the recipe or its sample."""
     ended: str
     share: float
-    """Of every source that it took."""
+    """The sampled share of every source."""
     tokens: float
     tokens_by: str
-    """How they were counted, in words."""
+    """A description of how tokens were counted."""
     kinds: Sequence[Kind]
     input_bytes: Mapping[str, float]
-    """Per source, of what was taken."""
+    """The bytes of the sampled input per source."""
     parts: Mapping[str, int]
-    """Document parts, per source."""
+    """The number of document parts per source."""
     content_bytes: Mapping[str, float]
-    """Per source, that its document parts hold before compression."""
+    """The uncompressed size of the document parts per source."""
     part_bytes: Mapping[str, int]
-    """Per source, that a part holds at most, by the recipe."""
+    """The setting part_bytes per source."""
     stored_bytes: Mapping[str, float]
-    """Per step."""
+    """The stored bytes per step."""
     tasks: Mapping[str, int]
     changed: Sequence[str]
-    """Steps that the recipe has otherwise now."""
+    """Steps that have changed in the recipe since."""
 
 
-def last_measured(mill: Mill) -> Measured:
-    """The newest finished run of a recipe or of a sample of it; of a sample that is asked for, its own."""
+def last_measured(mill: Mill) -> MeasuredRun:
+    """The newest finished run of a recipe or of one of its samples; for a given sample, its newest run."""
     recipe, store = mill.recipe, mill.store
     record = next(_candidates(mill), None)
     if record is None:
         run = hint("run_sample", recipe=recipe.path, sample=share_text(recipe.sample or 0.01))
         raise UserError(
-            f"No run of {named(recipe.path, recipe.sample)} has come to its end in {store.uri}, so there are no rates "
-            f"to plan with. Make one on a part of the corpus, of a hundred tasks or more: {run}"
+            f"{store.uri} has no finished run of {named(recipe.path, recipe.sample)}, so there are no measurements "
+            f"to plan with. Run a sample of the corpus with at least a hundred tasks: {run}"
         )
     missing = [node_id for node_id in mill.graph.nodes if node_id not in record["nodes"]]
     if missing:
         raise UserError(
             f"The last finished run of {recipe.path} in {store.uri}, of {end_of(record)}, has no step {missing[0]}, so "
-            "nobody knows what that takes. Run the recipe as it is now: "
+            "its cost is unknown. Run the current recipe: "
             f"{hint('run_sample', recipe=recipe.path, sample='1%')}"
         )
     kinds = [kind for node in mill.graph.nodes.values() for kind in _kinds(store, node, record["nodes"][node.id])]
     sources = [node for node in mill.graph.nodes.values() if node.kind == "read"]
     if {node.sources[0] for node in sources} - {*read_kinds(kinds)}:
         raise UserError(
-            f"The last finished run of {recipe.path} in {store.uri}, of {end_of(record)}, has no record of what its "
-            f"tasks took: an earlier version of Gristmill made it, or its records are deleted. Make another, on a "
-            f"part that was not run yet: {hint('run_sample', recipe=recipe.path, sample='1%')}"
+            f"The last finished run of {recipe.path} in {store.uri}, of {end_of(record)}, did not record the cost of "
+            f"its tasks: an earlier version of Gristmill made it, or its records were deleted. Run another "
+            f"sample: {hint('run_sample', recipe=recipe.path, sample='1%')}"
         )
-    told = record["nodes"]
+    nodes = record["nodes"]
     tokens, by = _tokens(record)
-    read = {node.sources[0]: _parts(store, told[node.id]) for node in sources}
-    return Measured(
+    read = {node.sources[0]: _parts(store, nodes[node.id]) for node in sources}
+    return MeasuredRun(
         record["recipe"],
         end_of(record),
         _share(record["recipe"], recipe.file_name or recipe.name),
         tokens,
         by,
         kinds,
-        {node.sources[0]: float(told[node.id].get("input_bytes", 0)) for node in sources},
+        {node.sources[0]: float(nodes[node.id].get("input_bytes", 0)) for node in sources},
         {source: len(parts) for source, parts in read.items()},
         {source: float(sum(part["payload_bytes"] for part in parts)) for source, parts in read.items()},
         {source.name: source.part_bytes for source in recipe.sources.values()},
-        {node_id: float(told[node_id]["stored_bytes"]) for node_id in mill.graph.nodes},
-        {node_id: told[node_id]["executed"] + told[node_id]["cached"] for node_id in mill.graph.nodes},
+        {node_id: float(nodes[node_id]["stored_bytes"]) for node_id in mill.graph.nodes},
+        {node_id: nodes[node_id]["executed"] + nodes[node_id]["cached"] for node_id in mill.graph.nodes},
         [node.id for node in mill.graph.nodes.values() if _is_changed(node, record, recipe.name)],
     )
 
 
 def _is_changed(node: Node, record: Mapping[str, Any], name: str) -> bool:
-    """Whether a step has other settings, or another version, than in the run. Shards bear the name of the recipe, and
-    the mixture of a sample draws fewer tokens.
+    """Whether the settings or the version of a step differ from the run. The name of the recipe, which is in shards, is
+    ignored, and so is the mixture of a sample, which draws fewer tokens.
     """
     if node.name == MIX and record["recipe"] != name:
         return False
@@ -138,7 +138,7 @@ def _identity(node: Node, record: Mapping[str, Any]) -> Any:
 
 
 def _candidates(mill: Mill) -> Iterator[dict[str, Any]]:
-    """Finished runs, the newest first: of the recipe and of its samples, or of the one sample that is asked for."""
+    """Finished runs, the newest first: of the recipe and its samples, or of one given sample."""
     name, samples = mill.recipe.name, mill.recipe.sample is None
     for run in finished_runs(mill.store):
         of = run["recipe"]
@@ -147,48 +147,48 @@ def _candidates(mill: Mill) -> Iterator[dict[str, Any]]:
 
 
 def _share(name: str, recipe: str) -> float:
-    """Of a run: `web-sample-1pct` took a hundredth."""
+    """The share of a run by its name: `web-sample-1pct` is a hundredth."""
     sample = name.removeprefix(f"{recipe}-sample-").removesuffix("pct")
     return 1.0 if sample == name else float(sample) / 100
 
 
-def _parts(store: Store, told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    manifests = [store.read_json(f"datasets/{name}.json") for name in told["datasets"].values()]
+def _parts(store: Store, node: Mapping[str, Any]) -> list[dict[str, Any]]:
+    manifests = [store.read_json(f"datasets/{name}.json") for name in node["datasets"].values()]
     return [part for manifest in manifests if manifest is not None for part in manifest["parts"]]
 
 
 def _tokens(record: Mapping[str, Any]) -> tuple[float, str]:
-    """Of the corpus that the run made."""
+    """The tokens of the corpus, and how they were counted."""
     groups = [
         group
-        for told in record["nodes"].values()
-        if told["name"] == GROUPS
-        for by_source in told["metrics"].get("groups", {}).values()
+        for node in record["nodes"].values()
+        if node["name"] == GROUPS
+        for by_source in node["metrics"].get("groups", {}).values()
         for group in by_source.values()
     ]
     if groups:
         return float(sum(group["tokens"] for group in groups)), "tokens counted by the recipe's tokenizer"
-    kept = [told["metrics"].get("funnel") for told in record["nodes"].values() if told["name"] == CORPUS]
+    kept = [node["metrics"].get("funnel") for node in record["nodes"].values() if node["name"] == CORPUS]
     text = sum(funnel["kept"]["text_bytes"] for funnel in kept if funnel)
     if not text:
         raise UserError(
-            f"The last finished run of {record['recipe']}, of {end_of(record)}, kept no text, so nothing can be said "
-            f"of what a token costs. Take a larger sample, or see what dropped the documents: {hint('funnel')}."
+            f"The last finished run of {record['recipe']}, of {end_of(record)}, kept no text, so the cost of a token "
+            f"is unknown. Run a larger sample, or find out what dropped the documents: {hint('funnel')}."
         )
-    return text / BYTES_PER_TOKEN, f"estimated: {BYTES_PER_TOKEN:g} bytes of kept text a token (the recipe counts none)"
+    return text / BYTES_PER_TOKEN, f"estimated: {BYTES_PER_TOKEN:g} bytes of kept text per token"
 
 
-def _kinds(store: Store, node: Node, told: Mapping[str, Any]) -> Iterator[Kind]:
-    """By verb: from the records of single tasks, and the totals of the step."""
+def _kinds(store: Store, node: Node, recorded: Mapping[str, Any]) -> Iterator[Kind]:
+    """The kinds by verb, from the records of tasks and the totals of the step."""
     found: dict[str, list[Mapping[str, Any]]] = {}
-    keys = sorted(task_names(store, told))[:MOST_LOOKED_AT]
-    uncounted = np.nan if store.is_local else 0.0  # there a task that sent none says nothing of them
+    keys = sorted(task_names(store, recorded))[:MOST_RECORDS]
+    uncounted = np.nan if store.is_local else 0.0  # a local run sends no requests, so its counts mean nothing
     for record in store.each(store.read_json, [f"tasks/{key}.json" for key in keys]):
         if record is not None and "input_bytes" in record["cost"]:
             found.setdefault(record["inputs"].get("verb", node.kind), []).append(record)
     for verb, records in found.items():
         costs = [record["cost"] for record in records]
-        pace = told.get("pace", {}).get(verb, {})
+        pace = recorded.get("pace", {}).get(verb, {})
 
         def column(name: str, absent: float = 0.0, costs: Sequence[Mapping[str, Any]] = costs) -> Numbers:
             return np.array([cost.get(name, absent) for cost in costs], np.float64)
@@ -202,7 +202,7 @@ def _kinds(store: Store, node: Node, told: Mapping[str, Any]) -> Iterator[Kind]:
             tuple(record["label"] for record in records),
             sizes,
             column("input_pieces"),
-            # Who compiles waits for others that do, too: of its time nothing may be left.
+            # A task may wait while others compile, so its own time can be less than the compile time.
             np.maximum(column("cpu_s") - column("compile_s"), 0.0),
             np.maximum(column("wall_s") - column("compile_s"), 0.0),
             column("write_cpu_s"),
@@ -214,5 +214,5 @@ def _kinds(store: Store, node: Node, told: Mapping[str, Any]) -> Iterator[Kind]:
 
 
 def read_kinds(kinds: Sequence[Kind]) -> dict[str, Kind]:
-    """Those of readers, by source."""
+    """The kinds of readers, by source."""
     return {kind.node.sources[0]: kind for kind in kinds if kind.node.name == INGEST}

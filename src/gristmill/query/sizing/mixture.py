@@ -1,4 +1,4 @@
-"""What a mixture will be, told by a plan: once its shards are in the store, nothing has to run to know it."""
+"""Predict the mixture in a plan: if its shards are in the store, it can be computed without a run."""
 
 import tempfile
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ from gristmill.store.store import CorruptPart, Part
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What the run will say of the mixture."""
+    """What the run will report about the mixture."""
 
     fault: str | None = None
-    """Why it cannot be; the run would end with it."""
+    """Why the mixture is impossible; the run would end with this error."""
     warnings: Sequence[str] = ()
 
 
 def foresee_mixture(run: Run) -> Foreseen:
-    """For a dry run. Nothing, where the mixture is made already or something that it reads is not there yet."""
+    """Predict the mixture of a dry run; empty if the mixture exists, or if its input does not exist yet."""
     node = next((node for node in run.graph.nodes.values() if node.name == MIX), None)
     if node is None or not run.states[node.id].missing:
         return Foreseen()
     try:
-        models = {name: run.store.local_path(_model(run, made_by)) for name, made_by in node.models.items()}
-    except CorruptPart:  # the run makes it again, with other bytes perhaps
+        models = {name: run.store.local_path(_model(run, maker)) for name, maker in node.models.items()}
+    except CorruptPart:  # the run makes it again, perhaps with other bytes
         return Foreseen()
     assert isinstance(node.config, mix.Config)
     with tempfile.TemporaryDirectory() as folder:
@@ -40,5 +40,5 @@ def foresee_mixture(run: Run) -> Foreseen:
 
 
 def _model(run: Run, node_id: str) -> Part:
-    made = run.states[node_id]
-    return made.foreseen or made.layers["", (0, 0)][0]
+    state = run.states[node_id]
+    return state.foreseen or state.layers["", (0, 0)][0]

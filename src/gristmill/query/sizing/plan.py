@@ -1,4 +1,4 @@
-"""The plan: what is in the store, what would run, and why, told against the last run of the same recipe."""
+"""The plan: what is in the store, what would run, and why, compared with the last run of the recipe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages.declarations import stage_of
 
 MOST_NAMED = 3
-"""Files or parts that a reason names before it counts the rest."""
+"""The most files or parts that a reason names; it counts the rest."""
 
 
 MOST_CHARACTERS = 40
-"""Of a value that a reason names."""
+"""The longest value in a reason."""
 SHOWN_BEFORE = 8
-"""Characters of a long value that a reason shows before the place where it changed."""
+"""Characters of a long value that are shown before the first difference."""
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,31 @@ class PlanLine:
     cached: int
     to_run: int
     waiting: int
-    """Tasks that cannot be named yet because what they read does not exist."""
+    """Tasks whose keys are unknown because their input does not exist yet."""
     why: tuple[str, ...]
     identity: Mapping[str, Any]
     metrics: Mapping[str, Any]
     cost: Mapping[str, float]
     explained: tuple[str, ...]
-    """What the stage says about its config."""
+    """The stage's explanation of its config."""
 
 
 def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
-    """`fully`: what stages say about their config, at length."""
+    """Make the plan; with `fully`, stages explain their config at length."""
     before, last = mill.known_before(), mill.last_run()
     stages = []
     for node_id, node in mill.graph.nodes.items():
-        made = run.states[node_id]
+        state = run.states[node_id]
         stages.append(
             PlanLine(
                 node_id,
-                len(made.tasks),
-                len(made.missing),
-                made.waiting,
+                len(state.tasks),
+                len(state.missing),
+                state.waiting,
                 tuple(_why(node, run, before, last)),
                 node.identity,
-                made.metrics,
-                made.cost,
+                state.metrics,
+                state.cost,
                 _explained(node, fully, run),
             )
         )
@@ -68,17 +68,17 @@ def _explained(node: Node, fully: bool, run: Run) -> tuple[str, ...]:
     stage = stage_of(node.module)
     explain = (stage.explain_fully if fully else None) or stage.explain
     scope, needs = scope_of(node, run.chains), run.graph.declared(node)
-    told = [] if scope is None else [f"compares documents {scope}"]
-    told += [] if needs is None else [f"each task needs {needs}"]
-    return (*told, *([] if explain is None else explain(node.config)))
+    facts = [] if scope is None else [f"compares documents {scope}"]
+    facts += [] if needs is None else [f"each task needs {needs}"]
+    return (*facts, *([] if explain is None else explain(node.config)))
 
 
 def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: Mapping[str, Any] | None) -> list[str]:
-    made = run.states[node.id]
-    if not made.missing and not made.waiting:
+    state = run.states[node.id]
+    if not state.missing and not state.waiting:
         return []
     before = earlier.get(node.id)
-    is_cut_short = node.name == CORPUS and last is not None and last.get("not_run")  # of a part of the steps
+    is_cut_short = node.name == CORPUS and last is not None and last.get("not_run")  # the last run was partial
     if before is None or is_cut_short:
         return [_why_never(node, last)]
     found = differences(before["identity"], node.identity)
@@ -86,25 +86,25 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
         return found
     if node.kind == "read":
         found = file_changes(before.get("files"), run.inputs[node.sources[0]].record())
-    elif made.missing and (tasks := task_names(run.store, before)):
+    elif state.missing and (tasks := task_names(run.store, before)):
         known = set(tasks.values())
-        new = [label for label, _ in made.missing.values() if label not in known]
+        new = [label for label, _ in state.missing.values() if label not in known]
         found = [_name_some(new, "is new", "are new")] if new else []
-        changed = len(made.missing) - len(new)
+        changed = len(state.missing) - len(new)
         if changed:
-            lost = [label for key, (label, _) in made.missing.items() if key in tasks]
+            lost = [label for key, (label, _) in state.missing.items() if key in tasks]
             if lost:
                 found.append(_name_some(lost, "is no longer in the store", "are no longer in the store"))
             if changed > len(lost):
-                found.append(f"what it reads changed ({counted(changed - len(lost), 'task')})")
-    if made.waiting and not found:
+                found.append(f"its input changed ({counted(changed - len(lost), 'task')})")
+    if state.waiting and not found:
         waits_for = _unfinished_before(node, run)
         found.append(f"waits for {listed(waits_for, MOST_NAMED)}" if waits_for else "waits for an earlier step")
     return found or ["not in the store"]
 
 
 def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
-    """Of a step that no run has come to."""
+    """The reason for a step that never ran."""
     if last is None:
         return "first run"
     if last.get("not_run") and (node.name == CORPUS or node.id in last["not_run"]):
@@ -113,26 +113,26 @@ def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
 
 
 def _unfinished_before(node: Node, run: Run) -> list[str]:
-    """What has to run first: of the steps that a node reads, or they read, those that wait for nothing themselves."""
-    todo, seen, first = reads_from(node), set[str](), set[str]()
+    """The steps that have to run first: direct or indirect inputs of a node that wait for nothing themselves."""
+    todo, visited, first = reads_from(node), set[str](), set[str]()
     while todo:
         node_id = todo.pop()
-        made = run.states.get(node_id)
-        if node_id in seen or made is None or made.foreseen or not (made.missing or made.waiting):
+        state = run.states.get(node_id)
+        if node_id in visited or state is None or state.foreseen or not (state.missing or state.waiting):
             continue
-        seen.add(node_id)
-        if made.missing and not made.waiting:
+        visited.add(node_id)
+        if state.missing and not state.waiting:
             first.add(node_id)
         else:
             todo |= reads_from(run.graph.nodes[node_id])
-    return [node_id for node_id in run.graph.nodes if node_id in (first or seen)]
+    return [node_id for node_id in run.graph.nodes if node_id in (first or visited)]
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Of the identities of a step: `config.min_words: 50 -> 30`, field by field."""
+    """The differences between two identities of a step, field by field: `config.min_words: 50 -> 30`."""
     found = []
     if before["stage"] != now["stage"]:
-        return [f"made by {_plain(now['stage'])}, in place of {_plain(before['stage'])}"]  # its config has other fields
+        return [f"made by {_plain(now['stage'])} instead of {_plain(before['stage'])}"]  # its config has other fields
     if before["version"] != now["version"]:
         found.append(f"VERSION: {before['version']} -> {now['version']}")
     for group, prefix in (("config", "config."), ("libraries", "")):
@@ -143,7 +143,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     old, new = before.get("code", {}), now.get("code", {})
     for file in sorted({*old, *new}):
         if old.get(file) != new.get(file):
-            change = "changed" if file in old and file in new else "is new" if file in new else "is imported no more"
+            change = "changed" if file in old and file in new else "is new" if file in new else "is no longer imported"
             found.append(f"{file} {change}")
     return found
 
@@ -158,14 +158,14 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def describe_change(old: Any, new: Any) -> str:
-    """`50 -> 30`; of lists what differs, of long texts from where on they differ."""
+    """Describe a change: `50 -> 30`; for lists the items that differ, for long texts the first difference."""
     if isinstance(old, list) and isinstance(new, list):
-        shown = [{*map(str, new)}, {*map(str, old)}]
-        gone, come = ([item for item in one if str(item) not in shown[n]] for n, one in enumerate((old, new)))
-        groups = [(gone, "without"), (come, "with")]
-        told = [f"{word} {listed(map(_show, some), MOST_NAMED)}" for some, word in groups if some]
-        if told:
-            return " and ".join(told)
+        others = [{*map(str, new)}, {*map(str, old)}]
+        removed, added = ([item for item in one if str(item) not in others[n]] for n, one in enumerate((old, new)))
+        groups = [(removed, "without"), (added, "with")]
+        parts = [f"{word} {listed(map(_show, some), MOST_NAMED)}" for some, word in groups if some]
+        if parts:
+            return " and ".join(parts)
         if sorted(map(str, old)) == sorted(map(str, new)):
             return "in another order"
     before, after = _text(old), _text(new)
@@ -180,13 +180,13 @@ def _text(value: Any) -> str:
 
 
 def _show(value: Any, start: int = 0) -> str:
-    """The text of a value from a place on, cut to a length that a table has room for."""
+    """The text of a value from an offset, cut to fit into a table."""
     text = f"{'...' if start else ''}{_text(value)[start:]}"
     return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."
 
 
 def file_changes(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
-    """Of the files of a source, as runs record them: which are new, changed, gone."""
+    """The new, changed and removed files of a source, from two run records."""
     if before is None or now == before:
         return []
     groups = (
@@ -202,5 +202,5 @@ def _name_some(names: Sequence[str], one: str, many: str) -> str:
 
 
 def _plain(stage: str) -> str:
-    """`tokenizer.tokenizer_pin` as `tokenizer pin`."""
+    """`tokenizer.tokenizer_pin` becomes `tokenizer pin`."""
     return stage.rpartition(".")[2].replace("_", " ")

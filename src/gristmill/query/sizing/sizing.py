@@ -1,12 +1,12 @@
-"""What a corpus of some size would take on a cluster: predicted from the rates of a finished run, usually of a sample.
+"""Predict the cost of a corpus on a cluster from the measurements of a finished run, usually of a sample.
 
-Of every kind of task (a step's map; its emit, reduce, collect) the run says what a task costs for itself, for each byte
-that it reads, for each segment, and what a worker loads once. How much each will read grows with the tokens. How many
-tasks there will be follows from the rules of the engine: document parts are as large as the recipe says, reducers as
-`schedule/shuffle.py` cuts them. A sample that takes some of the records of a file has smaller parts than the corpus.
+For every kind of task (a step's map; its emit, reduce, collect) the run gives the fixed cost of a task, the cost per
+byte of input, the cost per segment, and what a worker loads once. The input grows with the tokens. The number of tasks
+follows from the rules of the engine: the recipe sets the size of document parts, and `schedule/shuffle.py` the size of
+reducers. A sample that takes only some records of a file has smaller parts than the corpus.
 
-What is left out: duplicates that a sample does not see (of 1% of the documents it sees one pair of 10,000), machines
-that are faster or slower than the measured one, and machines that are lost.
+Not included: duplicates that a sample misses (1% of the documents contain one of 10,000 pairs), machines that are
+faster or slower than the measured one, and lost machines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,98 +21,96 @@ from gristmill.engine.work.needs import BUILDING, PROCESS_BYTES, SORTING
 from gristmill.engine.work.shuffle import IN_MEMORY
 from gristmill.engine.work.task import gated_only
 from gristmill.query.sizing.disk import FOOTER_BYTES
-from gristmill.query.sizing.measured import Kind, Measured, Numbers, read_kinds
+from gristmill.query.sizing.measured import Kind, MeasuredRun, Numbers, read_kinds
 from gristmill.recipe.checks.columns import INGEST
 
 DRAWS = 200
-"""Of the bootstrap."""
+"""Bootstrap draws."""
 INTERVAL = (5, 95)
-"""Percent of the draws that lie below its ends."""
+"""The percentiles of the draws at its ends."""
 TASK_S = 0.05
-"""Seconds that a task takes for itself, at most, where tasks of one size cannot tell that from their bytes: opening and
-writing parts took 5 to 30 ms on one core of a small server."""
+"""The largest fixed cost of a task that is assumed if all have one size: parts took 5 to 30 ms on a small server."""
 FEW_TASKS = 5
-"""From so many of different sizes on, they can."""
+"""With at least this many tasks of different sizes, it can."""
 SEGMENT_S, MANY_SEGMENTS = 3e-4, 16
-"""Seconds for each segment that a task reads: 0.26 to 0.35 ms on one core of a small server; less, where tasks that
-read so many took less in the measured run."""
+"""Seconds per segment, measured as 0.26 to 0.35 ms on a small server; less if tasks with MANY_SEGMENTS took less."""
 MERGE_BYTES_PER_S = 50e6
-"""Of a merge, where the run had too little to merge; a guess, which nobody measured."""
+"""The speed of a merge if the run had nothing to merge; an unmeasured guess."""
 COMPRESSION = 3.0
-"""Bytes of text for each that is stored."""
+"""Bytes of text per stored byte."""
 RECORD_BYTES = 2500
-"""Of a task's record in the store."""
+"""The size of a task record in the store."""
 COORDINATOR_S, COORDINATOR_TASK_BYTES, COORDINATOR_BYTES = 4e-4, 300, 258e6
-"""Of the coordinator: seconds a task, bytes a task, and bytes at all (`python -m bench scale`)."""
+"""The cost of the coordinator: seconds per task, bytes per task, and base memory (`python -m bench scale`)."""
 LOOKED_UP = {"gets": 2, "puts": 2}
-"""Requests of the coordinator for a task: its record before and after the claim; the claim and the record."""
+"""Requests of the coordinator per task: it reads the record before and after the claim, and writes both."""
 GETS_PER_LAYER = 2
-"""Ranged reads of the columns of a layer, beside one of its verdicts: neighbours are fetched together."""
+"""Range requests for the columns of a layer, in addition to one for its verdicts: neighbours are fetched together."""
 
 FILLED = 0.64
-"""Of part_bytes, that a part of many small files holds on average (`listing.group_files`)."""
+"""The average share of part_bytes that a part of many small files reaches (`listing.group_files`)."""
 
 _PER_PART = ("map", "emit", "collect")
-"""Kinds that have a task for each document part."""
+"""Kinds with one task per document part."""
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """What there will be to run on."""
+class Machines:
+    """The machines of a cluster."""
 
     nodes: int
     cores: int
-    """Of each node, one worker a core."""
+    """Cores per node, with one worker each."""
     memory_bytes: float | None = None
-    """Of each node."""
+    """Memory per node."""
 
     @property
     def workers(self) -> int:
         return self.nodes * self.cores
 
     def fitting(self, memory_bytes: float) -> int:
-        """Workers that hold so much and have room on one node."""
+        """The workers with this much memory that fit on one node."""
         if self.memory_bytes is None:
             return self.cores
         return min(self.cores, int(self.memory_bytes // max(memory_bytes, 1.0)))
 
     def at_once(self, memory_bytes: float) -> int:
-        """Workers that hold so much and can work at a time; one a node, where none has room, which is a fault."""
+        """The workers with this much memory that can run at the same time; at least one per node."""
         return self.nodes * max(self.fitting(memory_bytes), 1)
 
 
 @dataclass(frozen=True)
 class Line:
-    """What the tasks of one kind of a step will take."""
+    """The predicted cost of the tasks of one kind of a step."""
 
     step: str
     verb: str
     tasks: int
     cpu_s: float
     wall_s: float
-    """Of all of them together."""
+    """The sum over all tasks."""
     longest_s: float
     memory_bytes: float
     gets: float
     puts: float
     phase: int
-    """Kinds of one phase run side by side; the next begins when all of them are through."""
+    """Kinds of one phase run in parallel; the next phase starts when all of them have finished."""
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """A whole run on a cluster. Ranges are the ends of an interval that 90% of all draws lie in."""
+    """The prediction for a run on a cluster. Ranges contain 90% of all draws."""
 
     lines: Sequence[Line]
     growth: float
-    """Tokens asked for, for each token of the measured run."""
+    """The requested tokens divided by the tokens of the measured run."""
     cpu_s: tuple[float, float, float]
     """Low, middle, high."""
     wall_s: tuple[float, float, float]
     stored_bytes: float
     coordinator_bytes: float
     requests_counted: bool
-    """Whether by the measured run, or by rules."""
+    """Whether requests were counted in the measured run, and not estimated by rules."""
 
     @property
     def tasks(self) -> int:
@@ -131,8 +129,8 @@ class Sizing:
         return sum(line.puts for line in self.lines)
 
 
-def size_up(measured: Measured, tokens: float, cluster: Cluster, seed: int = 0) -> Sizing:
-    """What a corpus of so many tokens takes."""
+def size_up(measured: MeasuredRun, tokens: float, cluster: Machines, seed: int = 0) -> Sizing:
+    """Predict the cost of a corpus with this many tokens."""
     growth = tokens / measured.tokens
     draw = np.random.default_rng(seed)
     labels = sorted({label for kind in measured.kinds for label in _parts_of(kind)})
@@ -141,9 +139,9 @@ def size_up(measured: Measured, tokens: float, cluster: Cluster, seed: int = 0) 
     plan = _Layout(measured, growth)
     phases = _phases(measured.kinds)
     content = sum(kind.sizes.sum() for kind in read_kinds(measured.kinds).values())
-    # A draw that has more of the corpus has to grow less to come to the same tokens.
-    seen = sum(weights[:, [place[one] for one in _parts_of(kind)]] @ kind.sizes for kind in _readers(measured))
-    shrink = content / np.maximum(seen, content / len(weights[0]))
+    # A draw with more of the corpus needs less growth to reach the same number of tokens.
+    drawn = sum(weights[:, [place[one] for one in _parts_of(kind)]] @ kind.sizes for kind in _readers(measured))
+    shrink = content / np.maximum(drawn, content / len(weights[0]))
     lines, cpu, wall = [], np.zeros(DRAWS + 1), np.zeros((DRAWS + 1, max(phases.values()) + 1))
     longest = np.zeros(wall.shape[1])
     for kind in measured.kinds:
@@ -167,7 +165,7 @@ def size_up(measured: Measured, tokens: float, cluster: Cluster, seed: int = 0) 
     for line in merges:
         cpu += line.cpu_s
         wall[:, line.phase] += line.wall_s
-    # Longest first: a phase ends at the latest one task after all workers have had their share.
+    # Long tasks start first, so a phase ends at most one task after the average share of a worker.
     at_once = np.full(wall.shape[1], cluster.workers)
     for line in lines:
         at_once[line.phase] = min(at_once[line.phase], cluster.at_once(line.memory_bytes))
@@ -185,16 +183,16 @@ def _range(values: Numbers) -> tuple[float, float, float]:
     return min(float(low), middle), middle, max(float(high), middle)
 
 
-def _known(measured: Measured) -> set[tuple[str, str]]:
+def _known(measured: MeasuredRun) -> set[tuple[str, str]]:
     return {(kind.node.id, kind.verb) for kind in measured.kinds}
 
 
-def _readers(measured: Measured) -> list[Kind]:
+def _readers(measured: MeasuredRun) -> list[Kind]:
     return list(read_kinds(measured.kinds).values())
 
 
 def _parts_of(kind: Kind) -> list[str]:
-    """Tasks of the same part are drawn together: what is long for one step is long for the next."""
+    """Tasks of the same part are drawn together: a part that is slow in one step is slow in the next."""
     return [label.removesuffix(" emit") for label in kind.labels]
 
 
@@ -208,13 +206,13 @@ def _seconds(
     plan: "_Layout",
     workers: int,
 ) -> Numbers:
-    """CPU seconds of all tasks of a kind: for all that was measured first, then for every draw."""
+    """CPU seconds of all tasks of a kind: first for all measurements, then for every draw."""
     segments = plan.segment_s * kind.pieces
     cpu = np.maximum(kind.cpu_s - segments - kind.write_cpu_s, 0.0)
     usual = ~kind.is_first if not kind.is_first.all() else np.ones(len(cpu), bool)
     own, rate = _line(kind.sizes[usual], cpu[usual], weight[:, usual])
     found = own * tasks + rate * size * (_mean(kind.sizes, weight) / max(kind.sizes.mean(), 1e-9)) * shrink
-    if usual.sum() < len(usual):  # what a worker loads once
+    if usual.sum() < len(usual):  # the cost that a worker pays once
         extra = cpu[~usual] - (own[0] + rate[0] * kind.sizes[~usual])
         found = found + max(float(extra.mean()), 0.0) * min(workers, tasks)
     written = _mean(kind.write_cpu_s, weight) * kind.tasks * plan.growth * shrink
@@ -227,7 +225,7 @@ def _mean(values: Numbers, weight: Numbers) -> Numbers:
 
 
 def _line(sizes: Numbers, cpu: Numbers, weight: Numbers) -> tuple[Numbers, Numbers]:
-    """Seconds of a task for itself, and for each byte: the straight line through tasks of different sizes."""
+    """The fixed seconds of a task and the seconds per byte: a linear fit over tasks of different sizes."""
     weight = np.where(weight.sum(axis=1, keepdims=True) > 0, weight, 1.0)
     size, seconds = _mean(sizes, weight), _mean(cpu, weight)
     own = np.full(len(weight), min(TASK_S, float(cpu.min())))
@@ -240,33 +238,33 @@ def _line(sizes: Numbers, cpu: Numbers, weight: Numbers) -> tuple[Numbers, Numbe
 
 
 class _Layout:
-    """How many tasks of each kind there will be, and what they read in all."""
+    """The predicted number of tasks of each kind, and the total size of their input."""
 
-    def __init__(self, measured: Measured, growth: float) -> None:
+    def __init__(self, measured: MeasuredRun, growth: float) -> None:
         self.measured, self.growth = measured, growth
         each = [kind.cpu_s / np.maximum(kind.pieces, 1) for kind in measured.kinds]
         many = [kind.pieces >= MANY_SEGMENTS for kind in measured.kinds]
-        seen = np.concatenate([seconds[some] for seconds, some in zip(each, many, strict=True)])
-        self.segment_s = min(SEGMENT_S, float(np.percentile(seen, 25))) if len(seen) else SEGMENT_S
+        known_s = np.concatenate([seconds[some] for seconds, some in zip(each, many, strict=True)])
+        self.segment_s = min(SEGMENT_S, float(np.percentile(known_s, 25))) if len(known_s) else SEGMENT_S
         self._more_parts = {}
         for source, kind in read_kinds(measured.kinds).items():
-            # A sample reads whole files and takes some of their records: its parts are so much smaller.
+            # A sample reads whole files but keeps only some records, so its parts are smaller by this factor.
             thin = min(1.0, measured.input_bytes[source] / max(kind.bytes, 1.0))
             known = max(measured.parts[source], 1)
             more = max(growth * thin, 1 / known)
-            # Where parts are small because there was little to read, more of it fills them first.
+            # If parts are small because there was little input, more input fills them first.
             filled = growth * measured.content_bytes[source] / (FILLED * measured.part_bytes[source]) / known
             self._more_parts[source] = max(min(more, filled), min(more, 1.0))
 
     def parts(self, node: Node) -> float:
-        """Document parts that a step will have."""
+        """The predicted number of document parts of a step."""
         return sum(self.measured.parts[source] * self._more_parts[source] for source in node.sources)
 
     def of(self, kind: Kind) -> tuple[int, float, float]:
         """Tasks, bytes, segments."""
         growth, node, verb = self.growth, kind.node, kind.verb
-        looked = max(len(kind.sizes), 1)
-        segments = float(kind.pieces.sum()) * kind.tasks / looked
+        records = max(len(kind.sizes), 1)
+        segments = float(kind.pieces.sum()) * kind.tasks / records
         if node.name == INGEST:
             more = self._more_parts[node.sources[0]]
             return ceil(kind.tasks * more), kind.bytes * more, 0.0
@@ -289,14 +287,14 @@ class _Layout:
         return max(kind.tasks, ceil(1.5 * size / target)), size, files
 
     def _cap(self, kind: Kind) -> float:
-        """How much more a model is trained on: up to its budget, however large the corpus is."""
+        """The growth of a model's training data, which is limited by its budget."""
         nodes = {one.node.id: one.node for one in self.measured.kinds}.values()
         budgets = [getattr(node.config, "sample_bytes", None) or 0 for node in nodes]
         budget = sum(sum(one.values()) if isinstance(one, dict) else one for one in budgets)
         return min(self.growth, max(budget / max(COMPRESSION * kind.bytes, 1.0), 1.0))
 
     def merges(self, phases: Mapping[tuple[str, str], int]) -> list[Line]:
-        """Files of many parts are merged before anybody reads them; a small run had none to merge."""
+        """The predicted merges: files of many parts are merged before they are read, but a small run merges nothing."""
         found: dict[str, float] = {}
         known = _known(self.measured)
         for kind in self.measured.kinds:
@@ -331,8 +329,9 @@ class _Layout:
 
 
 def _memory(kind: Kind, tasks: int, size: float) -> float:
-    """Of a worker at such a task: as measured, and more where tasks will read more. What holds records holds some
-    copies of them, a reducer up to a bound (`work/needs.py`); others grow as they did beyond a worker without data.
+    """The memory of a worker for such a task: as measured, and more if tasks will have more input. Tasks that hold
+    records need several copies of them, reducers up to a bound (`work/needs.py`); other tasks grow in proportion to
+    their memory beyond that of an idle worker.
     """
     most, largest, before = float(kind.peak_bytes.max()), float(kind.sizes.max()), kind.bytes / max(kind.tasks, 1)
     times = size / max(tasks, 1) / before if before else 1.0
@@ -345,7 +344,7 @@ def _memory(kind: Kind, tasks: int, size: float) -> float:
 
 
 def _requests(kind: Kind, tasks: int, pieces: float) -> tuple[float, float]:
-    """To an object store: as the measured run counted them, or by what a task of this kind reads and writes."""
+    """Requests to an object store: as counted in the measured run, or by what a task of this kind reads and writes."""
     if len(kind.gets) and not np.isnan(kind.gets).any():
         return tasks * (kind.gets.mean() + LOOKED_UP["gets"]), tasks * (kind.puts.mean() + LOOKED_UP["puts"])
     views = list(kind.node.views.values())
@@ -361,7 +360,7 @@ def _requests(kind: Kind, tasks: int, pieces: float) -> tuple[float, float]:
 
 
 def _phases(kinds: Sequence[Kind]) -> dict[tuple[str, str], int]:
-    """Barriers between the kinds of tasks: when those of a number are through, the next begin."""
+    """The phase of each kind of task: a phase starts when all tasks of the previous one have finished."""
     verbs: dict[str, list[str]] = {}
     nodes: dict[str, Node] = {}
     for kind in kinds:

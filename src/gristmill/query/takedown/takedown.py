@@ -1,4 +1,4 @@
-"""What became of the requests of a takedown: the documents that they name, and their copies, as a run left them."""
+"""The documents that takedown requests match in a run, and copies of these documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import pyarrow as pa
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.query.documents.lookup import Place, find, find_copies, text_layers
+from gristmill.query.documents.lookup import RowMatch, find, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
 from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.stages import NO_DOCUMENT
@@ -23,31 +23,31 @@ from gristmill.stages.takedown.takedown_sets import FEWEST, SCHEMA_OF_SETS
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part, Store
 
-_QUESTIONS = {
+_KINDS = {
     "urls": "url",
     "url_prefixes": "url_prefix",
     "domains": "domain",
     "doc_ids": "doc_id",
     "content_hashes": "content_hash",
 }
-"""Kind of item of a request -> kind of question."""
+"""Kind of request item -> kind of query."""
 
 
 def requests_of(view: CorpusView) -> tuple[Request, ...]:
-    """The requests that a recorded run worked with, from the copy that the store keeps."""
-    told = next((one for one in _record(view)["nodes"].values() if one["name"] == MATCH), None)
-    if told is None:
-        raise UserError(f"{view.label} was run without takedowns:, so no request is known. Add them to its recipe.")
-    copies = {part.hash: part for part in map(part_from_json, told["config_files"])}
-    config = told["identity"]["config"]
+    """The requests of a recorded run, from the copies in its store."""
+    node = next((one for one in _record(view)["nodes"].values() if one["name"] == MATCH), None)
+    if node is None:
+        raise UserError(f"{view.label} was run without takedowns:, so it has no requests. Add them to its recipe.")
+    copies = {part.hash: part for part in map(part_from_json, node["config_files"])}
+    config = node["identity"]["config"]
     paths = [str(view.store.local_path(copies[digest])) for digest in config["requests"]]
     return read_all(paths, config["names"])
 
 
 def fields_of(view: CorpusView) -> dict[str, Any]:
-    """near and copies, as that run had them."""
-    told = next(one for one in _record(view)["nodes"].values() if one["name"] == TAKEDOWN)
-    return dict(told["identity"]["config"])
+    """The settings `near` and `copies` of that run."""
+    node = next(one for one in _record(view)["nodes"].values() if one["name"] == TAKEDOWN)
+    return dict(node["identity"]["config"])
 
 
 def _record(view: CorpusView) -> dict[str, Any]:
@@ -56,11 +56,11 @@ def _record(view: CorpusView) -> dict[str, Any]:
 
 
 def texts_of(view: CorpusView) -> dict[str, str]:
-    """The texts that the requests of a recorded run bring, by their paths, from the copies that the store keeps."""
-    told = next(one for one in _record(view)["nodes"].values() if one["name"] == SETS)
-    copies = {part.hash: part for part in map(part_from_json, told["config_files"])}
+    """The texts in the requests of a recorded run, by path, from the copies in its store."""
+    node = next(one for one in _record(view)["nodes"].values() if one["name"] == SETS)
+    copies = {part.hash: part for part in map(part_from_json, node["config_files"])}
     paths = [path for request in requests_of(view) for path in request.texts]
-    parts = [copies[digest] for digest in told["identity"]["config"]["texts"]]
+    parts = [copies[digest] for digest in node["identity"]["config"]["texts"]]
     return {
         path: bytes(memoryview(view.store.get_part(part))).decode("utf-8-sig")
         for path, part in zip(paths, parts, strict=True)
@@ -68,10 +68,10 @@ def texts_of(view: CorpusView) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TakenDocument:
     """A document that a request would take down."""
 
-    place: Place
+    place: RowMatch
     url: str | None
     request: str
     named_by: str
@@ -80,53 +80,53 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Idle:
-    """What a request names, and nothing is."""
+class UnmatchedItem:
+    """An item of a request that matches no document."""
 
     request: str
     kind: str
     item: str
     is_short: bool = False
-    """A text that has too few words to be looked for inside of documents."""
+    """Whether it is a text with too few words to be searched inside documents."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """What requests find in a corpus."""
+class TakedownMatches:
+    """The matches of requests in a corpus."""
 
-    answers: list[Answer]
-    """What they name, and what is kept that is a copy of it."""
-    idle: list[Idle]
+    answers: list[TakenDocument]
+    """The documents that they name, and kept copies of these."""
+    idle: list[UnmatchedItem]
     sets: pa.Table
-    """The shingles of what is named, and of the texts that are brought (SCHEMA_OF_SETS)."""
+    """The shingles of the named documents and of the texts in requests (SCHEMA_OF_SETS)."""
 
 
-def would_go(
+def find_matches(
     view: CorpusView,
     requests: Sequence[Request],
     texts: Mapping[str, str],
     near: float,
     note: Callable[[str], None] = lambda _: None,
-) -> Found:
-    """What requests find, by the indexes; `texts` are those that they bring, by their paths."""
-    asked: dict[str, dict[str, str]] = {}
+) -> TakedownMatches:
+    """Find the matches of requests with the indexes; `texts` has the texts in requests, by path."""
+    by_kind: dict[str, dict[str, str]] = {}
     for request in requests:
         for kind, item in request.items():
-            asked.setdefault(kind, {}).setdefault(item, request.id)
-    questions: dict[str, Any] = {question: list(asked[kind]) for kind, question in _QUESTIONS.items() if kind in asked}
-    kinds = {question: kind for kind, question in _QUESTIONS.items()}
-    found: dict[str, Answer] = {}
+            by_kind.setdefault(kind, {}).setdefault(item, request.id)
+    queries: dict[str, Any] = {query: list(by_kind[kind]) for kind, query in _KINDS.items() if kind in by_kind}
+    kinds = {query: kind for kind, query in _KINDS.items()}
+    found: dict[str, TakenDocument] = {}
     hit: set[tuple[str, str]] = set()
-    for place in find(view, **questions, dropped=True, note=note) if questions else ():
+    for place in find(view, **queries, dropped=True, note=note) if queries else ():
         kind = kinds[place.by]
-        hit.add((kind, place.asked))
+        hit.add((kind, place.query))
         if not place.is_kept and _value(view, place, place.document.part, "drop") in NO_DOCUMENT:
-            continue  # the request for a page has its URL, too
+            continue  # an HTTP request record has the URL of its page
         if place.doc_id.hex() not in found:
-            answer = Answer(place, _url(view, place), asked[kind][place.asked], kind)
+            answer = TakenDocument(place, _url(view, place), by_kind[kind][place.query], kind)
             found[place.doc_id.hex()] = answer
     named = [(answer, text) for answer in found.values() for text in _first_and_last(view, answer.place)]
-    table = _table(named, [(asked["texts"][path], text) for path, text in texts.items()])
+    table = _table(named, [(by_kind["texts"][path], text) for path, text in texts.items()])
     sets = make_sets(table)
     paths = list(texts)
     cut: list[int] = []
@@ -136,43 +136,43 @@ def would_go(
         cut.extend(some)
         yield from ((copy.row, str(copy.owner), copy.similarity(sets)) for copy in copies)
 
-    looked_for = None if paths else list(dict.fromkeys(text for _, text in named))
-    places = find_copies(view, looked_for, match, note) if len(table) else []
+    wanted_texts = None if paths else list(dict.fromkeys(text for _, text in named))
+    places = find_copies(view, wanted_texts, match, note) if len(table) else []
     for place in places:
-        copy = int(place.asked)
+        copy = int(place.query)
         original = sets.doc_ids[copy]
         if original is None:
             hit.add(("texts", paths[copy - len(named)]))
         if place.doc_id.hex() not in found:
             kind, of = ("texts", None) if original is None else ("copy", original.hex())
-            answer = Answer(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
+            answer = TakenDocument(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
             found[place.doc_id.hex()] = answer
     if cut:
         note(f"{in_part(len(cut))}.")
     short = {path for number, path in enumerate(paths) if sets.sizes[len(named) + number] < FEWEST}
     idle = [
-        Idle(request, kind, item, kind == "texts" and item in short)
-        for kind, items in asked.items()
+        UnmatchedItem(request, kind, item, kind == "texts" and item in short)
+        for kind, items in by_kind.items()
         for item, request in items.items()
         if (kind, item) not in hit
     ]
-    return Found(list(found.values()), idle, table)
+    return TakedownMatches(list(found.values()), idle, table)
 
 
 def read_texts(requests: Sequence[Request], folder: str) -> dict[str, str]:
-    """The texts that requests bring, by their paths below a folder."""
+    """The texts in requests, by path relative to a folder."""
     found = {}
     for request in requests:
         for path in request.texts:
             try:
                 found[path] = Path(folder, path).read_bytes().decode("utf-8-sig")
             except (OSError, ValueError) as error:
-                told = f"{path}: a text of {request.id} cannot be read: {error}. Correct the path."
-                raise UserError(told) from None
+                message = f"{path}: a text of {request.id} cannot be read: {error}. Correct the path."
+                raise UserError(message) from None
     return found
 
 
-def _table(named: Sequence[tuple[Answer, str]], texts: Sequence[tuple[str, str]]) -> pa.Table:
+def _table(named: Sequence[tuple[TakenDocument, str]], texts: Sequence[tuple[str, str]]) -> pa.Table:
     ends, values = shingles_of(pa.array([text for _, text in (*named, *texts)], pa.string()))
     return pa.Table.from_arrays(
         [
@@ -184,30 +184,30 @@ def _table(named: Sequence[tuple[Answer, str]], texts: Sequence[tuple[str, str]]
     )
 
 
-def _url(view: CorpusView, place: Place) -> str | None:
-    """Where it was published, unless that is withheld."""
+def _url(view: CorpusView, place: RowMatch) -> str | None:
+    """The URL, unless it is withheld."""
     is_shown = list_of(view, place.document, place.row) is None
     url: str | None = _value(view, place, place.document.part, "url") if is_shown else None
     return url
 
 
-def text_of(view: CorpusView, place: Place) -> str | None:
-    """The text of a document as the last step that saw it left it."""
+def text_of(view: CorpusView, place: RowMatch) -> str | None:
+    """The last text of a document: the output of the last step that processed it."""
     return _text(view, place, reversed(text_layers(view, place.document)))
 
 
-def _first_and_last(view: CorpusView, place: Place) -> list[str]:
-    """The text as it was read, where that is another one, and as the last step that saw it left it."""
+def _first_and_last(view: CorpusView, place: RowMatch) -> list[str]:
+    """The last text of a document, and the original one if it differs."""
     first, last = _text(view, place, text_layers(view, place.document)) or "", text_of(view, place) or ""
     return [last] if first == last else [last, first]
 
 
-def _text(view: CorpusView, place: Place, layers: Iterable[Part]) -> str | None:
-    """That of the first of the layers that has one."""
+def _text(view: CorpusView, place: RowMatch, layers: Iterable[Part]) -> str | None:
+    """The text in the first of the layers that has one."""
     return next((text for part in layers if (text := _value(view, place, part, "text")) is not None), None)
 
 
-def _value(view: CorpusView, place: Place, part: Part, column: str) -> Any:
+def _value(view: CorpusView, place: RowMatch, part: Part, column: str) -> Any:
     row = place.row
     for group, rows in enumerate(_reader(view.store, part).groups):
         if row < rows:
@@ -223,5 +223,5 @@ def _reader(store: Store, part: Part) -> PartReader:
 
 @lru_cache(maxsize=8)
 def _group(store: Store, part: Part, group: int, column: str) -> pa.ChunkedArray:
-    """Documents that are named are often neighbours, and a row group is read as a whole."""
+    """Cached, because matching documents are often in the same row group."""
     return _reader(store, part).read_group(group, [column])[column]

@@ -1,8 +1,8 @@
-"""Documents of which nothing is shown: those that a step names a list for in its column `withheld`.
+"""Withheld documents, whose content must never be shown: a step names a list for them in its column `withheld`.
 
-Whoever shows documents asks here: of such a document the id, the source, the verdict and the name of the list are
-told, whatever step it is looked at after, and nothing else: no text, no address, no title, no place in a file.
-The same holds for every document that such a step has not seen as the recipe is now: it may be on the list.
+Every command that shows documents checks this module. For a withheld document it shows the id, the source, the verdict
+and the name of the list, and nothing else: no text, URL, title or position in a file. The same applies to every
+document that such a step has not processed with the current recipe, since it may be on the list.
 """
 
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
 
 COLUMN = "withheld"
-TOLD = ("doc_id", "source")
-"""What is told of every document."""
+SHOWN = ("doc_id", "source")
+"""The fields that are shown for every document."""
 NOWHERE = "withheld"
-"""In place of where it was read."""
+"""The locator of a withheld document."""
 
 
-def told(why: str) -> str:
-    """In place of what is not shown; `why` is the list, or what has not run."""
+def withheld_note(why: str) -> str:
+    """The text that replaces the content; `why` names the list, or the step that has not run."""
     return f"text and origin are withheld ({why})"
 
 
 def withholding(view: CorpusView, source: str) -> list[str]:
-    """The steps of a source that mark such documents."""
+    """The steps of a source that mark withheld documents."""
     return [node_id for node_id in view.chains[source] if _marks_some(view.nodes[node_id])]
 
 
@@ -40,14 +40,14 @@ def _marks_some(node: NodeFacts) -> bool:
 
 
 def marks(view: CorpusView, document: DocumentPart) -> list[Part]:
-    """The layers of a document part that say which of its rows are withheld, as far as they are made."""
+    """The layers, as far as they exist, that say which rows of a document part are withheld."""
     at = (document.source, document.order)
-    made = [view.states[node_id].layers for node_id in withholding(view, document.source)]
-    return [layers[at][0] for layers in made if at in layers]
+    steps = [view.states[node_id].layers for node_id in withholding(view, document.source)]
+    return [layers[at][0] for layers in steps if at in layers]
 
 
 def first_of(columns: Sequence[Any]) -> Any:
-    """For each row the list that it is on, or null, of the columns of several steps."""
+    """For each row, the list that it is on, or null, from the columns of several steps."""
     return columns[0] if len(columns) == 1 else pc.coalesce(*columns)
 
 
@@ -58,20 +58,20 @@ class Withheld:
         at = (document.source, document.order)
         steps = withholding(view, document.source)
         waiting = [node_id for node_id in steps if at not in view.states[node_id].layers]
-        self._unseen = f"{', '.join(waiting)} has not seen it as the recipe is now" if waiting else None
+        self._not_run = f"{', '.join(waiting)} has not run with the current recipe" if waiting else None
         self._readers = [] if waiting else open_parts(view.store, marks(view, document))
 
     def in_group(self, group: int, rows: int) -> pa.Array:
-        """For each of the rows of a group why it is withheld, or null."""
-        if self._unseen is not None:
-            return pa.repeat(pa.scalar(self._unseen, pa.string()), rows)
+        """For each row of a group, why it is withheld, or null."""
+        if self._not_run is not None:
+            return pa.repeat(pa.scalar(self._not_run, pa.string()), rows)
         found = [reader.read_group(group, [COLUMN])[COLUMN] for reader in self._readers]
         return one_chunk(first_of(found)) if found else pa.nulls(rows, pa.string())
 
     def at(self, row: int) -> str | None:
-        """The same of one row of the part."""
-        if self._unseen is not None:
-            return self._unseen
+        """The same for one row of the part."""
+        if self._not_run is not None:
+            return self._not_run
         columns = [reader.read([COLUMN])[COLUMN] for reader in self._readers]
         why: str | None = first_of(columns)[row].as_py() if columns else None
         return why

@@ -1,8 +1,8 @@
-"""Two versions side by side: which documents came and which went, and what took or kept them.
+"""Compare two versions: which documents were added and removed, and the steps that decided it.
 
-A document is the same when its id is. Versions that share a document part have its rows in the same places, so they are
-compared row by row, and not at all where the verdicts are one part too. The others are matched by id; where no two ids
-are the same, as the input files are others, by URL. Read are ids, verdicts and languages; texts only of samples.
+Documents with the same id are the same. A document part that both versions share is compared row by row, and skipped if
+its verdicts are the same part, too. Other documents are matched by id or, if no ids match because the input files
+differ, by URL. Only ids, verdicts and languages are read; texts only for examples.
 """
 
 from collections import Counter
@@ -31,43 +31,43 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass
-class Side:
-    """Documents that one version has in its corpus and the other has not."""
+class OnlyIn:
+    """Documents that are in the corpus of one version, but not of the other."""
 
     documents: int = 0
     causes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(source, step, reason) that keeps them out of the other one."""
+    """(source, step, reason) why the other version does not have them."""
     languages: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(source, label)."""
     samples: list[tuple[int, DocumentPart, int]] = field(default_factory=list)
-    """(a number that picks them, part, row): those with the smallest numbers, so that they are from anywhere."""
+    """(pseudo-random number, part, row): the examples with the smallest numbers, so that they come from all parts."""
 
 
 @dataclass
 class Compared:
-    """Of one source."""
+    """The comparison of one source."""
 
     read: tuple[int, int]
     kept: tuple[int, int]
     matched_by: str = "doc_id"
-    """Or `url`; or `nothing`, where neither is in both."""
+    """Or `url`; or `nothing` if neither matches."""
     same_rows: int = 0
-    """Of parts that both versions share, with the same verdicts: nobody looked at them."""
+    """Rows of shared parts with the same verdicts, which were skipped."""
 
 
 @dataclass
-class Documents:
-    """What became of the documents."""
+class DiffResult:
+    """The differences between the documents of two versions."""
 
     sources: dict[str, Compared]
-    came: Side
-    went: Side
+    came: OnlyIn
+    went: OnlyIn
     otherwise: Counter[tuple[str, str, str]]
-    """(source, cause before, cause now) of documents that both drop, for different reasons."""
+    """(source, cause before, cause now) of documents that both versions drop for different reasons."""
 
 
 class Causes:
-    """Numbers for (step, reason); KEPT is that of documents in the corpus."""
+    """Numbers for (step, reason) pairs; KEPT is the number for kept documents."""
 
     def __init__(self) -> None:
         self.known: list[tuple[str, str]] = [("", "")]
@@ -101,13 +101,13 @@ def _indices(encoded: Any) -> Ints:
     return found
 
 
-def compare_documents(before: CorpusView, now: CorpusView, most_samples: int) -> Documents:
-    """What came and went, source by source."""
+def compare_documents(before: CorpusView, now: CorpusView, most_samples: int) -> DiffResult:
+    """Compare the documents source by source."""
     for view in (before, now):
         _refuse_without_verdicts(view)
     counts = [funnels(before), funnels(now)]
     names = list(dict.fromkeys((*before.chains, *now.chains)))
-    found = Documents({}, Side(), Side(), Counter())
+    found = DiffResult({}, OnlyIn(), OnlyIn(), Counter())
     for source in names:
         read, kept = (
             tuple(one[source][name]["rows"] if source in one else 0 for one in counts) for name in ("read", "kept")
@@ -122,15 +122,15 @@ def _refuse_without_verdicts(view: CorpusView) -> None:
         layers = view.states[f"{source}/{CORPUS}"].layers if f"{source}/{CORPUS}" in view.states else {}
         if any((source, document.order) not in layers for document in view.documents.get(source, ())):
             raise UserError(
-                f"{view.label} has no final verdicts on the documents of {source}, so there is nothing to compare. Run "
-                "its recipe again with this version of Gristmill."
+                f"{view.label} has no final verdicts for the documents of {source}, so it cannot be compared. "
+                "Run its recipe again with this version of Gristmill."
             )
 
 
 def shared_parts(
     before: CorpusView, now: CorpusView, source: str
 ) -> Iterator[tuple[DocumentPart | None, DocumentPart | None]]:
-    """Document parts of a source side by side; with None beside those that only one version has."""
+    """Pairs of shared document parts of a source; None stands for a part that the other version does not have."""
     others = {document.part.hash: document for document in now.documents.get(source, ())}
     for document in before.documents.get(source, ()):
         yield document, others.pop(document.part.hash, None)
@@ -139,10 +139,10 @@ def shared_parts(
 
 
 class _Comparison:
-    """Of one source in two versions."""
+    """Compares one source in two versions."""
 
     def __init__(
-        self, before: CorpusView, now: CorpusView, source: str, found: Documents, compared: Compared, most_samples: int
+        self, before: CorpusView, now: CorpusView, source: str, found: DiffResult, compared: Compared, most_samples: int
     ) -> None:
         self._before, self._now = before, now
         self._source, self._found, self._compared = source, found, compared
@@ -170,7 +170,7 @@ class _Comparison:
             return
         before, after = (self._causes.of(view, one) for view, one in self._both(old, new))
         rows = np.arange(len(before))
-        self._take(before, after, _Rows([old], [0], rows), _Rows([new], [0], rows))
+        self._take(before, after, _RowNumbers([old], [0], rows), _RowNumbers([new], [0], rows))
 
     def _both(
         self, old: DocumentPart, new: DocumentPart
@@ -178,7 +178,7 @@ class _Comparison:
         return (self._before, old), (self._now, new)
 
     def _match(self, old: Sequence[DocumentPart], new: Sequence[DocumentPart]) -> None:
-        """Parts that only one of them has: by id, or else by URL."""
+        """Match the rows of parts that only one version has, by id or else by URL."""
         places = np.full(sum(document.part.rows for document in old), -1, np.int64)
         if old and new:
             places = self._places(old, new, "doc_id")
@@ -189,7 +189,7 @@ class _Comparison:
             np.concatenate([self._causes.of(view, one) for one in parts] or [np.zeros(0, np.int64)])
             for view, parts in ((self._before, old), (self._now, new))
         )
-        at_old, at_new = _Rows.of(old), _Rows.of(new)
+        at_old, at_new = _RowNumbers.of(old), _RowNumbers.of(new)
         met = np.flatnonzero(places >= 0)
         self._take(before[met], after[places[met]], at_old.only(met), at_new.only(places[met]))
         gone = np.flatnonzero(places < 0)
@@ -200,14 +200,14 @@ class _Comparison:
         self._take(np.full(len(come), self._absent), after[come], at_new.only(come), at_new.only(come))
 
     def _places(self, old: Sequence[DocumentPart], new: Sequence[DocumentPart], column: str) -> Ints:
-        """For each row of the old parts its place among those of the new ones, or -1."""
+        """For each row of the old parts, its row number in the new parts, or -1."""
         keys = [_column(view, parts, column) for view, parts in ((self._before, old), (self._now, new))]
         found = pc.index_in(keys[0], value_set=keys[1], skip_nulls=True).cast(pa.int64()).fill_null(-1)
         places: Ints = found.to_numpy(zero_copy_only=False)
         return places
 
-    def _take(self, before: Ints, after: Ints, old: "_Rows", new: "_Rows") -> None:
-        """Count what two verdicts on the same documents say."""
+    def _take(self, before: Ints, after: Ints, old: "_RowNumbers", new: "_RowNumbers") -> None:
+        """Count the differences between two arrays of verdicts on the same documents."""
         came, went = (after == KEPT) & (before != KEPT), (before == KEPT) & (after != KEPT)
         for side, view, chosen, why, rows in (
             (self._found.came, self._now, came, before, new),
@@ -221,10 +221,10 @@ class _Comparison:
         if both.any():
             pairs, counts = np.unique(np.stack([before[both], after[both]]), axis=1, return_counts=True)
             for one, other, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
-                told = [" ".join(self._causes.known[number]) for number in (one, other)]
-                self._found.otherwise[self._source, told[0], told[1]] += count
+                old_cause, new_cause = (" ".join(self._causes.known[number]) for number in (one, other))
+                self._found.otherwise[self._source, old_cause, new_cause] += count
 
-    def _add(self, side: Side, view: CorpusView, why: Ints, rows: "_Rows") -> None:
+    def _add(self, side: OnlyIn, view: CorpusView, why: Ints, rows: "_RowNumbers") -> None:
         side.documents += len(why)
         for number, count in zip(*(each.tolist() for each in np.unique(why, return_counts=True)), strict=True):
             side.causes[(self._source, *self._causes.known[number])] += count
@@ -239,36 +239,36 @@ class _Comparison:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows of some parts, as places in all of their rows, one part behind the other."""
+class _RowNumbers:
+    """Row numbers in a list of concatenated parts."""
 
     parts: Sequence[DocumentPart]
     starts: Sequence[int]
     places: Ints
 
     @staticmethod
-    def of(parts: Sequence[DocumentPart]) -> "_Rows":
+    def of(parts: Sequence[DocumentPart]) -> "_RowNumbers":
         ends = np.cumsum([0, *(document.part.rows for document in parts)])
-        return _Rows(parts, ends[:-1].tolist(), np.arange(ends[-1]))
+        return _RowNumbers(parts, ends[:-1].tolist(), np.arange(ends[-1]))
 
-    def only(self, chosen: Ints) -> "_Rows":
-        return _Rows(self.parts, self.starts, self.places[chosen])
+    def only(self, chosen: Ints) -> "_RowNumbers":
+        return _RowNumbers(self.parts, self.starts, self.places[chosen])
 
     def by_part(self) -> Iterator[tuple[DocumentPart, Ints]]:
-        """Rows inside of each part that has some."""
+        """The selected rows of each part."""
         numbers = np.searchsorted(np.array(self.starts), self.places, "right") - 1
         for number in np.unique(numbers).tolist():
             yield self.parts[number], self.places[numbers == number] - self.starts[number]
 
 
 def _column(view: CorpusView, parts: Sequence[DocumentPart], name: str) -> pa.ChunkedArray:
-    """Only its own stretches of the files are read."""
+    """One column of some parts; other columns are not read."""
     tables = [PartReader(view.store, document.part).read([name]) for document in parts]
     return pa.concat_tables(tables)[name]
 
 
 def _labels(view: CorpusView, document: DocumentPart, rows: Ints) -> Mapping[str, int]:
-    """How many of some rows are in each language, as it was measured."""
+    """The number of rows in each measured language."""
     at = (document.source, document.order)
     for step in reversed(view.chains[document.source]):
         if view.nodes[step].name == LANGUAGE and at in view.states[step].layers:
@@ -280,7 +280,7 @@ def _labels(view: CorpusView, document: DocumentPart, rows: Ints) -> Mapping[str
 
 
 def compare_recipes(before: CorpusView, now: CorpusView) -> dict[str, list[str]]:
-    """Step -> what of it changed: fields, VERSION, libraries, code, input files; steps that are new or gone."""
+    """Step -> its changes: fields, VERSION, libraries, code and input files; also steps that are new or gone."""
     assert before.record is not None
     assert now.record is not None
     nodes = [before.record["nodes"], now.record["nodes"]]
@@ -292,6 +292,6 @@ def compare_recipes(before: CorpusView, now: CorpusView) -> dict[str, list[str]]
         old, new = nodes[0][step], nodes[1][step]
         changes = differences(old["identity"], new["identity"])
         changes += [f"input: {change}" for change in file_changes(old.get("files"), new.get("files", {}))]
-        if changes and not step.endswith(f"/{CORPUS}"):  # its config lists the steps, which are told themselves
+        if changes and not step.endswith(f"/{CORPUS}"):  # its config lists the steps, which are reported separately
             found[step] = changes
     return found

@@ -1,4 +1,4 @@
-"""The tokenizer that a recipe trained last, and what another one would cost."""
+"""The last tokenizer that a recipe trained, and the cost of a new one."""
 
 from gristmill.counted import counted
 from gristmill.engine.mill import Mill
@@ -19,13 +19,13 @@ def trained_node(mill: Mill) -> Node | None:
 
 
 def pinned_node(mill: Mill) -> Node | None:
-    """The step that takes the tokenizer that the recipe pins, if it pins one."""
+    """The step for the pinned tokenizer of the recipe, if there is one."""
     found = (node for node in mill.graph.nodes.values() if node.name == TOKENIZER)
     return next((node for node in found if node.module == tokenizer_pin.__name__), None)
 
 
 def last_trained(mill: Mill, node: Node) -> Part | None:
-    """What the step made in its last run, whatever has changed in the recipe since."""
+    """The result of the step in its last run, even if the recipe has changed since."""
     before = mill.known_before().get(node.id)
     for key in task_names(mill.store, before) if before else ():
         record = mill.store.read_json(f"tasks/{key}.json")
@@ -35,7 +35,7 @@ def last_trained(mill: Mill, node: Node) -> Part | None:
 
 
 def tokenizer_hint(mill: Mill, run: Run) -> str | None:
-    """What a plan says where the tokenizer is made or taken anew: what becomes of all that was encoded."""
+    """The message of a plan if the tokenizer changes: whether documents have to be encoded again."""
     node = next((node for node in mill.graph.nodes.values() if node.name == TOKENIZER), None)
     before = mill.known_before()
     if node is None or node.id not in before or not (run.states[node.id].missing or run.states[node.id].waiting):
@@ -43,23 +43,23 @@ def tokenizer_hint(mill: Mill, run: Run) -> str | None:
     last = last_trained(mill, node)
     if last is None:
         return None
-    told = [earlier for node_id, earlier in before.items() if node_id.endswith(f"/{TOKENS}")]
-    documents = sum(earlier["metrics"].get("documents", 0) for earlier in told)
+    encoded = [earlier for node_id, earlier in before.items() if node_id.endswith(f"/{TOKENS}")]
+    documents = sum(earlier["metrics"].get("documents", 0) for earlier in encoded)
     if named := [part for file in node.files.values() for _, _, part in file.files]:
         if named[0].hash == last.hash:
             return (
-                f"The tokenizer that the recipe names is that of the last run ({last.hash[:12]}): none is trained, "
-                "what was encoded with it stays, and only documents that changed since are encoded."
+                f"The tokenizer in the recipe is that of the last run ({last.hash[:12]}): it is not trained again, and "
+                "only documents that changed since are encoded."
             )
         return (
-            f"The tokenizer that the recipe names ({named[0].hash[:12]}) is another than that of the last run "
-            f"({last.hash[:12]}): all documents{f', {documents:,} in the last run,' if documents else ''} are encoded "
-            "again."
+            f"The tokenizer in the recipe ({named[0].hash[:12]}) differs from that of the last run "
+            f"({last.hash[:12]}), so all documents{f' ({documents:,} in the last run)' if documents else ''} are "
+            "encoded again."
         )
     if before[node.id]["identity"] != node.identity:
-        return None  # another vocabulary is asked for, and `why` says so
+        return None  # the settings changed, and `why` says so
     again = f", and all {counted(documents, 'document')} encoded again" if documents else ""
     return (
-        f"The tokenizer would be trained again{again}: `gristmill tokenizer pin {mill.recipe.path}` keeps the one "
-        "that you have."
+        f"The tokenizer would be trained again{again}. To keep the current one: "
+        f"`gristmill tokenizer pin {mill.recipe.path}`."
     )

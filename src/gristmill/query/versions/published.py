@@ -1,4 +1,4 @@
-"""Shards and their manifest, as whoever looks into them sees them: files by their hashes, documents of a sample."""
+"""Read-only access to shards and their manifest: files by their hashes, and the documents of a sample."""
 
 import json
 import sys
@@ -36,21 +36,21 @@ AnyTokenizer = Tokenizer | LibraryTokenizer
 
 
 def load_quietly(uri: str) -> AnyTokenizer:
-    """A tokenizer of a file that stays."""
+    """Load a tokenizer file that does not change."""
     return load(uri, probe="once")
 
 
 @dataclass(frozen=True)
-class Piece:
+class DocumentSpan:
     """A document, or a piece of one, in a sample."""
 
     doc_id: str
     locator: str
     offset: int
-    """Where it begins in the sample, in tokens."""
+    """The offset in the sample, in tokens."""
     tokens: int
     doc_offset: int
-    """Where in its document it begins, in tokens."""
+    """The offset in the document, in tokens."""
     text: str
 
 
@@ -58,22 +58,22 @@ class Published:
     """A manifest and the files that it names."""
 
     def __init__(self, of: str | CorpusView, load_tokenizer: Callable[[str], AnyTokenizer] = load_quietly) -> None:
-        """Of a location, or of a corpus that is looked at."""
+        """Open the manifest at a location, or of a corpus."""
         self.view = of if isinstance(of, CorpusView) else None
-        """The corpus behind the shards, where it is known."""
+        """The corpus of the shards, if known."""
         self._load_tokenizer = load_tokenizer
         self.manifest: Manifest = read_manifest(find_manifest(of) if isinstance(of, CorpusView) else of)
 
     @cached_property
     def cache(self) -> Cache | None:
-        """Where files from elsewhere are put while they are looked at; None where all are on this machine."""
+        """A temporary cache for remote files; None if all files are local."""
         if not any(is_remote(self.manifest.where(digest)) for digest in self.manifest.files):
             return None
-        self._folder = TemporaryDirectory(prefix="gristmill-")  # gone with this object
+        self._folder = TemporaryDirectory(prefix="gristmill-")  # removed with this object
         return Cache(self._folder.name, sys.maxsize)
 
     def local(self, digest: str) -> str:
-        """The path of a file, fetched if need be."""
+        """The local path of a file, which is fetched if necessary."""
         location = self.manifest.where(digest)
         if not is_remote(location):
             return local_path(location)
@@ -81,7 +81,7 @@ class Published:
         return str(self.cache.ensure(digest, location))
 
     def checked(self, digest: str) -> str:
-        """The same of a small file that has its hash: an index, a lineage table, the tokenizer."""
+        """The same for a small file, after its hash was verified: an index, a lineage table, the tokenizer."""
         path = self.local(digest)
         try:
             right = Checks("hash").right(OpenFile(path), digest)
@@ -89,8 +89,8 @@ class Published:
             raise UserError(f"{path} cannot be read ({error.strerror}), so nothing is shown. Copy it again.") from None
         if not right:
             raise UserError(
-                f"{path} does not have the hash that the manifest names: it is damaged, or another file, so nothing is "
-                "shown. Copy it again; gristmill shards verify lists all that is wrong."
+                f"{path} does not have the hash that the manifest names: it is damaged or was replaced, so nothing is "
+                "shown. Copy it again; gristmill shards verify lists all faults."
             )
         return path
 
@@ -99,7 +99,7 @@ class Published:
         return Shards(self.manifest, self.cache, Checks("hash"))
 
     def index(self, group: Group, number: int) -> Index:
-        """The index of a shard, with its hash and what the manifest says checked."""
+        """The index of a shard, after it was compared with its hash and the manifest."""
         shard = group.shards[number]
         index = read_index(self.checked(shard.index))
         self.shards.compare(index, group, shard)
@@ -110,7 +110,7 @@ class Published:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The manifest as it is written."""
+        """The manifest as JSON."""
         return dict(json.loads(read_bytes(self.manifest.location)))
 
     @cached_property
@@ -118,51 +118,51 @@ class Published:
         opened = self._load_tokenizer(self.checked(self.manifest.tokenizer["file"]))
         if opened.hash != self.manifest.tokenizer["hash"]:
             raise UserError(
-                f"{self.manifest.location} was made with the tokenizer {self.manifest.tokenizer['hash'][:12]}, and the "
-                f"tokenizer beside it is {opened.hash[:12]}, so nothing can be decoded. Copy the whole folder again."
+                f"{self.manifest.location} was made with the tokenizer {self.manifest.tokenizer['hash'][:12]}, but "
+                f"the tokenizer in its folder is {opened.hash[:12]}, so nothing can be decoded. Copy the whole folder "
+                "again."
             )
         return opened
 
     def group(self, name: str | None) -> Group:
-        """A group by name; the first where none is named."""
+        """A group by name; the first one if `name` is None."""
         if name is None:
             return self.manifest.groups[0]
         if name not in self.manifest.numbers:
             known = ", ".join(self.manifest.numbers)
-            raise UserError(
-                f"{option('group', name)}: the manifest has no such group, so there is nothing to show. Groups: "
-                f"{known}."
-            )
+            raise UserError(f"{option('group', name)}: the manifest has no such group. Groups: {known}.")
         return self.manifest.groups[self.manifest.numbers[name]]
 
     def shard(self, group: Group, number: int) -> Shard:
         if number >= len(group.shards):
             raise UserError(
                 f"{option('shard', number)}: group {group.name} has {counted(len(group.shards), 'shard')}, numbered "
-                "from 0, so there is none to show. Give a smaller number."
+                "from 0. Give a smaller number."
             )
         return group.shards[number]
 
-    def pieces(self, shard: Shard, row: int, tokens: Any, lengths: Any, doc_ids: Any, doc_offsets: Any) -> list[Piece]:
+    def pieces(
+        self, shard: Shard, row: int, tokens: Any, lengths: Any, doc_ids: Any, doc_offsets: Any
+    ) -> list[DocumentSpan]:
         """The documents of sample `row` of a shard."""
         found, at = [], 0
         locators = self.locators(shard, row)
         for length, doc_id, doc_offset, locator in zip(lengths, doc_ids, doc_offsets, locators, strict=True):
             ids = tokens[at : at + int(length)]
             text = self.tokenizer.decode(ids)
-            found.append(Piece(bytes(doc_id).hex(), locator, at, int(length), int(doc_offset), text))
+            found.append(DocumentSpan(bytes(doc_id).hex(), locator, at, int(length), int(doc_offset), text))
             at += int(length)
         return found
 
-    def pieces_at(self, shard: Shard, files: OpenShard, row: int) -> list[Piece]:
+    def pieces_at(self, shard: Shard, files: OpenShard, row: int) -> list[DocumentSpan]:
         index = files.index
         first, last = int(index.first_piece[row]), int(index.first_piece[row + 1])
         arrays = (array[first:last] for array in (index.length, index.doc_id, index.doc_offset))
         return self.pieces(shard, row, files.view(row), *arrays)
 
     def rows_of(self, begins: str) -> Iterator[tuple[str, Group, int, int, dict[str, int]]]:
-        """Id, group, shard, row and the place of every piece of documents whose id begins so, in hexadecimal. Of a
-        whole id it is known which shard of a group has it, where the corpus tells the seed; else all are searched.
+        """Id, group, shard, row and offsets of every piece of the documents whose hexadecimal id starts with `begins`.
+        For a complete id and a known seed only one shard per group is searched; otherwise all shards are.
         """
         seed = _shuffle_seed(self.view) if len(begins) == 2 * DOC_ID.itemsize else None
         whole = np.frombuffer(bytes.fromhex(begins[: len(begins) // 2 * 2]), np.uint8)
@@ -182,13 +182,13 @@ class Published:
                     yield ids[piece].tobytes().hex(), group, number, row, place
 
     def locators(self, shard: Shard, row: int) -> list[str]:
-        """Where the documents of a sample came from."""
+        """The locators of the documents of a sample."""
         table = pq.read_table(self.checked(shard.lineage), columns=["locator"], filters=[("sample", "=", row)])
         return list(table["locator"].to_pylist())
 
 
 def _shuffle_seed(view: CorpusView | None) -> int | None:
-    """That of the step that sorted documents into shards."""
+    """The seed of the step shards."""
     for node in () if view is None else view.nodes.values():
         if isinstance(node, Node) and isinstance(node.config, Config):
             return node.config.seed
@@ -198,6 +198,6 @@ def _shuffle_seed(view: CorpusView | None) -> int | None:
 
 
 def _shard_of(doc_id: str, shards: int, seed: int) -> int:
-    """The number of the shard of a group of so many that a document lies in."""
+    """The number of the shard that contains a document, in a group of `shards` shards."""
     top, _ = doc_order(pa.array([bytes.fromhex(doc_id)], pa.binary(16)), seed)
     return int(shard_number(top, np.array([shards.bit_length() - 1], np.uint64))[0])

@@ -1,4 +1,4 @@
-"""A version made once more, of its recipe's own text, in an empty store: is it the same to the byte?"""
+"""Reproduce a version from its recorded recipe in an empty store, and compare the results byte by byte."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,38 +18,38 @@ from gristmill.store.store import Store
 
 @dataclass(frozen=True)
 class Difference:
-    """The first dataset that is another one."""
+    """The first dataset that differs."""
 
     step: str
     source: str
     before: str
     now: str | None
-    """Hashes of the datasets; None: there is no such step or source now."""
+    """The hash of the new dataset; None if the step or source no longer exists."""
     part: int | None
-    """The first of its parts that has other bytes; None where all have the same, or the old ones are gone."""
+    """The first part that differs; None if all parts are the same, or the old ones are gone."""
     why: Sequence[str]
 
 
 def prepare(version: Version, file: str | None, into: str) -> Mill:
-    """The recipe of a version as its run had it, with an empty store. `file` is where the recipe lies now, else it is
-    looked for where it lay.
-    """
+    """The recorded recipe of a version, with an empty store. `file` is its location, by default the recorded one."""
     record = version.record
     place = file or (from_exact(record["file"]) if "file" in record else None)
     if place is None or not os.path.isdir(os.path.dirname(place)):
-        lay = "where its recipe lay is not recorded" if place is None else f"the folder of its recipe, {place}, is gone"
+        fact = (
+            "the location of its recipe is not recorded" if place is None else f"the folder of {place} does not exist"
+        )
         raise UserError(
-            f"{version.hash}: {lay}, so its inputs and files cannot be found. Nothing was run. Name the recipe's file: "
+            f"{version.hash}: {fact}, so its inputs and files cannot be found. Nothing was run. Name the recipe file: "
             f"{hint('reproduce', version=version.hash, into=into)}"
         )
     store = Store(into)
-    lies = next(store.list_files(""), None)
-    if lies is None:
+    first = next(store.list_files(""), None)
+    if first is None:
         store.write_json(_begun(version), {"recipe": version.recipe})
-    elif store.read_file(_begun(version)) is None:  # else it was stopped, and goes on with what it made itself
+    elif store.read_file(_begun(version)) is None:  # else it was stopped before, and continues
         raise UserError(
-            f"{option('into', into)} is not empty (it holds {lies[0]}), and what is there would not be made again. "
-            "Nothing was run. Name an empty folder, or one that does not exist yet."
+            f"{option('into', into)} is not empty (it has {first[0]}), so existing results would not be computed "
+            "again. Nothing was run. Name an empty folder, or one that does not exist yet."
         )
     sample = None
     if "sample" in record:
@@ -59,23 +59,23 @@ def prepare(version: Version, file: str | None, into: str) -> Mill:
 
 
 def _begun(version: Version) -> str:
-    """In a store that a version is made again in, until that is done."""
+    """A record in the new store that exists until the version is reproduced."""
     return f"reproducing/{version.hash}.json"
 
 
 def reproduce(
     version: Version, kept_in: Store, mill: Mill, workers: int | None, listener: Listener
 ) -> Difference | None:
-    """Run it, and compare all datasets in the order of the steps; None: they are the same."""
+    """Run it and compare all datasets in the order of the steps. Returns None if all are the same."""
     now = mill.run(workers, listener).ended["nodes"]
     mill.store.remove(_begun(version))
-    for step, told in version.record["nodes"].items():
-        made = now.get(step)
-        for source, dataset in told["datasets"].items():
-            other = None if made is None else made["datasets"].get(source)
+    for step, before in version.record["nodes"].items():
+        after = now.get(step)
+        for source, dataset in before["datasets"].items():
+            other = None if after is None else after["datasets"].get(source)
             if other != dataset:
                 part = None if other is None else _first_part(_hashes(kept_in, dataset), _hashes(mill.store, other))
-                return Difference(step, source, dataset, other, part, _why(told, made))
+                return Difference(step, source, dataset, other, part, _why(before, after))
     return None
 
 
@@ -92,13 +92,13 @@ def _first_part(before: Sequence[str] | None, now: Sequence[str] | None) -> int 
 
 
 def _why(before: Mapping[str, Any], now: Mapping[str, Any] | None) -> list[str]:
-    """What the step itself has otherwise; all that it reads from other steps is the same."""
+    """The differences of the step itself; all its inputs from other steps are the same."""
     if now is None:
         return ["this version of Gristmill has no such step in that recipe"]
     found = differences(before["identity"], now["identity"])
     if "files" in before and "files" in now:
         found += [f"input: {change}" for change in file_changes(before["files"], now["files"])]
     return found or [
-        "inputs, settings, VERSION and libraries are the same, so either the step is no function of them, or another "
+        "inputs, settings, VERSION and libraries are the same, so either the step is not deterministic, or another "
         "version of Gristmill made it"
     ]

@@ -1,9 +1,9 @@
-"""How what was measured of a corpus differs between two versions: medians, quartiles, and the Kolmogorov-Smirnov
-distance, the largest difference between the shares of documents below any value.
+"""Shifts of measured columns between two versions: medians, quartiles, and the Kolmogorov-Smirnov distance, which is
+the largest difference between the shares of documents below any value.
 
-Compared are the documents that each version keeps; of a large corpus every k-th row, the same ones where both have
-them, so that a difference is none of the sample. A layer that is the same in both is read once, and not at all where
-the same documents are kept.
+Only kept documents are compared; in a large corpus every k-th row, with the same rows in both versions, so that
+sampling causes no difference. A layer that both versions share is read once, and skipped if they keep the same
+documents.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,18 +21,18 @@ from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
 
 MOST_ROWS = 1 << 16
-"""Of a step and a version, about, whose values are compared: with as many a share is known to half a percent."""
+"""About how many values per step and version are compared: enough for an accuracy of half a percent."""
 MOVED = 0.01
-"""The distance from which on a column has moved."""
+"""The smallest distance that is reported."""
 
 Values = npt.NDArray[np.float64]
 _Known = dict[tuple[str, int], pa.Array]
-"""(part of final verdicts, one row of how many) -> rows of it that are kept."""
+"""(part of final verdicts, sampling interval) -> its kept rows."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """Of one column of one step, in the documents that each version keeps."""
+    """The shift of one column of one step, over the kept documents of each version."""
 
     column: str
     """`web/signals.words`."""
@@ -41,13 +41,13 @@ class Shift:
     """Lower quartile, median, upper quartile."""
     distance: float
     rows: tuple[int, int]
-    """Documents that were compared."""
+    """The number of compared documents in each version."""
     every: int
-    """One row of so many was looked at."""
+    """The sampling interval: one of `every` rows was compared."""
 
 
 def find_shifts(before: CorpusView, now: CorpusView) -> list[Shift]:
-    """Columns of numbers that moved, of the steps that both have, the most first."""
+    """The numeric columns that shifted, of the steps that both versions have, the largest shift first."""
     known: _Known = {}
     found = [shift for step in before.nodes if step in now.nodes for shift in _of_step(before, now, step, known)]
     return sorted(found, key=lambda shift: (-shift.distance, shift.column))
@@ -55,7 +55,7 @@ def find_shifts(before: CorpusView, now: CorpusView) -> list[Shift]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A layer of a document part, or of its two versions, and the rows to look at."""
+    """The layers of a document part in both versions, and the rows to compare."""
 
     layers: tuple[tuple[CorpusView, Part] | None, tuple[CorpusView, Part] | None]
     kept: tuple[Any, Any]
@@ -117,14 +117,14 @@ def _pieces(before: CorpusView, now: CorpusView, step: str, source: str, every: 
 
 
 def _kept_rows(view: CorpusView, document: DocumentPart, corpus: Part, every: int) -> pa.Array:
-    """Every k-th row of a part, from a place that its name tells, as far as it is kept."""
+    """The kept rows among every k-th row of a part; the first row depends on its hash."""
     dropped = PartReader(view.store, corpus).read(["drop"])["drop"].is_valid()
     rows = np.arange(int(document.part.hash[:8], 16) % every, document.part.rows, every)
     return pa.array(rows[~dropped.to_numpy()[rows]])
 
 
 def _numbers(pieces: Sequence[_Piece]) -> list[str]:
-    """Columns of numbers that are no hashes, in every version of the layer."""
+    """Numeric columns, without hashes, that both versions of the layer have."""
     schemas: dict[bool, dict[str, pa.DataType]] = {}
     for piece in pieces:
         for side, layer in enumerate(piece.layers):
@@ -151,7 +151,7 @@ def _quartiles(ordered: Values) -> tuple[float, float, float]:
 
 
 def distance(old: Values, new: Values) -> float:
-    """Kolmogorov-Smirnov, of two sorted arrays."""
+    """The Kolmogorov-Smirnov distance of two sorted arrays."""
     values = np.concatenate([old, new])
     shares = [np.searchsorted(one, values, "right") / len(one) for one in (old, new)]
     return float(np.abs(shares[0] - shares[1]).max())

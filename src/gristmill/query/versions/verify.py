@@ -1,4 +1,4 @@
-"""Checking a store: records, parts and published files by their hashes, and tasks by what they made before."""
+"""Verify a store: records, parts and published files by their hashes, and tasks by running them again."""
 
 import asyncio
 import os
@@ -27,41 +27,40 @@ from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import CorruptPart, Part, Store
 
 RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks")
-"""Folders of records. Those that name others are listed before them: a run may write meanwhile."""
+"""Folders of records. Records come before those that they refer to, because a run may write in the meantime."""
 OTHER_HASH = "does not match its hash"
 
 
 @dataclass
 class Findings:
-    """What a check found."""
+    """The results of a check."""
 
     parts: int = 0
     records: int = 0
     broken: dict[Part, str] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
-    """Records and published files, by name -> what is wrong."""
+    """Damaged records and published files: name -> fault."""
     made_by: dict[str, str] = field(default_factory=dict)
-    """Of broken parts, by hash: the step and the task that made it; the recipe, where it is another. Missing: nobody is
-    on record."""
+    """Hash of a broken part -> the step and task that made it, if recorded, and the recipe if it is another one."""
     recomputed: int = 0
     unchecked: list[str] = field(default_factory=list)
-    """Tasks that were to run again and could not: their record, or one before them, is lost."""
+    """Tasks that should have run again but could not, because their record or an earlier one is lost."""
     different: list[str] = field(default_factory=list)
     survivors: int = 0
-    """Documents that were given up because they killed their worker, and do so no more."""
+    """Documents that once crashed their worker, and no longer do."""
 
     @property
     def has_damage(self) -> bool:
         return bool(self.broken or self.damaged)
 
     def as_json(self) -> dict[str, Any]:
-        told = {name: value for name, value in vars(self).items() if name != "made_by"}
+        fields = {name: value for name, value in vars(self).items() if name != "made_by"}
         broken = ((part.hash, fact, self.made_by.get(part.hash)) for part, fact in self.broken.items())
-        return told | {"broken": [dict(zip(("part", "fact", "made_by"), one, strict=True)) for one in broken]}
+        return fields | {"broken": [dict(zip(("part", "fact", "made_by"), one, strict=True)) for one in broken]}
 
 
 def parse_share(text: str | None) -> float:
-    """`5%` or `0.05`, as a share of one."""
+    """Parse `5%` or `0.05` as a fraction."""
     if text is None:
         return 0.0
     try:
@@ -74,18 +73,16 @@ def parse_share(text: str | None) -> float:
 
 
 def is_chosen(share: float, key: str) -> bool:
-    """Whether a task is among a share of all: by its key, so that it is the same each time."""
+    """Whether a task belongs to the sample; its key decides, so that the sample is always the same."""
     return int(key[:8], 16) < share * 2**32
 
 
 def verify(view: CorpusView, share: float, executor: Executor, listener: Listener) -> Findings:
-    """Read every record of the store, hash every part and published file, look for what is missing, and run a share of
-    a recipe's tasks again.
-    """
+    """Read all records, hash all parts and published files, find missing files, and run a share of the tasks again."""
     assert not share or isinstance(view, Run), "only a recipe's tasks can run again"
     chosen = [pair for pair in view.tasks.kept if is_chosen(share, pair[0].key)] if isinstance(view, Run) else []
     findings = Findings()
-    # Lists and records are read out here, where a signal ends it all at once: in the loop nobody would hear it.
+    # Lists and records are read here, where a signal takes effect at once; inside the event loop it would not.
     named = _check_records(view.store, findings)
     parts = list(_parts_in(view.store))
     findings.parts, by_hash = len(parts), {part.hash: part for part in parts}
@@ -99,8 +96,8 @@ def verify(view: CorpusView, share: float, executor: Executor, listener: Listene
 
 
 def clear_away(view: Run, found: Findings) -> None:
-    """Remove what is damaged, so that a run makes it again. A damaged record is written over; but a run that finds the
-    record of a whole step does not open those of its tasks, so that goes where it names one that is lost.
+    """Remove damaged files, so that a run makes them again. A run overwrites damaged records, but it does not read task
+    records if the record of the whole step exists. So that record is removed if it refers to a damaged one.
     """
     for part in found.broken:
         view.store.remove_part(part)
@@ -113,14 +110,16 @@ def clear_away(view: Run, found: Findings) -> None:
 
 
 def _check_records(store: Store, findings: Findings) -> dict[str, NamedPart]:
-    """Read all records and look for the records that they name; all parts that they name, by hash."""
+    """Read all records and check that the records they name exist; returns all parts that they name, by hash."""
     names = [name for folder in RECORDS for name, _ in store.list_files(folder) if name.endswith(".json")]
     findings.records = len(names)
     recipes = dict.fromkeys(name.split("/")[1] for name in names if name.startswith("runs/"))
-    runs = (("versions", newest_run(store, recipe)) for recipe in recipes)  # gc keeps what it names, as of a version
+    runs = (("versions", newest_run(store, recipe)) for recipe in recipes)  # gc keeps its parts, as for a version
     there, parts = set(names), {}
     for name, body in chain(zip(names, store.each(store.read_json, names), strict=True), runs):
-        with suppress(KeyError, TypeError, AttributeError, IndexError, ValueError):  # another version's: not used
+        with suppress(
+            KeyError, TypeError, AttributeError, IndexError, ValueError
+        ):  # written by another version of Gristmill: not used
             for one in named_in(name.partition("/")[0], body) if body is not None else ():
                 if not isinstance(one, str):
                     parts[one.part.hash] = one
@@ -133,12 +132,12 @@ def _check_records(store: Store, findings: Findings) -> dict[str, NamedPart]:
 
 def _parts_in(store: Store) -> Iterator[Part]:
     for name, size in store.list_files("parts"):
-        digest, _, suffix = name.rsplit("/", 1)[1].partition(".")  # a suffix may have dots of its own: ds.index
+        digest, _, suffix = name.rsplit("/", 1)[1].partition(".")  # a suffix may contain dots: ds.index
         yield Part(digest, suffix, size)
 
 
 def _published(view: CorpusView, findings: Findings, parts: Mapping[str, Part]) -> dict[str, str]:
-    """Files in published folders that are no second names of parts, with their hashes; manifests are checked here."""
+    """Files in published folders that are not hard links to parts, with their hashes; manifests are checked here."""
     store = view.store
     wanted: dict[str, str] = {}
     for folder in published_in(store):
@@ -147,13 +146,13 @@ def _published(view: CorpusView, findings: Findings, parts: Mapping[str, Part]) 
         except UserError as error:
             findings.damaged[f"{FOLDER}/{folder}/manifest.json"] = f"is damaged ({error})"
             continue
-        if store.is_local:  # elsewhere it names the parts themselves
+        if store.is_local:  # a remote manifest names the parts themselves
             wanted |= {f"{FOLDER}/{folder}/{name}": digest for digest, name in manifest.files.items()}
-    with suppress(CorruptPart):  # found below, with all parts
+    with suppress(CorruptPart):  # reported below, with all parts
         folder, content, files = contents(view) or ("", b"", {})
         if folder and any(store.list_files(folder)):
             if store.read_file(f"{folder}/manifest.json") != content:
-                findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or is not what the run wrote")
+                findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or differs from what the run wrote")
             wanted |= {name: part.hash for name, part in files.items()}
     with suppress(CorruptPart, UserError):  # what its record names is found below, too
         link, newest = f"{FOLDER}/{view.name}/{LATEST}", newest_run(store, view.name)
@@ -182,17 +181,17 @@ async def _check(
         await one
     if chosen:
         listener.note(f"running {counted(len(chosen), 'task')} again")
-    again = asyncio.as_completed([_again(task, made, executor, findings, listener) for task, made in chosen])
+    again = asyncio.as_completed([_again(task, before, executor, findings, listener) for task, before in chosen])
     for one in listener.track("tasks", again, len(chosen)):
         await one
     findings.different.sort()
 
 
 def _made_by(view: CorpusView, named: Mapping[str, NamedPart]) -> dict[str, str]:
-    """The step and the task that made each part, and the recipe where it is another, as far as runs are on record."""
+    """The step and the task that made each part, and the recipe if it is another one, as far as runs are recorded."""
     others = {task for _, task, _ in named.values()}
-    for made in view.states.values() if named else ():
-        others.difference_update(made.tasks, made.missing)
+    for state in view.states.values() if named else ():
+        others.difference_update(state.tasks, state.missing)
     recipes: dict[str, str] = {}
     for record in run_records(view.store) if others else ():
         for node in record["nodes"].values():
@@ -202,16 +201,16 @@ def _made_by(view: CorpusView, named: Mapping[str, NamedPart]) -> dict[str, str]
 
 
 def _unchecked(view: CorpusView, share: float, findings: Findings) -> list[str]:
-    """Tasks of the share that cannot be run again, as a record or a part of theirs, or before them, is lost."""
+    """Tasks of the sample that cannot run again, because a record or part of theirs, or of an earlier task, is lost."""
     missing = {
-        key: f"{node}, {label}" for node, made in view.states.items() for key, (label, _) in made.missing.items()
+        key: f"{node}, {label}" for node, state in view.states.items() for key, (label, _) in state.missing.items()
     }
     files = {key: f"tasks/{key}.json" for key in missing}
     lost = {key for key, name in files.items() if name in findings.damaged or view.store.read_file(name) is not None}
-    if lost and lost == missing.keys():  # else the recipe has not run to its end, and the rest was never done
+    if lost and lost == missing.keys():  # else the recipe has not finished, and the other tasks never ran
         for node_id, node in (newest_run(view.store, view.name) or {"nodes": {}})["nodes"].items():
             missing |= {key: f"{node_id}, {label}" for key, label in task_names(view.store, node).items()}
-        lost = missing.keys() - {key for made in view.states.values() for key in made.tasks}
+        lost = missing.keys() - {key for state in view.states.values() for key in state.tasks}
     return sorted(missing[key] for key in lost if is_chosen(share, key))
 
 
@@ -220,15 +219,15 @@ async def _hash(
 ) -> None:
     place = FileLocation(f"{store.root}/{name}", None if store.is_local else store.fs)
     if store.is_local and not os.path.isfile(place.path):
-        findings.damaged[name] = "is no file" if os.path.lexists(place.path) else "is missing"
+        findings.damaged[name] = "is not a file" if os.path.lexists(place.path) else "is missing"
         return
     result = await insist(Task("", "verify", digest, Hash((place,), blocks=False)), executor, listener.note)
     if result.values[0].sha256 != digest:
         findings.damaged[name] = OTHER_HASH
 
 
-async def _again(task: Task, made: Result, executor: Executor, findings: Findings, listener: Listener) -> None:
-    """Run a task as if for the first time: documents that it gave up get another chance, and may survive now."""
+async def _again(task: Task, before: Result, executor: Executor, findings: Findings, listener: Listener) -> None:
+    """Run a task from the start: documents that crashed it before get another chance."""
     try:
         result = await insist(task, executor, listener.note)
     except CorruptPart as error:
@@ -236,14 +235,14 @@ async def _again(task: Task, made: Result, executor: Executor, findings: Finding
         return
     findings.recomputed += 1
     fatal = {tuple(where) for *where, _ in result.poisoned}
-    survivors = sum(tuple(where) not in fatal for *where, _ in made.poisoned)
+    survivors = sum(tuple(where) not in fatal for *where, _ in before.poisoned)
     findings.survivors += survivors
-    if not _are_same(result.parts, made.parts) and not survivors:
+    if not _are_same(result.parts, before.parts) and not survivors:
         findings.different.append(f"{task.node}, {task.label}")
 
 
 def _are_same(again: Sequence[Part], before: Sequence[Part]) -> bool:
-    """Parts that an earlier version wrote have no verdicts beside them."""
+    """Compare parts; those from an earlier version of Gristmill have no verdicts."""
     if len(again) != len(before):
         return False
     pairs = zip(again, before, strict=True)

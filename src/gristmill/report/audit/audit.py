@@ -1,6 +1,6 @@
-"""The audit of a tokenizer: checks that must hold, and tables of what it costs and what its vocabulary is made of.
+"""The audit of a tokenizer: checks that must pass, and tables about its efficiency and its vocabulary.
 
-Everything is a function of the tokenizer and the text; the report of the same two is the same to the byte.
+The report depends only on the tokenizer and the text, and is reproducible to the byte.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from typing import Any
 from gristmill.counted import counted
 from gristmill.report.audit.checks import run_checks
 from gristmill.report.audit.sizes import (
-    Progress,
-    Silent,
+    AuditProgress,
+    NoProgress,
     batches_of,
     compare,
     measure,
@@ -26,7 +26,7 @@ SIZES = (16_000, 32_000, 64_000, 128_000, 152_000)
 D_MODEL = 4096
 
 CHECKED_BYTES = 200_000
-"""Of real text of each domain in the checks of the cuts, beside the hostile texts."""
+"""Real text of each domain that the pattern checks use, in addition to the hostile texts."""
 
 
 def audit(
@@ -35,10 +35,10 @@ def audit(
     domains: Sequence[Domain],
     sizes: Sequence[int] = SIZES,
     d_model: int = D_MODEL,
-    progress: Progress | None = None,
+    progress: AuditProgress | None = None,
 ) -> dict[str, Any]:
-    """The whole report, ready for JSON."""
-    progress = progress or Silent()
+    """The complete report as JSON values."""
+    progress = progress or NoProgress()
     batches = sum(1 for _ in batches_of(domains))
     for name in (*(one.name for one in (subject, *others)), *map(size_name, merges_of_sizes(subject, sizes))):
         progress.promise(name, batches)
@@ -72,7 +72,7 @@ def audit(
 
 
 def failed(report: dict[str, Any]) -> list[str]:
-    """Names of the checks that failed."""
+    """The names of the failed checks."""
     return [check["name"] for check in report["checks"] if not check["passed"]]
 
 
@@ -90,24 +90,24 @@ def _described(subject: Subject) -> dict[str, Any]:
 
 
 def _notes(subject: Subject, domains: Sequence[Domain]) -> list[str]:
-    """What a reader should know before the tables."""
+    """Remarks that are shown before the tables."""
     found = []
     added = (subject.spec or {}).get("added_tokens") or []
     if plain := [token["content"] for token in added if not token.get("special")]:
         found.append(
-            f"{counted(len(plain), 'added token is', 'added tokens are')} not special, so anybody's text can produce "
+            f"{counted(len(plain), 'added token is', 'added tokens are')} not special, so any text can produce "
             f"them: {', '.join(plain[:12])}"
         )
     for domain in domains:
         if domain.bad_records:
-            found.append(f"{domain.name}: left out {counted(domain.bad_records, 'record')} without a readable text")
+            found.append(f"{domain.name}: skipped {counted(domain.bad_records, 'record')} without readable text")
         if domain.cut:
             found.append(f"{domain.name}: only the first {domain.size_bytes:,} bytes were read")
     return found
 
 
 def _some(domains: Sequence[Domain]) -> list[str]:
-    """The first texts of each domain, up to `CHECKED_BYTES` of it; a longer text gives its beginning."""
+    """The first texts of each domain, up to `CHECKED_BYTES`; the last one may be cut."""
     chosen = []
     for domain in domains:
         left = CHECKED_BYTES

@@ -1,4 +1,4 @@
-"""What must hold for every tokenizer, each as a check that passes or says what it found."""
+"""Checks that every tokenizer must pass; a failed check describes the fault."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from gristmill.tokenizer.hostile import HOSTILE
 
 
 def special_tokens_are_one_id(subject: Subject) -> Check:
-    """Allowed, the text of a special token is its id, alone and between other text."""
+    """If special tokens are allowed, the text of a special token becomes its id, alone and inside other text."""
     tokenizer, faults = subject.tokenizer, []
     for text, number in tokenizer.specials.items():
         alone, between = (tokenizer.encode_text(shape.format(text), "all") for shape in ("{}", "a{}b"))
@@ -25,7 +25,7 @@ def special_tokens_are_one_id(subject: Subject) -> Check:
 
 
 def special_tokens_decode(subject: Subject) -> Check:
-    """With special tokens kept, an id comes back as its text; with them skipped, every one would seem lost."""
+    """If special tokens are kept, the id of a special token decodes to its text."""
     tokenizer, faults = subject.tokenizer, []
     for text, number in tokenizer.specials.items():
         decoded = tokenizer.decode([number], keep_special=True)
@@ -33,13 +33,13 @@ def special_tokens_decode(subject: Subject) -> Check:
             faults.append(f"id {number} decodes to {decoded!r}, not {text!r}")
     together = "x".join(tokenizer.specials)
     if not faults and tokenizer.decode(tokenizer.encode_text(together, "all"), keep_special=True) != together:
-        faults.append("special tokens between letters do not come back")
+        faults.append("special tokens between letters do not survive a round trip")
     said = f"{counted(len(tokenizer.specials), 'special token')}, decoded with them kept"
     return result("special_tokens_decode", faults, said, bool(tokenizer.specials))
 
 
 def special_text_is_text(subject: Subject) -> Check:
-    """Not allowed, nobody can write a special token: its text is encoded like any other and comes back."""
+    """If special tokens are not allowed, their text is encoded like any other text."""
     tokenizer, faults = subject.tokenizer, []
     special = {*tokenizer.specials.values()}
     for text in tokenizer.specials:
@@ -55,7 +55,7 @@ def special_text_is_text(subject: Subject) -> Check:
 
 
 def all_bytes_have_a_token(subject: Subject) -> Check:
-    """Any byte can be encoded; `<0x0A>` counts where the model falls back on bytes."""
+    """Every byte has a token; `<0x0A>` counts if the model has byte fallback."""
     special = {*subject.tokenizer.specials.values()}
     single = {token for number, token in enumerate(subject.tokens) if number not in special}
     spelled = bool(((subject.spec or {}).get("model") or {}).get("byte_fallback"))
@@ -67,14 +67,14 @@ def all_bytes_have_a_token(subject: Subject) -> Check:
 
 
 def round_trip(subject: Subject) -> Check:
-    """Every hostile text comes back from its ids to the letter."""
+    """Every hostile text decodes to itself."""
     faults = []
     for name, text in HOSTILE.items():
         back = subject.tokenizer.decode(subject.tokenizer.encode_text(text), keep_special=True)
         if back != text:
             at = next((n for n, (one, other) in enumerate(zip(text, back, strict=False)) if one != other), None)
             at = min(len(text), len(back)) if at is None else at
-            faults.append(f"{name}: {text[at : at + 12]!r} comes back as {back[at : at + 12]!r} (character {at})")
+            faults.append(f"{name}: {text[at : at + 12]!r} decodes to {back[at : at + 12]!r} (character {at})")
     return result("round_trip", faults, counted(len(HOSTILE), "hostile text"))
 
 
@@ -90,7 +90,7 @@ def tokens_differ(subject: Subject) -> Check:
 
 
 def ids_are_contiguous(subject: Subject) -> Check:
-    """Every id below the size of the vocabulary has a token: a hole is a row of the embedding that never learns."""
+    """Every id below the size of the vocabulary has a token: an unused id is an embedding row that never learns."""
     holes = [number for number, token in enumerate(subject.tokens) if not token]
     faults = (
         [f"{counted(len(holes), 'id has', 'ids have')} no token: {', '.join(map(str, holes[:12]))}"] if holes else []
@@ -99,10 +99,10 @@ def ids_are_contiguous(subject: Subject) -> Check:
 
 
 def merges_are_in_the_vocabulary(subject: Subject) -> Check:
-    """Both halves of every merge, and what they make, are tokens."""
+    """Both halves of every merge, and its result, are tokens."""
     known = {*subject.tokens}
     faults = [
-        f"{one!r} + {other!r}: {lost!r} is no token"
+        f"{one!r} + {other!r}: {lost!r} is not a token"
         for one, other in subject.merges
         for lost in (one, other, one + other)
         if lost not in known
@@ -122,9 +122,9 @@ CHECKS: tuple[Callable[[Subject], Check], ...] = (
     ids_are_contiguous,
     merges_are_in_the_vocabulary,
 )
-"""Those that need nothing but the tokenizer."""
+"""The checks that only need the tokenizer."""
 
 
 def run_checks(subject: Subject, texts: Sequence[str] = ()) -> list[Check]:
-    """All checks; `texts` are real ones for the cuts, beside the hostile."""
+    """Run all checks; `texts` are real texts for the pattern checks, in addition to the hostile ones."""
     return [*(check(subject) for check in CHECKS), pattern_is_applied_once(subject, texts)]

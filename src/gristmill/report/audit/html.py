@@ -1,4 +1,4 @@
-"""The audit of a tokenizer as one HTML page: no script, no picture, nothing fetched."""
+"""The audit of a tokenizer as one self-contained HTML page without scripts or images."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from gristmill.report import markup, svg
 from gristmill.report.markup import escaped, table
 
 LONGEST_BAR = 32
-"""Bytes; longer tokens share the last bar of the histogram."""
+"""The last bar of the histogram, in bytes, includes all longer tokens."""
 
 
 def page(report: Mapping[str, Any]) -> str:
@@ -20,7 +20,7 @@ def page(report: Mapping[str, Any]) -> str:
     parts = [
         f"<h1>Tokenizer audit: {escaped(this['name'])}</h1>",
         f'<p class="{"good" if report["passed"] else "bad"}">{verdict.capitalize()}: '
-        f"{sum(check['passed'] for check in judged)} of {counted(len(judged), 'check')} hold.</p>",
+        f"{sum(check['passed'] for check in judged)} of {counted(len(judged), 'check')} passed.</p>",
         _tokenizers([this, *report["against"]]),
         *(f"<p>{escaped(note)}</p>" for note in report["notes"]),
         "<h2>Checks</h2>",
@@ -39,7 +39,7 @@ def _tokenizers(described: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         (
             one["name"],
-            one["pattern"] or "none with a name",
+            one["pattern"] or "no named pattern",
             one["encoded_by"] + (f" ({one['reason']})" if one["reason"] else ""),
             f"{one['vocab']:,}",
             f"{one['merges']:,}",
@@ -61,15 +61,15 @@ def _checks(checks: Iterable[Mapping[str, Any]]) -> str:
 
 def _verdict(check: Mapping[str, Any]) -> str:
     if not check["judged"]:
-        return '<td class="soft">not judged</td>'
-    return '<td class="good">holds</td>' if check["passed"] else '<td class="bad">FAILED</td>'
+        return '<td class="soft">not applicable</td>'
+    return '<td class="good">passed</td>' if check["passed"] else '<td class="bad">FAILED</td>'
 
 
 def _bytes_per_token(report: Mapping[str, Any], names: Sequence[str]) -> str:
     by_domain, by_language = report["bytes_per_token"], report["bytes_per_token_by_language"]
     domains = list(by_domain[names[0]])
     groups = {domain: {name: by_domain[name][domain] for name in names} for domain in domains}
-    taken = "; ".join(f"{one['domain']}: {one['bytes']:,} bytes of {one['source']}" for one in report["text"])
+    taken = "; ".join(f"{one['domain']}: {one['bytes']:,} bytes from {one['source']}" for one in report["text"])
     shown = [
         svg.bars(groups, "bytes per token"),
         table(
@@ -100,7 +100,7 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
     ]
     head = ("vocabulary", *domains, "embedding, tied", "untied")
     plot = svg.lines(series, "bytes per token", "vocabulary") if len(rows) > 1 else ""
-    said = f"Bytes per token with the first merges only; parameters for d_model {sizes['d_model']:,}."
+    said = f"Bytes per token if only the first merges are used; parameters for d_model {sizes['d_model']:,}."
     return f'{plot}{table(head, cells, left=0)}<p class="soft">{said}</p>{note}'
 
 
@@ -108,7 +108,7 @@ def _tokens(tokens: Mapping[str, Any]) -> str:
     dead, unreachable = tokens["dead"], tokens["unreachable"]
     rows = [
         _kind(f"dead: never used on this text ({dead['share']:.1%})", dead),
-        _kind(f"unreachable: encoded otherwise ({unreachable['not_tested']:,} not tested)", unreachable),
+        _kind(f"unreachable: encoded differently ({unreachable['not_tested']:,} not tested)", unreachable),
         _kind("long literal strings", tokens["long_literals"]),
         *(_kind(f"junk: {name.replace('_', ' ')}", found) for name, found in tokens["junk"].items()),
         *(_kind(f"private or random: {name.replace('_', ' ')}", found) for name, found in tokens["private"].items()),
@@ -116,7 +116,7 @@ def _tokens(tokens: Mapping[str, Any]) -> str:
     merges = tokens["merges"]
     shown = [
         svg.bars(_histogram(tokens["length_bytes"]), "tokens"),
-        '<p class="soft">Tokens by their length in bytes.</p>',
+        '<p class="soft">Tokens by length in bytes.</p>',
         '<table><tr><th>kind</th><th class="n">tokens</th><th>examples</th></tr>' + "".join(rows) + "</table>",
     ]
     for title, listed in (("First merges", merges["first"]), ("Last merges", merges["last"])):

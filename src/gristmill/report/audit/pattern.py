@@ -1,4 +1,4 @@
-"""Checks of how a tokenizer cuts text: by the pattern that it declares, the whole of it and nothing else."""
+"""Checks that a tokenizer splits text by its declared pattern and nothing else."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from gristmill.tokenizer.hostile import HOSTILE
 from gristmill.tokenizer.patterns import PATTERNS
 
 MOST_DIGITS = 3
-"""Where no named pattern says otherwise. Longer numbers as tokens are learnt by heart, not by their digits."""
+"""The limit without a named pattern. Models memorize longer number tokens instead of learning their digits."""
 
 FEWEST_MERGES = 1000
-"""A vocabulary with fewer says nothing about the pattern that it was trained with."""
+"""With fewer merges, a vocabulary does not show which pattern it was trained with."""
 
 DIGIT_TEXTS = (
     "1 12 123 1234 12345 1234567 123456789012345678901234567890",
@@ -31,73 +31,74 @@ DIGIT_TEXTS = (
 
 
 def digits_are_split(subject: Subject) -> Check:
-    """Numbers are cut as the named pattern says; where none is named, no token in use has more than three digits."""
+    """Numbers are split by the named pattern; without one, no token that is used has more than three digits."""
     name = subject.pattern
     most = MOST_DIGITS if name is None else PATTERNS[name].scanner & NUMBER_CHARS
     if most == 0:
-        return Check("digits_are_split", True, f"{name} leaves numbers whole, and numbers are its tokens")
-    shown = f"at most {most} a token ({name or 'no named pattern'})"
+        return Check("digits_are_split", True, f"{name} does not split numbers")
+    shown = f"at most {most} per token ({name or 'no named pattern'})"
     long = [token.decode("utf-8", "ignore") for token in subject.tokens if _digits(token) > most]
     faults = []
     for text in (*DIGIT_TEXTS, *long):
         for number in subject.tokenizer.encode_text(text):
             if _digits(token := subject.tokens[number]) > most:
-                faults.append(f"{token.decode('utf-8', 'replace')!r} is one token in {text[:40]!r}; asked: {shown}")
+                faults.append(f"{token.decode('utf-8', 'replace')!r} is one token in {text[:40]!r}; expected: {shown}")
     if name is not None:
         faults += _crossings(subject, name, DIGIT_TEXTS)
     return result("digits_are_split", faults, shown)
 
 
 def pattern_is_applied_once(subject: Subject, texts: Sequence[str] = ()) -> Check:
-    """What cuts the text is the declared pattern, the whole of it and nothing else.
+    """The text is split by the declared pattern and nothing else.
 
-    The file may have no second expression for all of the text; the library must cut as our scanner of the pattern
-    does; no token may cross a cut; and each pre-token by itself must give the ids that it gives inside its text.
+    The file must not have a second expression that matches all text; the library must split text as our scanner does;
+    no token may cross a split; and each pre-token alone must give the same ids as inside its text.
     """
     check = partial(result, "pattern_is_applied_once")
     faults = []
     if len(subject.whole_expressions) > 1:
         then = " then ".join(recognised(expression) for expression in subject.whole_expressions)
-        faults.append(f"{len(subject.whole_expressions)} expressions cut all of the text: {then}")
+        faults.append(f"{len(subject.whole_expressions)} expressions split the whole text: {then}")
     name = subject.pattern
     if name is None:
-        return check(faults, "no pattern that has a name, so there is no scanner to compare with", judged=False)
+        return check(faults, "no named pattern, so there is no scanner to compare with", judged=False)
     samples = [text for text in (*HOSTILE.values(), *texts) if text]
     by_library = subject.definition is None
     for text, wanted in zip(samples, pretokens(samples, name), strict=True):
         cuts = subject.library_cuts(text) if by_library else None
         if cuts is not None and cuts != wanted:
             one, other = next((a, b) for a, b in zip(wanted, cuts, strict=False) if a != b)
-            faults.append(f"{one!r} is one pre-token by {name}, and is cut to {other!r}")
+            faults.append(f"{one!r} is one pre-token of {name}, but was split to {other!r}")
         apart, _ = subject.tokenizer.encode(pa.array(wanted, pa.string()))
         if apart.tolist() != subject.tokenizer.encode_text(text):
-            faults.append(f"pre-tokens of {text[:30]!r} by themselves give other ids than in their text")
+            faults.append(f"the pre-tokens of {text[:30]!r} give different ids alone than inside the text")
     faults += _crossings(subject, name, samples)
-    return check(faults, f"{name}, on {counted(len(samples), 'text')}: cut by the pattern alone")
+    return check(faults, f"{name}, on {counted(len(samples), 'text')}: split by the pattern alone")
 
 
 def trained_with_its_pattern(subject: Subject) -> Check:
-    """A pattern that joins `(self` or `;` with a newline leaves such tokens. If there are none, GPT-2's expression was
-    applied on top in training, whatever the file says now, and the merges are worse than the pattern allows.
+    """A pattern that joins `(self` or `;` with a newline produces such tokens. If there are none, training also applied
+    GPT-2's expression, regardless of the file, and the merges are worse than the pattern allows.
     """
     check = partial(result, "trained_with_its_pattern")
     name = subject.pattern
     if name is None or PATTERNS[name].scanner == PATTERNS["gpt2"].scanner:
-        return check([], "GPT-2's expression, or none that has a name", judged=False)
+        return check([], "GPT-2's expression, or no named pattern", judged=False)
     if len(subject.merges) < FEWEST_MERGES:
         return check([], f"fewer than {FEWEST_MERGES} merges", judged=False)
     spelled = [text for number in subject.ordinary if (text := _text(subject.tokens[number]))]
     allowed = np.array([len(cuts) == 1 for cuts in pretokens(spelled, name)])
     cut_more = np.array([len(cuts) > 1 for cuts in pretokens(spelled, "gpt2")])
     count = int((allowed & cut_more).sum())
-    fault = f"none of {counted(len(spelled), 'token')} joins what {name} joins and GPT-2's expression cuts"
+    fault = f"none of {counted(len(spelled), 'token')} joins characters that {name} joins and GPT-2's expression splits"
     return check(
-        [] if count else [fault], f"{counted(count, 'token joins', 'tokens join')} what GPT-2's expression would cut"
+        [] if count else [fault],
+        f"{counted(count, 'token joins', 'tokens join')} characters that GPT-2's expression would split",
     )
 
 
 def pretokens(texts: Sequence[str], pattern: str) -> list[list[str]]:
-    """Each text as the named pattern cuts it."""
+    """The pre-tokens of each text by a named pattern."""
     column = pa.array(texts, pa.string())
     data, offsets = bytes_of(column)
     ends, counts = split(data, offsets, PATTERNS[pattern].scanner, class_table())
@@ -110,12 +111,12 @@ def pretokens(texts: Sequence[str], pattern: str) -> list[list[str]]:
 
 
 def recognised(expression: str) -> str:
-    """The name of an expression, or what it looks like."""
+    """The name of an expression, or its first characters."""
     return next((name for name, pattern in PATTERNS.items() if pattern.text == expression), f"{expression[:40]}...")
 
 
 def _crossings(subject: Subject, pattern: str, texts: Sequence[str]) -> list[str]:
-    """Where a token spans the end of a pre-token. Texts that do not come back byte by byte have no positions."""
+    """Tokens that cross the end of a pre-token. Texts that do not round-trip have no positions and are skipped."""
     faults = []
     for text, wanted in zip(texts, pretokens(texts, pattern), strict=True):
         tokens = [subject.tokens[number] for number in subject.tokenizer.encode_text(text)]
@@ -125,7 +126,7 @@ def _crossings(subject: Subject, pattern: str, texts: Sequence[str]) -> list[str
         cuts = np.cumsum([len(piece.encode()) for piece in wanted])
         if len(crossed := np.setdiff1d(cuts, ends)):
             token = tokens[int(np.searchsorted(ends, crossed[0]))]
-            faults.append(f"the token {token.decode('utf-8', 'replace')!r} crosses a cut of {pattern}")
+            faults.append(f"the token {token.decode('utf-8', 'replace')!r} crosses a split of {pattern}")
     return faults
 
 
@@ -137,7 +138,7 @@ def _text(token: bytes) -> str | None:
 
 
 def _digits(token: bytes) -> int:
-    """Numbers (Unicode category N) of a token, one after the other at most."""
+    """The longest run of numbers (Unicode category N) in a token."""
     most = run = 0
     for character in token.decode("utf-8", "ignore"):
         run = run + 1 if unicodedata.category(character)[0] == "N" else 0

@@ -1,4 +1,4 @@
-"""Bytes per token: of each tokenizer by domain and language, and of the same tokenizer at other sizes."""
+"""Bytes per token of each tokenizer, by domain and language, and of one tokenizer with smaller vocabularies."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,14 +7,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from gristmill.report.audit.subject import Audited, Subject
+from gristmill.report.audit.subject import AuditedTokenizer, Subject
 from gristmill.report.audit.text import Domain
 from gristmill.tokenizer.model import Tokenizer
 
 Array = np.ndarray[Any, Any]
 
 BATCH_BYTES = 4 << 20
-"""Of text encoded at once."""
+"""The size of a batch of text."""
 
 ALL = "all"
 
@@ -22,44 +22,44 @@ Batch = tuple[str, list[str]]
 """A domain and some of its texts."""
 
 
-class Progress(Protocol):
-    """Who is told how far the encoding has come."""
+class AuditProgress(Protocol):
+    """Shows the progress of encoding."""
 
     def promise(self, name: str, total: int) -> None: ...
     def walk(self, name: str, items: Iterable[Batch]) -> Iterator[Batch]: ...
 
 
-class Silent:
-    """Nobody."""
+class NoProgress:
+    """Shows nothing."""
 
     def promise(self, name: str, total: int) -> None: ...
     def walk(self, name: str, items: Iterable[Batch]) -> Iterator[Batch]:
         return iter(items)
 
 
-_NOBODY = Silent()
+_SILENT = NoProgress()
 
 
 @dataclass(eq=False)
-class Measured:
-    """What a tokenizer made of the sample."""
+class SampleTokens:
+    """The tokens of the sample."""
 
     tokens: dict[str, list[int]]
-    """Domain -> tokens of each text."""
+    """Domain -> number of tokens of each text."""
     uses: Array
     """How often each id was used."""
     documents: Array
-    """In how many texts."""
+    """In how many texts each id was used."""
 
 
 def measure(
-    tokenizer: Audited,
+    tokenizer: AuditedTokenizer,
     domains: Sequence[Domain],
     count_uses: bool = True,
     name: str = "",
-    progress: Progress = _NOBODY,
-) -> Measured:
-    """Encodes the whole sample; `name` is what the progress calls that."""
+    progress: AuditProgress = _SILENT,
+) -> SampleTokens:
+    """Encode the whole sample; `name` is the label of the progress."""
     size = tokenizer.vocab_size
     uses, documents = np.zeros(size, np.int64), np.zeros(size, np.int64)
     tokens: dict[str, list[int]] = {domain.name: [] for domain in domains}
@@ -70,19 +70,19 @@ def measure(
             uses += np.bincount(ids, minlength=size)
             for one, other in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
                 documents[np.unique(ids[one:other])] += 1
-    return Measured(tokens, uses, documents)
+    return SampleTokens(tokens, uses, documents)
 
 
-def bytes_per_token(domains: Sequence[Domain], measured: Measured) -> dict[str, float]:
-    """By domain, and for all of them together as a sum of bytes over a sum of tokens."""
+def bytes_per_token(domains: Sequence[Domain], measured: SampleTokens) -> dict[str, float]:
+    """Bytes per token by domain, and for all domains together."""
     size = {domain.name: domain.size_bytes for domain in domains}
     count = {name: sum(lengths) for name, lengths in measured.tokens.items()}
     found = {name: size[name] / max(1, count[name]) for name in size}
     return {**found, ALL: sum(size.values()) / max(1, sum(count.values()))}
 
 
-def bytes_per_token_by_language(domains: Sequence[Domain], measured: Measured) -> dict[str, float]:
-    """By the language that the texts say they are in."""
+def bytes_per_token_by_language(domains: Sequence[Domain], measured: SampleTokens) -> dict[str, float]:
+    """Bytes per token by the stated language of the texts."""
     size: dict[str, int] = {}
     count: dict[str, int] = {}
     for domain in domains:
@@ -94,7 +94,7 @@ def bytes_per_token_by_language(domains: Sequence[Domain], measured: Measured) -
 
 
 def truncated(tokenizer: Tokenizer, merges: int) -> Tokenizer:
-    """The tokenizer with its first merges only. Ids stay what they are, so that any layout can be cut."""
+    """The tokenizer with only its first merges. Ids do not change, so any layout works."""
     this = tokenizer.definition
     order = np.argsort(this.ranks, kind="stable")
     _, first = np.unique(this.made[order], return_index=True)
@@ -107,7 +107,7 @@ def truncated(tokenizer: Tokenizer, merges: int) -> Tokenizer:
 
 
 def merges_of_sizes(subject: Subject, sizes: Sequence[int]) -> dict[int, int]:
-    """Per size of the vocabulary that can be had by cutting, its own included: how many merges that leaves."""
+    """The number of merges for each vocabulary size that truncation can reach, including the full size."""
     if not isinstance(subject.tokenizer, Tokenizer):
         return {}
     whole = len(subject.tokens)
@@ -117,17 +117,17 @@ def merges_of_sizes(subject: Subject, sizes: Sequence[int]) -> dict[int, int]:
 
 
 def size_name(size: int) -> str:
-    """What the progress calls the encoding at a size."""
+    """The label of the progress for a size."""
     return f"vocabulary of {size:,}"
 
 
 def size_table(
-    subject: Subject, domains: Sequence[Domain], sizes: Sequence[int], d_model: int, progress: Progress = _NOBODY
+    subject: Subject, domains: Sequence[Domain], sizes: Sequence[int], d_model: int, progress: AuditProgress = _SILENT
 ) -> tuple[list[dict[str, Any]], str]:
-    """A row for each size of the vocabulary, the tokenizer's own included, and what there is to say about the rest."""
+    """A row for each possible vocabulary size, including the full size, and a note about the other sizes."""
     tokenizer = subject.tokenizer
     if not isinstance(tokenizer, Tokenizer):
-        return [], "not measured: our kernel does not encode this tokenizer, so its merges cannot be cut"
+        return [], "not measured: our kernel does not support this tokenizer, so its merges cannot be truncated"
     rows = []
     for size, merges in merges_of_sizes(subject, sizes).items():
         measured = measure(truncated(tokenizer, merges), domains, False, size_name(size), progress)
@@ -141,14 +141,14 @@ def size_table(
             }
         )
     absent = [size for size in sizes if size not in {row["vocab"] for row in rows}]
-    note = f"{', '.join(f'{size:,}' for size in absent)}: not possible by cutting this tokenizer" if absent else ""
+    note = f"{', '.join(f'{size:,}' for size in absent)}: not possible by truncating this tokenizer" if absent else ""
     return rows, note
 
 
 def compare(
-    subjects: Mapping[str, Measured], domains: Sequence[Domain]
+    subjects: Mapping[str, SampleTokens], domains: Sequence[Domain]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    """Bytes per token of every tokenizer: by domain, and by language."""
+    """Bytes per token of every tokenizer, by domain and by language."""
     return (
         {name: bytes_per_token(domains, measured) for name, measured in subjects.items()},
         {name: bytes_per_token_by_language(domains, measured) for name, measured in subjects.items()},
@@ -156,7 +156,7 @@ def compare(
 
 
 def batches_of(domains: Sequence[Domain]) -> Iterator[Batch]:
-    """The whole sample, so much at once as is encoded at once."""
+    """The whole sample in batches."""
     for domain in domains:
         batch: list[str] = []
         size = 0

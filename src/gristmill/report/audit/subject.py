@@ -1,8 +1,8 @@
-"""A tokenizer under audit: how it encodes, and what its file says about how it should.
+"""A tokenizer under audit: how it encodes text, and what its file declares.
 
-A `tokenizer.json` may cut text in several steps. Of interest is which of them matches *every* character, as the
-expressions of GPT-2 and its successors do: one is the pattern of the tokenizer, a second one cuts what the first has
-cut. `Split(pattern)` before a `ByteLevel` that still applies its own expression is the usual way to get there.
+A `tokenizer.json` may split text in several steps. The audit looks for expressions that match *every* character, as
+those of GPT-2 and its successors do. The first one is the pattern of the tokenizer; a second one would split the
+pre-tokens again. The usual cause is `Split(pattern)` before a `ByteLevel` that still applies its own expression.
 """
 
 import json
@@ -26,11 +26,11 @@ from gristmill.tokenizer.patterns import PATTERNS, recognise
 Array = np.ndarray[Any, Any]
 Merge = tuple[bytes, bytes]
 
-_NEVER = 1 << 31  # above every rank
+_NEVER = 1 << 31  # larger than any rank
 
 
-class Audited(Protocol):
-    """What the audit asks of a tokenizer; `Tokenizer` and `LibraryTokenizer` have it."""
+class AuditedTokenizer(Protocol):
+    """The interface that the audit needs; `Tokenizer` and `LibraryTokenizer` implement it."""
 
     @property
     def vocab_size(self) -> int: ...
@@ -48,15 +48,15 @@ class Audited(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A tokenizer, its name in the report, and its `tokenizer.json` where it has one."""
+    """A tokenizer, its name in the report, and its `tokenizer.json` if it has one."""
 
     name: str
-    tokenizer: Audited
+    tokenizer: AuditedTokenizer
     spec: Mapping[str, Any] | None = None
 
     @cached_property
     def tokens(self) -> list[bytes]:
-        """Bytes by id; empty for an id without a token."""
+        """The bytes of each id; empty for an id without a token."""
         found = []
         for number in range(self.tokenizer.vocab_size):
             try:
@@ -67,19 +67,19 @@ class Subject:
 
     @cached_property
     def ordinary(self) -> list[int]:
-        """Ids with a token that is no special one."""
+        """The ids of tokens that are not special."""
         special = {*self.tokenizer.specials.values()}
         return [number for number, token in enumerate(self.tokens) if token and number not in special]
 
     @cached_property
     def definition(self) -> Definition | None:
-        """Merges by id, where our kernel encodes."""
+        """The definition of a tokenizer that our kernel supports, else None."""
         found = getattr(self.tokenizer, "definition", None)
         return found if isinstance(found, Definition) else None
 
     @cached_property
     def merges(self) -> list[Merge]:
-        """Both halves of each merge, in the order of their ranks; none for a tokenizer without merges."""
+        """Both halves of each merge, ordered by rank; empty for a tokenizer without merges."""
         if self.definition is not None:
             return _merges_of(self.definition)
         listed = ((self.spec or {}).get("model") or {}).get("merges") or []
@@ -88,12 +88,12 @@ class Subject:
 
     @cached_property
     def whole_expressions(self) -> list[str]:
-        """Expressions of the file that match every character, in the order in which they are applied."""
+        """The expressions in the file that match every character, in the order of application."""
         return [found for part in _parts(self._pre_tokenizer) if (found := _whole_expression(part)) is not None]
 
     @cached_property
     def pattern(self) -> str | None:
-        """The named pattern that should cut the text, and does so alone; None where that cannot be said."""
+        """The named pattern that should split the text alone; None if it cannot be determined."""
         if self.tokenizer.pattern is not None:
             return self.tokenizer.pattern
         parts = list(_parts(self._pre_tokenizer))
@@ -108,7 +108,7 @@ class Subject:
         return (self.spec or {}).get("pre_tokenizer")
 
     def library_cuts(self, text: str) -> list[str] | None:
-        """The text as the library cuts it by what the file says; None without a file."""
+        """The pre-tokens of a text by the library and the file; None without a file."""
         if self._library is None or self._library.pre_tokenizer is None:
             return None
         return [text[begin:end] for _, (begin, end) in self._library.pre_tokenizer.pre_tokenize_str(text)]
@@ -119,7 +119,7 @@ class Subject:
 
 
 def open_subject(uri: str, pattern: str | None = None) -> Subject:
-    """A tokenizer from its file or folder. `pattern` is for rank files that do not say theirs."""
+    """Open a tokenizer from its file or folder. `pattern` is for rank files, which do not include one."""
     filesystem, path = system_of(uri)
     if filesystem.isdir(path):
         path = f"{path.rstrip('/')}/tokenizer.json"
@@ -139,7 +139,7 @@ def _parts(pre_tokenizer: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any
 
 
 def _whole_expression(part: Mapping[str, Any]) -> str | None:
-    """The expression of a step that matches every character of a text, and so stands for a pattern by itself."""
+    """The expression of a step if it matches every character of a text, and so is a complete pattern; else None."""
     if part.get("type") == "ByteLevel":
         return PATTERNS["gpt2"].text if part.get("use_regex", True) else None
     expression = (part.get("pattern") or {}).get("Regex") if part.get("type") == "Split" else None
@@ -152,7 +152,7 @@ def _whole_expression(part: Mapping[str, Any]) -> str | None:
 
 
 def _merges_of(this: Definition) -> list[Merge]:
-    """One merge a token, by rank. A rank file allows every cut of a token in two; BPE comes by one of them."""
+    """One merge per token, by rank. A rank file allows every split of a token in two; BPE uses one of them."""
     cuts: dict[int, list[int]] = {}
     for row in np.argsort(this.ranks, kind="stable").tolist():
         cuts.setdefault(int(this.made[row]), []).append(row)
@@ -165,7 +165,7 @@ def _merges_of(this: Definition) -> list[Merge]:
 
 
 def _last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Merge | None:
-    """The two pieces that are left of a token before the merge that makes it; None where BPE never makes it."""
+    """The two pieces before the last merge of a token; None if BPE never produces it."""
     pieces = [bytes([byte]) for byte in token]
     while len(pieces) > 2:
         joined = [ranks.get(one + other, _NEVER) for one, other in pairwise(pieces)]

@@ -1,4 +1,4 @@
-"""The text that a tokenizer is measured on: held-out files by domain, or a small sample that every Python has."""
+"""The text for measuring a tokenizer: held-out files by domain, or a small sample from Python itself."""
 
 import inspect
 import json
@@ -21,10 +21,10 @@ from gristmill.stages.reading.stream import bounded, decompressed, without_compr
 from gristmill.tokenizer.hostile import HOSTILE
 
 DOMAIN_BYTES = 64 << 20
-"""Read of each domain; bytes per token of 64 MB stands to the third digit, and the rest is only waiting."""
+"""The most text of each domain: 64 MB give three stable digits of bytes per token."""
 
 _NO_LANGUAGE = ("all_planes", "binary", "controls", "long_runs", "newlines", "noncharacters", "nul")
-"""Hostile texts that would outweigh the others in bytes, or hold no language."""
+"""Hostile texts that are much larger than the others, or have no language."""
 
 _LANGUAGE_FIELDS = ("lang", "language")
 
@@ -36,11 +36,11 @@ class Domain:
     name: str
     texts: list[str] = field(default_factory=list)
     languages: list[str | None] = field(default_factory=list)
-    """Of each text, where it says so."""
+    """The language of each text, if it is stated."""
     source: str = ""
     bad_records: int = 0
     cut: bool = False
-    """More text was there than `DOMAIN_BYTES`."""
+    """Whether there was more text than `DOMAIN_BYTES`."""
 
     @cached_property
     def size_bytes(self) -> int:
@@ -52,7 +52,7 @@ class Domain:
 
 
 def built_in() -> list[Domain]:
-    """Python's documentation, some of its library, and the hostile texts: there without any file."""
+    """Python's documentation, some of its library, and the hostile texts, which need no files."""
     import argparse
     import collections
     import dataclasses
@@ -76,7 +76,7 @@ def built_in() -> list[Domain]:
 
 
 def from_arrays(texts: Iterable[tuple[str, pa.Array, pa.Array]], source: str) -> list[Domain]:
-    """Texts that come some at a time: the name of their domain, the texts, the language of each."""
+    """Collect domains from batches of (domain, texts, languages)."""
     domains: dict[str, Domain] = {}
     held: dict[str, int] = {}
     for name, some, languages in texts:
@@ -91,13 +91,13 @@ def from_arrays(texts: Iterable[tuple[str, pa.Array, pa.Array]], source: str) ->
 
 
 def read_domains(named: Sequence[str]) -> list[Domain]:
-    """Texts of `DOMAIN=GLOB` arguments, in their order; a domain may be named more than once."""
+    """Read the texts of `DOMAIN=GLOB` arguments in order; a domain may appear more than once."""
     domains: dict[str, Domain] = {}
     for argument in named:
         name, equals, pattern = argument.partition("=")
         if not (name and equals and pattern):
             raise UserError(
-                f"{option('text', argument)} names no domain or no files, so it cannot be reported. "
+                f"{option('text', argument)} lacks a domain or a file pattern, so it cannot be used. "
                 "Write DOMAIN=GLOB, for example code=held_out/code*.jsonl.zst."
             )
         domain = domains.setdefault(name, Domain(name))
@@ -106,15 +106,15 @@ def read_domains(named: Sequence[str]) -> list[Domain]:
         found = sorted(one for one in filesystem.glob(path) if filesystem.isfile(one))
         if not found:
             raise UserError(
-                f"{option('text', argument)}: {pattern} matches no file, so {name} has no text. Check the path."
+                f"{option('text', argument)}: {pattern} matches no files, so {name} has no text. Check the path."
             )
         for one in found:
             _read(FileLocation(one, None if isinstance(filesystem, LocalFileSystem) else filesystem), domain)
     for domain in domains.values():
         if not domain.size_bytes:
             raise UserError(
-                f"{option('text', f'{domain.name}={domain.source}')} holds no text, so there is nothing to measure. "
-                "JSON Lines need a field `text`; other files are read as plain text."
+                f"{option('text', f'{domain.name}={domain.source}')} has no text, so there is nothing to measure. "
+                "JSON Lines records need a field `text`; other files are read as plain text."
             )
     return list(domains.values())
 
@@ -131,7 +131,7 @@ def _read(place: FileLocation, domain: Domain) -> None:
             except ReadFault as fault:
                 if fault.reason != "record_too_large":
                     raise UserError(
-                        f"{uri} cannot be read ({fault}), so its text is missing. Get a whole copy."
+                        f"{uri} cannot be read ({fault}), so its text is missing. Replace it with an intact copy."
                     ) from fault
                 domain.cut = True
                 return
@@ -145,7 +145,7 @@ def _read(place: FileLocation, domain: Domain) -> None:
             if isinstance(line, bytes) and not line.strip():
                 continue
             try:
-                row = orjson.loads(line)  # type: ignore[arg-type]  # a ReadFault fails here as a bad line does
+                row = orjson.loads(line)  # type: ignore[arg-type]  # a Fault fails here like a bad line
                 text = row["text"]
                 text.encode()
             except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, UnicodeEncodeError):

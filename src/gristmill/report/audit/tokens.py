@@ -1,8 +1,8 @@
-"""The vocabulary itself: what its tokens look like, which are never used, and which should not be there.
+"""The vocabulary: its token lengths, tokens that are never used, and tokens that should not exist.
 
-None of this fails an audit by itself. It says what the training text was like: a token is a string that occurred so
-often that it earned a row of the embedding, so a file header, a password or a broken encoding among the tokens means
-that the text had too many of them.
+None of this fails an audit. It shows what the training text was like: a token is a string that was frequent enough for
+an embedding row, so a file header, a password or a broken encoding among the tokens means that the text had too many of
+them.
 """
 
 import re
@@ -20,16 +20,16 @@ from gristmill.report.audit.subject import Merge, Subject
 Array = np.ndarray[Any, Any]
 
 EXAMPLES = 40
-"""Tokens shown of each kind."""
+"""The most examples of each kind."""
 
 MERGES_SHOWN = 30
 LONG_RUN, LONG_BLANK_RUN = 16, 33
-"""Characters. Rulers of 16 and indentation of 32 are in use everywhere; longer ones are rows wasted."""
+"""Limits in characters. Rulers of 16 and indentation of 32 are common; longer runs waste embedding rows."""
 LONG_LITERAL_BYTES = 24
 ONE_DOCUMENT_USES = 50
-"""Uses in one document and none in any other, before a token counts as a mark of its source."""
+"""The fewest uses in one document, and none in any other, for a token to count as specific to that document."""
 
-# Each begins where its first run of characters does: from inside of a run it would go over the rest again and again.
+# Each pattern starts at the start of a run: a match attempt inside a run would scan the rest again (quadratic time).
 _PII = {
     "email": re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}", re.I),
     "ip": re.compile(r"(?<!\d)(?:\d{1,3}\.){3}\d{1,3}(?!\d)"),
@@ -44,7 +44,7 @@ _LETTERS_THEN_OTHER = re.compile(r"[^\W\d_](?:\d|[^\w\s'\u2019])|\d[^\W\d_]")
 
 
 def readable(token: bytes) -> str:
-    """A token as a person can read it: blanks shown, long runs counted, what cannot be printed as an escape."""
+    """A token as readable text: visible spaces, counted long runs, and escapes for unprintable characters."""
     shown = []
     for run in _RUN.finditer(token.decode("utf-8", "backslashreplace")):
         character, count = run[1], len(run[0])
@@ -57,7 +57,7 @@ def readable(token: bytes) -> str:
 
 
 def token_tables(subject: Subject, uses: Array, documents: Array) -> dict[str, Any]:
-    """Everything about the tokens. `uses` and `documents`: how often each id occurs in the sample, and in how many."""
+    """All tables about tokens. `uses` and `documents` count the occurrences of each id, and the texts that have it."""
     return {
         "merges": {
             "count": len(subject.merges),
@@ -78,9 +78,9 @@ def token_tables(subject: Subject, uses: Array, documents: Array) -> dict[str, A
 
 
 def dead_tokens(subject: Subject, uses: Array) -> dict[str, Any]:
-    """Never used on the sample. Early merges among them are halves of longer tokens, or the sample lacks their text.
+    """Tokens that the sample never uses: early merges that are halves of longer tokens, or text that it lacks.
 
-    Single bytes are counted, but not shown: 13 of them occur in no UTF-8 at all.
+    Single bytes are counted, but not shown: 13 of them never occur in UTF-8.
     """
     dead = [number for number in subject.ordinary if uses[number] == 0]
     longer = [number for number in dead if len(subject.tokens[number]) > 1]
@@ -89,7 +89,7 @@ def dead_tokens(subject: Subject, uses: Array) -> dict[str, Any]:
 
 
 def unreachable_tokens(subject: Subject) -> dict[str, Any]:
-    """Tokens whose own text is encoded otherwise: another merge comes first, or the pattern cuts them."""
+    """Tokens whose own text is encoded differently: another merge comes first, or the pattern splits them."""
     spelled = {}
     for number in subject.ordinary:
         try:
@@ -105,7 +105,7 @@ def unreachable_tokens(subject: Subject) -> dict[str, Any]:
 
 
 def junk(token: bytes) -> str | None:
-    """What is wrong with a token that a clean corpus would not have earned; None for a good one."""
+    """The fault of a token that a clean corpus would not produce; None for a good token."""
     try:
         text = token.decode()
     except UnicodeDecodeError as error:
@@ -127,7 +127,7 @@ def junk(token: bytes) -> str | None:
 
 
 def private(token: bytes) -> str | None:
-    """The kind of private or random string that a token holds; None for any other."""
+    """The kind of private or random string in a token; None for other tokens."""
     text = token.decode("utf-8", "ignore")
     if len(text) < 7:
         return None
@@ -139,8 +139,8 @@ def private(token: bytes) -> str | None:
 
 
 def _is_random(text: str) -> bool:
-    """Whether every eighth character is out of place as in `G8gd29yb`: words in camel case have lower letters in twos
-    or more (but `DsRole`), upper ones alone (but `HTTP`), and hardly a digit.
+    """Whether at least one in eight characters is unusual, as in `G8gd29yb`: words in camel case have runs of two or
+    more lower-case letters (except `DsRole`), single upper-case letters (except `HTTP`), and hardly any digits.
     """
     runs = (
         (kind, len(list(run)))
@@ -151,7 +151,7 @@ def _is_random(text: str) -> bool:
 
 
 def _mojibake(text: str) -> bool:
-    """UTF-8 that was read as Windows-1252 and written again: two characters or more that were one."""
+    """Whether a text is UTF-8 that was decoded as Windows-1252, so that one character became several."""
     if text.isascii():
         return False
     try:
@@ -161,7 +161,7 @@ def _mojibake(text: str) -> bool:
 
 
 def _letter_bytes(token: bytes) -> int:
-    """The longest run of letters and their marks, in bytes."""
+    """The longest run of letters and combining marks, in bytes."""
     most = run = 0
     for character in token.decode("utf-8", "ignore"):
         run = run + len(character.encode()) if unicodedata.category(character)[0] in "LM" else 0
@@ -180,7 +180,7 @@ def _of_one_document(subject: Subject, uses: Array, documents: Array) -> list[in
 
 
 def _lengths(subject: Subject) -> list[list[int]]:
-    """How many tokens have how many bytes."""
+    """Pairs of (length in bytes, number of tokens)."""
     return [list(pair) for pair in sorted(Counter(len(subject.tokens[number]) for number in subject.ordinary).items())]
 
 
@@ -197,7 +197,7 @@ def _by_kind(subject: Subject, kinds: Mapping[int, str | None]) -> dict[str, dic
 
 
 def _shown(subject: Subject, numbers: Iterable[int]) -> dict[str, Any]:
-    """How many, and the first of them."""
+    """The count, and the first examples."""
     chosen = list(numbers)
     examples = [{"id": number, "token": readable(subject.tokens[number])} for number in chosen[:EXAMPLES]]
     return {"count": len(chosen), "examples": examples}

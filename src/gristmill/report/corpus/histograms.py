@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.schedule.corpus_view import CorpusView
-from gristmill.query.documents.columns import Columns as DocumentColumns
-from gristmill.query.documents.columns import columns_of
+from gristmill.query.documents.columns import ColumnReader, columns_of
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.select.heuristics import SETS
 from gristmill.stages.shared import vectors
@@ -138,7 +137,7 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
     known = set(columns_of(view))
     names = list(dict.fromkeys(name for one in measures for name in formula(one.value).columns))
     extra = [name for name in ("kept", "reason", "source", "language", "text_bytes") if name in known]
-    columns = DocumentColumns(view, list(dict.fromkeys([*extra, *names])), kept=None)
+    columns = ColumnReader(view, list(dict.fromkeys([*extra, *names])), kept=None)
     documents = sum(document.part.rows for document in columns.parts)
     every = max(1, -(-documents // most))
     values: dict[str, list[Values]] = {one.title: [] for one in measures}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from gristmill.checked import PlaceFile
+from gristmill.checked import SeekableFile
 
 MOST_BYTES = 1 << 20
 """The most that is unpacked of a stream, since a small file may unpack to a huge one."""
@@ -36,7 +36,7 @@ class Budget:
         self.unpacked_bytes += unpacked_bytes
 
 
-class Head(PlaceFile):
+class Head(SeekableFile):
     """A file that raises Spent when the budget is used up."""
 
     def __init__(self, file: IO[bytes], budget: Budget) -> None:
