@@ -1,4 +1,4 @@
-"""gristmill bias: whom a step keeps and whom it removes, with intervals, and documents at the edge of its cutoff."""
+"""gristmill bias: which groups a step keeps and removes, with intervals, and documents at the edge of its cutoff."""
 
 import hashlib
 import json
@@ -123,12 +123,14 @@ def test_counts_are_those_of_a_plain_count(ask):
             assert sum(one["bytes"]["kept"] for one in own) == whole["bytes"]["kept"]
 
 
-def test_a_group_that_is_all_but_taken_away_is_told_loudly(ask):
-    """Its interval lies under half of the share of all; the others are not told."""
+def test_a_group_that_loses_far_more_than_others_gives_a_warning(ask):
+    """Its interval is below half of the overall share; there is no warning about the others."""
     told = ask("--step", "judge", "--by", "source,register")
     loud = [line for line in told.err.splitlines() if "less than half" in line]
     assert len(loud) == 1
-    assert loud[0].startswith("source news: 2.5% of 120 documents kept (95%: 0.8% to 7.2%), and 32.")
+    assert loud[0].startswith(
+        "source news: 2.5% of 120 documents kept (95%: 0.8% to 7.2%), less than half of the overall 32."
+    )
     assert told.code == 0
 
 
@@ -141,7 +143,7 @@ def test_answers_do_not_depend_on_parts(ask, tmp_path):
 def test_the_sample_is_stated(ask):
     """Of how many texts registers are; without them no text is looked at."""
     told = ask("--step", "judge", "--texts", "50")
-    assert "322 documents of notes, news came to judge; register: of 50 texts, those with the least hashes" in told.err
+    assert "322 documents of notes, news reached judge; register: from 50 texts, a sample by hash" in told.err
     assert "register" not in ask("--step", "judge", "--by", "source").err
 
 
@@ -151,7 +153,7 @@ def test_terms_make_groups(ask, judged):
     told = ask("--step", "judge", "--by", "source", "--terms", terms, "--json")
     assert told.groups["terms", "platt"]["documents"]["all"] == 50
     assert told.groups["terms", "falconry"]["documents"]["all"] == 0
-    assert "No text that was looked at has enough terms of: falconry." in told.err
+    assert "No text in the sample has enough terms of: falconry." in told.err
     few = ask("--step", "judge", "--terms", terms, "--min-terms", "3")
     assert (few.code, "The list falconry in --terms" in few.err, "has 2 terms" in few.err) == (2, True, True)
     gone = ask("--step", "judge", "--terms", judged.folder / "tems")
@@ -173,10 +175,10 @@ def test_the_edge_is_what_lies_nearest_to_the_cutoff(ask):
 
 
 def test_a_step_without_a_score_shows_some_of_both_sides(ask, everything):
-    """And says that they are drawn; another column may order them."""
+    """And says that they are sampled; another column may order them."""
     told = ask("--step", "heuristics", "--edge", "1", "--json", recipe=everything.project.recipe)
     assert [one["edge"] for one in told.edge] == ["kept", "removed"]
-    assert "both sides drawn by hash" in told.err
+    assert "both sides sampled by hash" in told.err
     by = ask(
         "--step", "heuristics", "--edge", "2", "--score", "signals.words", "--json", recipe=everything.project.recipe
     )
@@ -221,15 +223,15 @@ def test_escape_sequences_of_a_text_are_shown_and_not_obeyed(ask):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "gristmill bias needs --step"),
+        ((), "gristmill bias requires --step"),
         (("--step", "jugde"), "has no such step, so there is nothing to compare. Did you mean judge?"),
         (("--step", "idle"), "--step idle removed no document"),
         (("--step", "judge", "--by", "langauge"), "Did you mean language?"),
         (("--step", "judge", "--score", "judge.scor"), "Did you mean judge.score?"),
-        (("--step", "judge", "--score", "judge.word", "--edge", "1"), "holds string and no numbers"),
+        (("--step", "judge", "--score", "judge.word", "--edge", "1"), "has string, not numbers"),
     ],
 )
-def test_mistakes_are_told(ask, words, message):
+def test_a_mistake_is_one_message(ask, words, message):
     """One message, with the nearest name."""
     told = ask(*words)
     assert told.code == 2
@@ -237,19 +239,19 @@ def test_mistakes_are_told(ask, words, message):
     assert "Traceback" not in told.err
 
 
-def test_a_recipe_that_has_not_run_is_told(ask, judged, tmp_path):
+def test_a_recipe_that_has_not_run_is_refused(ask, judged, tmp_path):
     """With the command that runs it."""
     told = ask("--step", "judge", "--store", tmp_path / "empty")
     assert told.code == 2
     assert "has not run to its end" in told.err
 
 
-def test_a_run_is_asked_without_its_recipe(ask, judged):
+def test_a_run_is_compared_without_its_recipe(ask, judged):
     """The store alone knows the domains of sources."""
     words = ("--step", "judge", "--json")
     assert ask(*words, recipe=f"{judged.store}@judged").groups == ask(*words).groups
 
 
-def test_kinds_of_which_nothing_is_known_are_told(ask):
-    """And how they would be known."""
-    assert "Nothing is known of: language (language: the step `language` measures it)." in ask("--step", "judge").err
+def test_kinds_of_groups_that_are_unknown_are_named(ask):
+    """With the step or setting that would provide them."""
+    assert "Not known for these documents: language (language: add the step `language`)." in ask("--step", "judge").err

@@ -246,7 +246,7 @@ def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit, typed):
         assert (told["go"]["documents"] > 0) == (chars == 30)
         assert all(len(sample["text"]) > 5 for sample in told["come"]["samples"])
     assert len(list(project.store.glob("tasks/*"))) == tasks
-    assert "would come" in typed("whatif", project.recipe, "longer_than.chars=5").stdout
+    assert "would be added" in typed("whatif", project.recipe, "longer_than.chars=5").stdout
 
 
 def test_verify_finds_damage_and_repairs_it(ran, typed):
@@ -345,7 +345,7 @@ def test_init_writes_a_recipe_once(tmp_path, typed, monkeypatch):
     assert "sources:" in text
     again = typed("init")
     assert again.returncode == 2
-    assert "exists and was left as it is" in again.stderr
+    assert "exists and was not changed" in again.stderr
     assert (tmp_path / "recipe.yaml").read_text() == text
 
 

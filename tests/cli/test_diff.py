@@ -195,7 +195,7 @@ def test_the_answer_for_people(versions, say):
     """All parts of it, on one page."""
     said = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["stricter"])
     assert said.code == 0, said.err
-    for wanted in ("config.chars: 12 -> 25", "kept B", "documents went.", "all/longer_than", "all/length.chars"):
+    for wanted in ("config.chars: 12 -> 25", "kept B", "documents removed.", "all/longer_than", "all/length.chars"):
         assert wanted in said.out
     same = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["first"])
     assert "the same version" in same.out
@@ -204,14 +204,14 @@ def test_the_answer_for_people(versions, say):
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("diff", "needs A B"),
-        ("diff STORE", "not clear which is meant"),
+        ("diff", "requires A B"),
+        ("diff STORE", "so it does not name one"),
         ("diff STORE@FIRST", "has no parent on record"),
         ("diff here there", "here is neither STORE@V nor a recipe"),
         ("diff STORE v1 v2", "has no version v1"),
         ("diff RECIPE FIRST v2", "has no version v2"),
-        ("diff STORE@FIRST v1 v2", "too many words"),
-        ("diff a b c d", "too many words"),
+        ("diff STORE@FIRST v1 v2", "too many arguments"),
+        ("diff a b c d", "too many arguments"),
         ("diff STORE@FIRST nowhere.yaml", "no such file"),
         ("diff STORE@FIRST STORE@FIRST -n -1", "-n"),
     ],

@@ -215,7 +215,7 @@ def test_the_command_says_what_it_did(everything, exported, say, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "needs --out"),
+        ((), "requires --out"),
         (("--out", "in"), "is not empty"),
         (("--out", "recipe.yaml"), "is a file"),
         (("--out", "no/such/folder"), "there is no folder"),

@@ -72,10 +72,10 @@ def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspecte
     assert inspected("--id", requests[0]["doc_id"]) == requests[:1]
     nothing = say("inspect", routes.project.recipe, "--url", "mill.example/robots.txt")
     assert nothing.code == 0
-    assert nothing.err == "No such documents. Records that are no documents were left out: --records shows them.\n"
+    assert nothing.err == "No matching documents. Records that are not documents were left out: --records shows them.\n"
     for question in (("--url", "nowhere.example"), ("--stage", "web/extract", "--dropped", "--source", "crawl")):
         assert say("inspect", routes.project.recipe, *question, "--skip", 9).err == (
-            "No such documents after the first 9.\n"
+            "No matching documents after the first 9.\n"
         )
 
 
@@ -101,7 +101,7 @@ def test_a_rule_that_took_nothing_is_no_slip_of_the_pen(routes, say):
     """Nothing is found, and that is said."""
     said = say("inspect", routes.project.recipe, "--reason", "too_few_sentences")
     assert said.code == 0
-    assert "No such documents." in said.err
+    assert "No matching documents." in said.err
 
 
 def test_status_counts_as_the_funnel_does(routes, say):
@@ -140,7 +140,7 @@ def test_before_the_end_status_counts_what_steps_have_dropped_so_far(routes, cop
 def test_the_languages_say_of_which_sources_they_are(routes, say):
     """And which sources have none."""
     shown = say("funnel", routes.project.recipe).out
-    told = "Languages of the documents of crawl, notes. Not measured, for want of a step language: lists."
+    told = "Languages of the documents of crawl, notes. Not measured, because they have no language step: lists."
     assert told in shown
 
 
@@ -183,4 +183,4 @@ def test_status_says_what_every_stage_read_and_holds(everything, say):
     assert by_stage["all/signals"]["bytes"] > 0
     shown = say("status", everything.project.recipe).out
     assert " 0 B" not in shown
-    assert "read: - where a stage reads no content" in shown
+    assert "read: - for stages that read no document content" in shown

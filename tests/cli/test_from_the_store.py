@@ -124,7 +124,7 @@ def test_verify_from_the_store(answer_of, away, say, request, tmp_path):
     for option in ("--recompute=5%", "--repair"):
         told = say("verify", f"{away}@v1", option)
         assert told.code == 2
-        assert "the recipe, its inputs and the code of its steps are needed" in told.err
+        assert "needs the recipe, its inputs and the code of its steps" in told.err
     shutil.copytree(away, tmp_path / "broken", symlinks=True)
     parts = sorted((tmp_path / "broken" / "parts").glob("*/*.parquet"))
     parts[0].unlink()
@@ -157,7 +157,7 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
         assert told in said.err
     said = say("shards", "head", away)
     assert said.code == 2
-    assert "is a store, and may hold the runs of many recipes" in said.err
+    assert "is a store, which may hold runs of many recipes" in said.err
     assert "Write STORE@NAME. Versions: v1. Recipes that were run: everything." in said.err
     assert f"Manifest: {away}/shards/everything/" in say("shards", "head", f"{away}@v1").err
     assert "Leave --store out" in say("funnel", f"{away}@v1", "--store", "other").err
@@ -290,7 +290,7 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
     assert re.search(rf"part {both[0].hash} does not match its hash; made by all/longer_than, .*\d$", told.out, re.M)
     assert re.search(rf"part {both[1].hash} .*; made by all/longer_than, .* of the recipe other$", told.out, re.M)
     assert f"To repair it: gristmill verify --repair {project.recipe}\n" in told.out
-    assert "verify --repair RECIPE, with the file" in say("verify", f"{project.store}@project").out
+    assert "verify --repair RECIPE, with the recipe's file" in say("verify", f"{project.store}@project").out
     assert say("inspect", project.recipe, "--kept").code == 0, "verdicts are read, which lie beside the part"
     met = say("inspect", project.recipe, "--dropped")
     assert met.code == 2
@@ -306,7 +306,7 @@ def test_a_damaged_record_of_a_run_is_no_matter_of_repair(project, say):
     path.write_bytes(path.read_bytes().replace(b"documents", b"documenta", 1))
     told = say("verify", project.recipe)
     assert told.code == 1, told
-    assert f"Restore runs/project/{path.name} from a copy. If you have none, delete it" in told.out
+    assert f"Restore runs/project/{path.name} from a copy. If you have no copy, delete it" in told.out
     assert "--repair" not in told.out
 
 

@@ -75,13 +75,13 @@ def test_a_signal_is_json_too():
     """Also one that comes before anything is imported."""
     code = (
         "import os, signal, sys; sys.argv[1:] = ['run', 'x', '--log-json'];"
-        "from gristmill.cli.shared.leaving import leave_when_told; leave_when_told();"
+        "from gristmill.cli.shared.leaving import exit_on_signals; exit_on_signals();"
         "os.kill(os.getpid(), signal.SIGTERM)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 128 + signal.SIGTERM
     (record,) = lines_of(ended.stderr)
-    assert record["message"] == "stopped. What is finished is kept; run the same command to go on."
+    assert record["message"] == "stopped. Finished work is kept; run the same command to continue."
 
 
 def test_lines_of_others_are_records(capsys):

@@ -115,15 +115,15 @@ def test_one_document_is_found_by_url_id_and_words(typed):
     assert same == found
     (by_word,) = records(typed("inspect", "--grep", r"grain5x\d+ grain", "--json"))
     assert by_word["url"].endswith("page5")
-    assert "No such documents" in typed("inspect", "--grep", "nowhere at all").err
+    assert "No matching documents" in typed("inspect", "--grep", "nowhere at all").err
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("--id", "xyz"), "is not an id"),
-        (("--grep", "("), "is no regular expression"),
-        (("--grep", "[[a]"), "is no regular expression"),
+        (("--grep", "("), "is not a regular expression"),
+        (("--grep", "[[a]"), "is not a regular expression"),
         (("--clusters", "--grep", "a"), "--clusters shows whole clusters"),
     ],
 )
@@ -166,8 +166,8 @@ def test_after_an_edit_nothing_is_called_kept_that_nobody_judged(typed, edited):
     """`--kept` leaves out what the changed step has not seen, and says how much; without it the verdict says so."""
     kept = typed("inspect", "--kept", "-n", 20, "--json")
     assert kept.out == ""
-    assert "Not run as the recipe is now: all/heuristics" in kept.err
-    assert "8 documents that nothing has dropped so far" in kept.err
+    assert "Not run yet with the recipe as it is now: all/heuristics" in kept.err
+    assert "8 documents that no step has dropped so far" in kept.err
     shown = typed("inspect", "-n", 20)
     assert shown.out.count("not judged yet by all/heuristics") == 8
     assert "kept" not in shown.out
@@ -179,7 +179,7 @@ def test_removed_says_which_steps_it_cannot_count(typed, edited, ran):
     """A step that has not run as the recipe is now is named, not left out in silence."""
     said = typed("removed")
     assert said.code == 2
-    assert "has run as the recipe is now" in said.err
+    assert "as it is now has run" in said.err
 
 
 def test_whatif_counts_the_bytes_of_documents_that_would_come(typed):
@@ -233,11 +233,13 @@ def test_a_reason_that_no_document_has_is_no_mistake(everything, say, where):
     for reason in idle:
         said = say("inspect", name, "--reason", reason)
         assert (said.code, said.out) == (0, ""), said.err
-        assert said.err.endswith("No such documents.\n")
+        assert said.err.endswith("No matching documents.\n")
     for reason, meant in (("opted_uot", "opted_out"), ("too_few_wrods", "too_few_words")):
         said = say("inspect", name, "--reason", reason)
         assert said.code == 2
-        assert f"--reason {reason}: no step gives it, so no document has it. Did you mean {meant}?" in said.err
+        assert (
+            f"--reason {reason} is not a reason of any step, so no document has it. Did you mean {meant}?" in said.err
+        )
     unheard = say("inspect", name, "--reason", "quite_something_else")
     assert unheard.code == (2 if where == "recipe" else 0)  # whose code is not at hand may give any
 
@@ -246,8 +248,8 @@ HOSTILE = {
     "whatif {recipe} heuristics.gopher_quality.min_words=1e999": "heuristics.gopher_quality.min_words",
     "whatif {recipe} heuristics.gopher_quality=" + "[" * 3000: "is not a YAML value",
     "whatif {recipe} heuristics.gopher_quality.min_words=" + "9" * 60: "is not a YAML value",
-    "tokenizer encode {recipe} '\udcff'": "is not UTF-8",
-    "tokenizer audit {recipe} --out {recipe}": "cannot be a folder for the report",
+    "tokenizer encode {recipe} '\udcff'": "is not valid UTF-8",
+    "tokenizer audit {recipe} --out {recipe}": "Nothing was measured. Name another folder.",
     "run {recipe} --tag " + "a" * 300: "and a file's name may have 128",
 }
 

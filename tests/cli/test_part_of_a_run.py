@@ -97,7 +97,7 @@ def test_a_tag_is_told_with_the_way_to_it(short, say):
     """As it is written behind a command."""
     short.run()
     told = say("run", short.recipe, "--tag", "v2")
-    assert f"\nKept as version v2. To look at it: gristmill funnel {short.store}@v2\n" in told.out
+    assert f"\nKept as version v2. To see it: gristmill funnel {short.store}@v2\n" in told.out
     assert "version" in say("status", f"{short.store}@v2").err
     assert json.loads(say("run", short.recipe, "--tag", "v3", "--json").out)["tag"] == "v3"
 
@@ -131,7 +131,7 @@ def test_status_says_what_its_plus_means(project, say):
     project.write_recipe("  - stagebox.length\n")
     shown = say("status", project.recipe).out
     assert "0/0+" in shown
-    assert "+ where more will come, and it is not known yet how many" in shown
+    assert "+: more tasks will follow, but their number is not known yet" in shown
     project.run()
     assert "+" not in say("status", project.recipe).out
 

@@ -75,15 +75,15 @@ def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        (["--cluster", "16"], "--cluster 16 is no number of nodes and of cores each"),
-        (["--cluster", "0x16"], "--cluster 0x16 is no number of nodes"),
+        (["--cluster", "16"], "--cluster 16 does not give nodes and cores"),
+        (["--cluster", "0x16"], "--cluster 0x16 does not give nodes and cores"),
         (["--cluster", "2x2", "--tokens", "many"], "--tokens: nothing can be planned, because 'many' is not a count"),
-        (["--cluster", "2x2", "--tokens", "0"], "--tokens 0 is nothing"),
+        (["--cluster", "2x2", "--tokens", "0"], "--tokens 0 is not above 0"),
         (["--cluster", "2x2", "--node-memory", "64 quarts"], "--node-memory: nothing can be planned, because"),
-        (["--tokens", "1T"], "--tokens is for a prediction, and --cluster is missing"),
-        (["--cluster", "2x2", "--core-hour-usd", "inf"], "A price is over 1,000,000,000 USD"),
-        (["--node-memory", "1GB"], "--node-memory is for a prediction, and --cluster is missing"),
-        (["--core-hour-usd", "1"], "A price is for a prediction, and --cluster is missing"),
+        (["--tokens", "1T"], "--tokens only applies with --cluster"),
+        (["--cluster", "2x2", "--core-hour-usd", "inf"], "A price is above 1,000,000,000 USD"),
+        (["--node-memory", "1GB"], "--node-memory only applies with --cluster"),
+        (["--core-hour-usd", "1"], "A price only applies with --cluster"),
     ],
 )
 def test_what_cannot_be_meant_is_one_message(ran, say, given, wanted):
@@ -199,7 +199,7 @@ def test_people_see_the_same(ran, say):
         "Slurm: an array",
     ):
         assert part in told.out
-    assert "times that. Ranges are of the sample alone" in " ".join(told.out.split())
+    assert "times that. Ranges only cover the sample" in " ".join(told.out.split())
 
 
 def test_settings_that_changed_since_are_told(copied, say, edit):
@@ -267,7 +267,7 @@ def test_a_source_without_records_is_one_message(copied, say):
 
 
 def test_requests_are_those_that_were_counted_where_they_were(measured):
-    """Otherwise they are found by what tasks of each kind read and write."""
+    """Otherwise they are estimated from the tasks of each kind."""
     assert not size_up(measured, measured.tokens, Cluster(1, 1)).requests_counted
     counted = [replace(kind, gets=kind.gets * 0 + 7, puts=kind.gets * 0 + 3) for kind in measured.kinds]
     counted = [

@@ -167,7 +167,7 @@ def test_find_takes_the_beginning_of_an_id(everything, say):
     digits = [text for text in "0123456789abcdef" if sum(one.startswith(text) for one in kept) > 1]
     several = say("shards", "find", recipe, digits[0])
     assert several.code == 2
-    assert f"{digits[0]} is how the ids of several documents begin" in several.err
+    assert f"The ids of several documents begin with {digits[0]}. Give more digits" in several.err
     assert all(f"{one} (" in several.err for one in kept if one.startswith(digits[0]))
 
 
@@ -187,10 +187,10 @@ def test_find_says_why_a_document_is_never_seen(corpus, gristmill):
     assert code == 0
     assert "never" in out
     drawn = order.counts(manifest.samples)[manifest.numbers[name]]
-    assert f"the mix draws {drawn} of the {group.samples} samples of {name}, and these are not among them" in out
+    assert f"the mix draws {drawn} of the {group.samples} samples of {name}, and not these" in out
     code, out, _ = gristmill("shards", "find", corpus.project.recipe, "0" * 32)
     assert code == 1
-    assert "has no document of that id" in out
+    assert "has no document with that id" in out
 
 
 def test_find_says_which_step_dropped_a_document(everything, say):
@@ -211,7 +211,7 @@ def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
     corpus.recipe(more=", part_bytes: 1KB")
     code, out, err = gristmill("run", recipe, "--sample", "60%", "--workers", 1)
     assert code == 0, err
-    assert "To look at it, add --sample 60% to a command" in out
+    assert "To inspect it, add --sample 60% to a command" in out
     assert f"{corpus.project.store}@small-sample-60pct" in out
     for command in (("shards", "head"), ("shards", "verify"), ("shards", "decode"), ("sample",), ("tokenizer", "show")):
         code, _, err = gristmill(*command, recipe, "--sample", "60%")
@@ -220,7 +220,7 @@ def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
     folder = str(corpus.project.store / "shards" / "small-sample-60pct" / "latest")
     code, _, err = gristmill("shards", "head", folder, "--sample", "60%")
     assert code == 2
-    assert "is no recipe, and --sample 60% is for recipes" in err
+    assert "--sample 60% only applies to recipes" in err
     code, _, err = gristmill("sample", recipe, "--sample", "50%")
     assert code == 2
     assert f"Run: gristmill run {recipe} --sample 50%" in err
@@ -249,7 +249,7 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("sample", "FOLDER", "--step", "1000000"), "a trainer never comes there"),
+        (("sample", "FOLDER", "--step", "1000000"), "so there is no such step"),
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
         (("shards", "decode", "FOLDER", "--row", "100000"), "Give a smaller number"),
         (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),

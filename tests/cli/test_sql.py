@@ -273,7 +273,7 @@ def test_a_shell_answers_until_its_end(say, name, monkeypatch):
         (("select 1", "--json", "--csv"), "exclude each other"),
         (("--shell", "--parquet", "a.parquet"), "exclude each other"),
         (("select 1", "--parquet", "/nowhere/a.parquet"), "there is no folder"),
-        (("select 1", "more"), "besides"),
+        (("select 1", "more"), "but also got"),
     ],
 )
 def test_wrong_arguments_are_one_message(say, name, arguments, told):

@@ -73,11 +73,11 @@ def test_show_prints_what_is_compared_of_one_item(tmp_path, typed):
     shown = [line for line in typed("show", tmp_path)[1].out.splitlines() if line.startswith("  ")]
     beside = ["  choices (counts beside the question): bed", "  choices (counts beside the question): runner"]
     assert shown == [
-        "  question (flags a text): Which stone of the old mill grinds the rye?",
+        "  question (flags a document): Which stone of the old mill grinds the rye?",
         "  answer (counts beside the question): runner",
         *beside,
-        "  question (says too little, flags with an answer or choices only): Why is it so?",
-        "  answer (counts beside the question): bed",
+        "  question (too short, flags only with an answer or choices): Why is it so?",
+        "  answer (counts together with the question): bed",
         *beside,
     ]
 
@@ -113,7 +113,7 @@ def test_check_tells_what_was_forgiven(folder, typed):
     describe(folder, "allow_broken: 1")
     code, said = typed("check", folder)
     assert code == 0
-    assert "all read but 1 record of short, as allow_broken allows" in said.out
+    assert "all read except 1 record of short (allow_broken)" in said.out
     assert json.loads(typed("check", folder, "--json")[1].out)["broken"] == 1
 
 

@@ -64,7 +64,7 @@ def test_no_command_breaks_a_word(everything, say, monkeypatch, command):
     for width in (60, 80):
         monkeypatch.setenv("COLUMNS", str(width))
         narrow = say(*words)
-        told = re.sub(r"Left out, as there are .*?\.\n", "", narrow.out + narrow.err, flags=re.DOTALL)
+        told = re.sub(r"Columns left out to fit .*?\.\n", "", narrow.out + narrow.err, flags=re.DOTALL)
         assert not [line for line in told.splitlines() if len(line) > width and len(line.split()) > 1]
         assert not {word for word in told.split() if word.strip("─")} - allowed
 
@@ -86,7 +86,7 @@ def test_a_column_that_matters_less_gives_way_and_the_table_says_so():
     rows = [("all/near_candidates", "12", "3.4 MB"), ("all/tokens", "1", "10 KB")]
     made = table(("stage", "tasks", "peak memory"), rows, spare=("peak memory",))
     assert sorted(shown(made, 34).split()) == sorted(shown(made, 80).split())
-    assert "Left out, as there are 27 columns: peak memory." in " ".join(shown(made, 27).split())
+    assert "Columns left out to fit the width of 27: peak memory." in " ".join(shown(made, 27).split())
     assert "all/near_candidates     12" in shown(made, 27)
     assert "all/near_" in shown(made, 20).splitlines()[1]
 

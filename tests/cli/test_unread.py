@@ -50,7 +50,7 @@ def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project
     assert [say(*shlex.split(command)).out.count(" by ingest: ") for command in commands] == [2, 1]
     short, look = _unread_lines(run, as_typed(run.graph.recipe, None))
     assert short == "4 records could not be read (table 3, lines 1)."
-    assert say(*shlex.split(look.removeprefix("To look: gristmill "))).out.count(" by ingest: ") >= 4
+    assert say(*shlex.split(look.removeprefix("To see them: gristmill "))).out.count(" by ingest: ") >= 4
     lost, table, lines = [line for line in find_warnings(run) if "could not be read" in line]
     assert lost.startswith("table/ingest: files, or the rest of them, could not be read (missing_column 1)")
     assert table.startswith("table/ingest: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).")

@@ -92,7 +92,7 @@ def test_inspect_tells_that_it_is_withheld(hidden, say):
     assert all(one["source"] == "notes" and len(one["doc_id"]) == 32 for one in found)
     for search in (("--grep", "granary"), ("--url", "hidden.example")):
         told = say("inspect", hidden.project.recipe, *search)
-        assert (told.out, told.err) == ("", "No such documents.\n")
+        assert (told.out, told.err) == ("", "No matching documents.\n")
 
 
 def test_lineage_and_takedowns_withhold_it(hidden, say):
@@ -158,7 +158,7 @@ def test_what_was_not_looked_up_yet_is_not_shown(unseen, say, words):
     assert told.code == 0
     assert "grinds" not in told.out
     assert "b.example" not in told.out
-    assert "safety_hashes has not seen, id, source and verdict are shown alone. Run: gristmill run" in told.err
+    assert "safety_hashes has not checked, only id, source and verdict are shown. Run: gristmill run" in told.err
     if "--full" in words and "--clusters" not in words:
         assert told.out.count("safety_hashes has not seen it as the recipe is now)") == 8
 

@@ -1,7 +1,6 @@
 """Assets are made of files: they read no documents, wait for none, and are keyed by their files alone."""
 
 import pytest
-from stages.shards.made import tokenizer_file
 
 from gristmill.cli.corpus.verify import make_executor
 from gristmill.engine.mill import Silent
@@ -14,6 +13,7 @@ from gristmill.query.sizing.disk import estimate
 from gristmill.query.sizing.plan import make_plan
 from gristmill.query.versions.verify import verify
 from gristmill.recipe.load import load
+from stages.shards.made import tokenizer_file
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 

@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill_extractor import whole_file
-from gristmill_extractor.whole_file import check_place, write_whole
+from gristmill_extractor.whole_file import check_target, write_whole
 
 
 def test_a_link_or_a_pipe_that_lies_in_wait_is_not_written_through(tmp_path, monkeypatch):
@@ -50,12 +50,12 @@ def test_a_place_that_can_have_no_file_is_refused_before_the_work(tmp_path):
     """A pipe, which would be waited for; a device, which a file would take the place of; a folder; no folder."""
     os.mkfifo(tmp_path / "pipe")
     for path, told in (
-        (tmp_path / "pipe", "is a pipe and no file, so nothing was done"),
-        (whole_file.Path("/dev/null"), "is a device and no file"),
-        (tmp_path, "is a folder and no file"),
+        (tmp_path / "pipe", "is a pipe, not a file, so nothing was done"),
+        (whole_file.Path("/dev/null"), "is a device, not a file"),
+        (tmp_path, "is a folder, not a file"),
         (tmp_path / "none" / "out", "there is no folder"),
         (tmp_path / ("x" * 300), "cannot be written"),
     ):
         with pytest.raises(UserError, match=told):
-            check_place(path, "nothing was done")
-    assert check_place(tmp_path / "out", "nothing was done") is False
+            check_target(path, "nothing was done")
+    assert check_target(tmp_path / "out", "nothing was done") is False

@@ -14,7 +14,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.loader import Loader, checks, read_manifest
-from gristmill.loader.ahead import wanted
+from gristmill.loader.ahead import needed_shards
 from loader.small import Corpus, two_phases
 
 NAMES = [f"{stem}.{kind}" for stem in ("crawl-B/shard_00001", "wiki-A/shard_00000") for kind in ("bin", "index")]
@@ -183,7 +183,7 @@ def test_the_next_shards_are_hashed_while_the_present_ones_are_used(tmp_path):
     """Ahead of need, by a thread of its own."""
     path = Corpus({"a": [10] * 12, "b": [10] * 6}, [(180, {"a": 12, "b": 6})]).write(tmp_path)
     with Loader(path, check="hash", threads=0) as loader:
-        soon = wanted(loader.order, 0)
+        soon = needed_shards(loader.order, 0)
         assert len(soon) == 4
         next(iter(loader))
         assert loader._reader.ahead.idle.wait(30)
@@ -322,7 +322,7 @@ def test_a_fork_in_the_middle_of_a_hash_leaves_nothing_locked(manifest):
         "shards, ahead = loader._reader.shards, loader._reader.ahead\n"
         "threading.Thread(target=loader.sample, args=(0,), daemon=True).start()\n"
         "begun.wait()\n"
-        "ahead.tell(0)\n"
+        "ahead.prepare(0)\n"
         "for lock in (shards._lock, ahead._change): lock.acquire()\n"
         "child = os.fork()\n"
         "if child == 0:\n"

@@ -45,14 +45,14 @@ def test_an_id_that_is_no_whole_number_is_refused(tmp_path: Path, number: object
     """In the vocabulary and among the added tokens."""
     made = spec()
     made["model"]["vocab"]["zz"] = number
-    assert "no whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
+    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
     made = spec()
     made["added_tokens"][0]["id"] = number
-    assert "no whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
+    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
 
 
 def test_ids_that_nearly_all_lack_a_token_are_refused(tmp_path: Path) -> None:
-    """Room for later is room for some thousands, not for millions."""
+    """Files reserve some thousands of ids, not millions."""
     made = spec()
     made["added_tokens"][0]["id"] = MOST_IDS - 1
     assert "without a token" in refused(tmp_path / "tokenizer.json", json.dumps(made))
@@ -102,7 +102,7 @@ def ranks(*more: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("line", "fact"),
     [
-        (b"YWE= 4000000000", "ids go from 0"),
+        (b"YWE= 4000000000", "ids are 0 to"),
         (b"YWE= -1", "neither a tokenizer.json nor a rank file"),
         (b"YWE= 1_000", "neither a tokenizer.json nor a rank file"),
         (b"YWE= " + b"9" * 5000, "neither a tokenizer.json nor a rank file"),

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stages.shards.made import END, PAD, corpus, written
 
 from gristmill.shardformat.index import read_index, write_index
 from gristmill.stages.shards.check import check_shard
+from stages.shards.made import END, PAD, corpus, written
 
 FILES = ("tokens.bin", "tokens.index", "lineage.parquet")
 

@@ -10,6 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from gristmill.errors import UserError
+from gristmill.shardformat.index import read_index
+from gristmill.stages.doc_order import doc_order
+from gristmill.stages.shards import shards
+from gristmill.stages.shards.check import check_shard
 from stages.shards.made import (
     END,
     PAD,
@@ -23,12 +29,6 @@ from stages.shards.made import (
     tokenizer_file,
     written,
 )
-
-from gristmill.errors import UserError
-from gristmill.shardformat.index import read_index
-from gristmill.stages.doc_order import doc_order
-from gristmill.stages.shards import shards
-from gristmill.stages.shards.check import check_shard
 
 CONFIG = shards.Config(seq_len_tokens=64, shard_tokens=8000, recipe="test", seed=5)
 

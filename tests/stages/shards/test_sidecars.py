@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stages.shards.made import PAD, corpus, documents_of, locator, pieces_of, written
 
 from gristmill.errors import UserError
 from gristmill.shardformat.index import read_index
 from gristmill.stages.shards import shards, sidecars
+from stages.shards.made import PAD, corpus, documents_of, locator, pieces_of, written
 
 BOTH = pytest.mark.parametrize("kind", ["<u2", "<u4"])
 PACKS = pytest.mark.parametrize("pack", ["best_fit", "concat"])

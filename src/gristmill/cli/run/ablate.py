@@ -1,4 +1,4 @@
-"""gristmill ablate: is a model better that is trained on B than one that is trained on A?"""
+"""gristmill ablate: is a model trained on B better than one trained on A?"""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -26,14 +26,14 @@ NOT_BETTER = 3
 
 def command(
     a: Annotated[str, typer.Argument(metavar="A", help="A recipe that was run, STORE@NAME, or a manifest.json.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same, of what is to be better.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same for the corpus that should be better.")],
     suite: Annotated[Path, typer.Option(metavar="FOLDER", help="The eval suite: benchmarks and held-out texts.")],
-    size: Annotated[str, typer.Option(metavar="NAME", help=f"Of the models: {', '.join(SETUPS)}.")] = "3m",
+    size: Annotated[str, typer.Option(metavar="NAME", help=f"Size of the models: {', '.join(SETUPS)}.")] = "3m",
     tokens: Annotated[
-        str | None, typer.Option(metavar="N", help="Tokens of each training. Default: by size.", show_default=False)
+        str | None, typer.Option(metavar="N", help="Tokens per training run. Default: by size.", show_default=False)
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=2, max=MOST_SEEDS, metavar="N", help="Trainings of each side, as pairs.")
+        int, typer.Option(min=2, max=MOST_SEEDS, metavar="N", help="Training runs per side, as pairs.")
     ] = 3,
     device: Annotated[
         str | None, typer.Option(metavar="NAME", help="cpu or cuda. Default: by size.", show_default=False)
@@ -47,22 +47,22 @@ def command(
     workers: Workers = None,
     json: Json = False,
 ) -> None:
-    """Train small models on two corpora, and say which is better.
+    """Train small models on two corpora, and show which is better.
 
-    A and B train on the same number of tokens, with the same seeds. Scores are bits per byte of right answers and
+    A and B train on the same number of tokens, with the same seeds. Scores are bits per byte of correct answers and
     of held-out texts. The verdict is better, worse or no evidence, with 95% intervals over seeds and items. Trained
-    models are kept in the store, so another seed or another suite does not train them again.
+    models are kept in the store, so another seed or suite does not retrain them.
     """
     if find_spec("torch") is None:
-        raise UserError("gristmill ablate trains models, and torch is not installed: pip install 'gristmill[torch]'.")
+        raise UserError("gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'.")
     if size not in SETUPS:
-        raise UserError(f"--size {size}: there is no such size, so nothing was trained. Sizes: {', '.join(SETUPS)}.")
+        raise UserError(f"--size {size} is not a known size, so nothing was trained. Sizes: {', '.join(SETUPS)}.")
     setup = SETUPS[size]
     if tokens is not None:
         setup = replace(setup, tokens=_count(tokens))
     if device is not None:
         if device not in ("cpu", "cuda"):
-            raise UserError(f"--device {device}: it is cpu or cuda, so nothing was trained.")
+            raise UserError(f"--device {device} is not a device, so nothing was trained. Use cpu or cuda.")
         setup = replace(setup, device=device)
     old, new = (Side(name, open_shards(name)) for name in (a, b))
     there = Store(locate_store(store, "--store")) if store else _store_of(new)
@@ -90,18 +90,18 @@ def _count(text: str) -> int:
 
 def _store_of(side: Side) -> Store:
     if side.shards.view is None:
-        raise UserError(f"{side.name} is a manifest, so there is no store for the models. Name one with --store.")
+        raise UserError(f"{side.name} is a manifest, which has no store for the models. Name one with --store.")
     return side.shards.view.store
 
 
 def _show(out: Screen, a: str, b: str, result: Result) -> None:
-    """A table of the tasks, what does not count, and the verdict."""
+    """Print the table of tasks, the remarks and the verdict."""
     rows = [
         (one.name, f"{one.items:,}", f"{one.a:.3f}", f"{one.b:.3f}", *_difference(one))
         for one in result.tasks
         if one.name != OVERALL
     ]
-    out.print(f"Bits per byte (less is better). A: {a}. B: {b}.")
+    out.print(f"Bits per byte (lower is better). A: {a}. B: {b}.")
     out.print(table(("task", "items", "A", "B", "B - A", "95% interval", "signal/noise", "verdict"), rows))
     for remark in result.remarks:
         print_paragraph(f"NOTE: {remark}")
@@ -112,9 +112,9 @@ def _show(out: Screen, a: str, b: str, result: Result) -> None:
         return
     low, high = (f"{100 * value:+.2f}%" for value in (overall.low, overall.high))
     print_paragraph(
-        f"B is {overall.verdict if overall.verdict != 'no evidence' else 'neither better nor worse, by this evidence'}:"
+        f"B is {overall.verdict if overall.verdict != 'no evidence' else 'neither better nor worse on this evidence'}:"
         f" {100 * overall.difference:+.2f}% bits per byte ({low} to {high}), {trained}. The smallest difference that "
-        f"this could have seen: {100 * overall.smallest:.2f}%."
+        f"this could detect: {100 * overall.smallest:.2f}%."
     )
 
 
