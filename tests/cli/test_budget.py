@@ -117,7 +117,7 @@ def test_a_vocabulary_larger_than_the_model_is_told():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "result"),
     [
         ({"params": "7x"}, "--params: nothing can be computed.*7B|100B"),
         ({"params": "0"}, "--params 0 is out of range"),
@@ -131,9 +131,9 @@ def test_a_vocabulary_larger_than_the_model_is_told():
         ({"params": "7B", "corpus": "no.json"}, "no.json does not exist"),
     ],
 )
-def test_a_wrong_number_is_refused_with_its_option(given, told):
+def test_a_wrong_number_is_refused_with_its_option(given, result):
     """Fact, consequence, fix."""
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=result):
         budget.command(**given)
 
 

@@ -152,8 +152,8 @@ def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
     assert (second["benchmark"], second["items"], second["removed"], second["cut"]) == ("second", 3, 1, 1)
     assert first["rules"] == {"fuzzy": 1, "ngram": 2}
     assert second["unprotected"] == ["bare"]
-    told = {one["id"]: (one["documents"], one["whole"], one["rules"]) for one in first["touched"] + second["touched"]}
-    assert told == {
+    result = {one["id"]: (one["documents"], one["whole"], one["rules"]) for one in first["touched"] + second["touched"]}
+    assert result == {
         "i0": (2, True, ["ngram"]),
         "i1": (2, False, ["fuzzy", "ngram"]),
         "i2": (2, False, ["ngram"]),

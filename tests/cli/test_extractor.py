@@ -64,7 +64,7 @@ def test_a_program_gets_the_same_numbers(say, folder):
 
 def test_mistakes_are_one_message(say, folder, tmp_path):
     """With the exit code of a user's mistake."""
-    for line, told in (
+    for line, result in (
         ((tmp_path / "none",), "is not a folder"),
         ((tmp_path,), "has no gold file"),
         ((folder, "--tools", "resiliprase"), "Did you mean resiliparse?"),
@@ -75,5 +75,5 @@ def test_mistakes_are_one_message(say, folder, tmp_path):
     ):
         done = say("extractor", "evaluate", *line)
         assert (done.code, done.out) == (2, ""), line
-        assert told in done.err
+        assert result in done.err
         assert "Traceback" not in done.err

@@ -98,17 +98,17 @@ def test_gain_is_summed_over_all_trees_and_shared_out_by_feature():
 
 def test_few_domains_are_trained_with_fewer_folds(folder):
     """Three of them with three."""
-    told = []
-    learned = learn(read_gold(folder)[:3], told.append)
-    assert sum("without fold" in line for line in told) == learned.domains == 3
-    assert len(told) == extractor_training.STEPS - 2
+    result = []
+    learned = learn(read_gold(folder)[:3], result.append)
+    assert sum("without fold" in line for line in result) == learned.domains == 3
+    assert len(result) == extractor_training.STEPS - 2
 
 
 def test_mistakes_are_reported_before_the_training(say, folder, tmp_path, monkeypatch):
     """A wrong path is reported at once, not after minutes; existing files stay."""
     monkeypatch.setattr("gristmill_extractor.train_command.learn", lambda *_: pytest.fail("it was trained"))
     (tmp_path / "there").write_bytes(b"as it was")
-    for line, told in (
+    for line, result in (
         ((folder,), "requires --out"),
         ((folder, "--out", tmp_path), "is a folder"),
         ((folder, "--out", tmp_path / "none" / "m"), "there is no folder"),
@@ -118,7 +118,7 @@ def test_mistakes_are_reported_before_the_training(say, folder, tmp_path, monkey
     ):
         done = say("extractor", "train", *line)
         assert (done.code, done.out) == (2, ""), line
-        assert told in done.err
+        assert result in done.err
         assert "Traceback" not in done.err
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
 

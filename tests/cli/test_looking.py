@@ -119,7 +119,7 @@ def test_one_document_is_found_by_url_id_and_words(typed):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
         (("--id", "xyz"), "is not an id"),
         (("--grep", "("), "is not a regular expression"),
@@ -127,11 +127,11 @@ def test_one_document_is_found_by_url_id_and_words(typed):
         (("--clusters", "--grep", "a"), "--clusters shows whole clusters"),
     ],
 )
-def test_a_wrong_question_is_one_message(typed, arguments, told):
+def test_a_wrong_question_is_one_message(typed, arguments, result):
     """Exit code 2, the fix."""
     said = typed("inspect", *arguments)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
 
 
 def test_what_was_cut_is_shown_where_it_stood(typed):
@@ -184,9 +184,9 @@ def test_removed_says_which_steps_it_cannot_count(typed, edited, ran):
 
 def test_whatif_counts_the_bytes_of_documents_that_would_come(typed):
     """A document that a step dropped has no text behind the later ones; it has the one that it came with."""
-    told = json.loads(typed("whatif", "heuristics.gopher_quality.min_words=3", "--json").out)
-    assert told["come"]["documents"] == 1
-    assert told["come"]["bytes"] == len(text_of(0).encode())
+    result = json.loads(typed("whatif", "heuristics.gopher_quality.min_words=3", "--json").out)
+    assert result["come"]["documents"] == 1
+    assert result["come"]["bytes"] == len(text_of(0).encode())
 
 
 def test_whatif_asks_about_a_language(typed):
@@ -199,7 +199,7 @@ def test_whatif_asks_about_a_language(typed):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "result"),
     [
         ("heuristics.gopher_quality.min_wrods=3", "Did you mean min_words?"),
         ("heuristics.gopher_quality.by_language.en.min_wrods=3", "Did you mean min_words?"),
@@ -210,11 +210,11 @@ def test_whatif_asks_about_a_language(typed):
         ("nowhere.x=3", "has no step nowhere"),
     ],
 )
-def test_whatif_says_what_is_wrong_in_plain_words(typed, change, told):
+def test_whatif_says_what_is_wrong_in_plain_words(typed, change, result):
     """Field, consequence, fix; a step that is there and cannot be asked is not said to be missing."""
     said = typed("whatif", change)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Input should be" not in said.err
 
 
@@ -291,9 +291,9 @@ def test_many_columns_are_wrapped_to_the_width(typed, monkeypatch):
     assert len(facts) > 5
     assert max(map(len, facts)) <= 100
     (record,) = records(typed("inspect", "--stage", "signals", "--url", "page5", "--json"))
-    told = dict(fact.split(" ", 1) for line in facts for fact in line.split("  "))
-    assert told["words"] == str(record["columns"]["words"])
-    assert record["columns"].keys() - told.keys() <= {name for name, one in record["columns"].items() if one is None}
+    result = dict(fact.split(" ", 1) for line in facts for fact in line.split("  "))
+    assert result["words"] == str(record["columns"]["words"])
+    assert record["columns"].keys() - result.keys() <= {name for name, one in record["columns"].items() if one is None}
 
 
 def test_after_a_change_of_an_input_the_last_run_is_named(project, say):

@@ -154,9 +154,9 @@ def test_find_tells_where_a_document_lies_and_when_it_is_seen(ran, gristmill):
 def test_find_takes_the_beginning_of_an_id(everything, say):
     """As far as one document has it; where several do they are named, those in shards or else the others."""
     recipe = everything.project.recipe
-    told = [json.loads(line) for line in say("inspect", recipe, "-n", 100, "--json").out.splitlines()]
-    kept = sorted(one["doc_id"] for one in told if one["verdict"]["reason"] is None)
-    dropped = sorted(one["doc_id"] for one in told if one["verdict"]["reason"] is not None)
+    result = [json.loads(line) for line in say("inspect", recipe, "-n", 100, "--json").out.splitlines()]
+    kept = sorted(one["doc_id"] for one in result if one["verdict"]["reason"] is None)
+    dropped = sorted(one["doc_id"] for one in result if one["verdict"]["reason"] is not None)
     for doc_id, among, code in ((kept[0], kept, 0), (dropped[0], kept + dropped, 1)):
         beginnings = [doc_id[:length] for length in range(1, 33)]
         alone = next(text for text in beginnings if sum(one.startswith(text) for one in among) == 1)
@@ -247,7 +247,7 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
         (("sample", "FOLDER", "--step", "1000000"), "so there is no such step"),
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
@@ -255,17 +255,17 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
         (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
         (("shards", "find", "FOLDER", "xyz"), "Give up to 32 hexadecimal digits"),
         (("shards", "find", "FOLDER", "0" * 33), "Give up to 32 hexadecimal digits"),
-        (("shards", "verify", "FOLDER/nothing"), "there is no such file"),
+        (("shards", "verify", "FOLDER/nothing"), "does not exist"),
         (("sample", "FOLDER/tokenizer.json"), "is not a manifest of Gristmill"),
         (("sample", "FOLDER/tales/A/shard_00000.bin"), "is not JSON"),
     ],
 )
-def test_mistakes_are_one_message(ran, gristmill, arguments, told):
+def test_mistakes_are_one_message(ran, gristmill, arguments, result):
     """Exit code 2, the fact and the fix, no traceback."""
     _, folder = ran
     code, _, err = gristmill(*(argument.replace("FOLDER", folder) for argument in arguments))
     assert code == 2
-    assert told in err
+    assert result in err
     assert len(err.strip().splitlines()) == 1
 
 

@@ -202,7 +202,7 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
     content = json.loads((short / "receipt.json").read_text())
     del content["near"]
     (short / "receipt.json").write_text(json.dumps(content))
-    for words, told in [
+    for words, result in [
         (("check", tmp_path / "absent.yaml", recipe), "cannot be read"),
         (("check", tmp_path / "bad.yaml", recipe), "is no URL"),
         (("check", taken["folder"] / "requests.yaml", f"{store}@nobody"), "no finished run"),
@@ -219,7 +219,7 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
     ]:
         code, said = typed(monkeypatch, capsys, "takedown", *words)
         assert code == 2, (words, said)
-        assert told in said.err, (words, said.err)
+        assert result in said.err, (words, said.err)
 
 
 def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, monkeypatch, capsys):
@@ -227,7 +227,7 @@ def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, mon
     text = taken["corpus"].project.recipe.read_text()
     for name in ("notes.jsonl", "tales.jsonl", "tokenizer.json"):
         shutil.copyfile(taken["folder"] / name, tmp_path / name)
-    for requests, told in [
+    for requests, result in [
         (None, "does not exist"),
         ("- id: a\n  urls: [x]\n", "requests.yaml:2: 'x' is no URL"),
         ("- id: a\n  texts: [absent.txt]\n", "absent.txt"),
@@ -238,7 +238,7 @@ def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, mon
         code, said = typed(monkeypatch, capsys, "plan", recipe)
         assert code == 2
         assert "recipe.yaml:" in said.err
-        assert told in said.err
+        assert result in said.err
 
 
 def test_a_receipt_knows_what_was_though_the_inputs_are_others_now(taken, tmp_path, monkeypatch, capsys):
@@ -284,8 +284,8 @@ def test_copies_that_stay_are_told_and_are_no_faults(taken, tmp_path, monkeypatc
     assert len(content["listed"]) == 2
     code, said = typed(monkeypatch, capsys, "takedown", "verify", folder / "r")
     assert code == 0
-    told = {"list": "except 2 copies that the receipt lists (copies: list)", "keep": "copies were not searched for"}
-    assert told[copies] in said.out
+    result = {"list": "except 2 copies that the receipt lists (copies: list)", "keep": "copies were not searched for"}
+    assert result[copies] in said.out
 
 
 def test_a_name_that_means_a_recipe_or_a_hash_is_refused(taken, monkeypatch, capsys):

@@ -70,9 +70,9 @@ def test_every_command_has_help_with_an_example_and_json(command, typed):
 
 def test_a_recipe_that_did_not_run_says_what_to_run(folder, typed, tmp_path):
     """In a store where nothing was trained there is no tokenizer to use."""
-    told = typed("encode", folder / "r.yaml", "mill", "--store", tmp_path)
-    assert told.code == 2
-    assert "Run: gristmill tokenizer train" in told.err
+    result = typed("encode", folder / "r.yaml", "mill", "--store", tmp_path)
+    assert result.code == 2
+    assert "Run: gristmill tokenizer train" in result.err
 
 
 def test_train_writes_files_that_agree_and_tells_bytes_per_token(trained):
@@ -190,17 +190,17 @@ def test_a_mistake_ends_with_2_and_its_fix(case, trained, typed, monkeypatch):
     monkeypatch.chdir(trained)
     (trained / "plain.yaml").write_text((trained / "r.yaml").read_text().split("tokenizer:")[0])
     arguments, fix = MISTAKES[case]
-    told = typed(*arguments)
-    assert told.code == 2
-    assert fix in told.err
-    assert "Traceback" not in told.err
+    result = typed(*arguments)
+    assert result.code == 2
+    assert fix in result.err
+    assert "Traceback" not in result.err
 
 
 def test_standard_input_that_is_not_text_is_told(trained, typed):
     """Which byte is wrong."""
-    told = typed("encode", trained / "out", stdin=b"abc\xff")
-    assert told.code == 2
-    assert "Byte 3 of standard input is not valid UTF-8" in told.err
+    result = typed("encode", trained / "out", stdin=b"abc\xff")
+    assert result.code == 2
+    assert "Byte 3 of standard input is not valid UTF-8" in result.err
 
 
 def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, typed, tmp_path):
@@ -225,9 +225,9 @@ def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch
 
 def test_compare_says_once_of_which_run_it_speaks(trained, typed):
     """The text is that run's too; and a store alone is told how to be named."""
-    told = typed("compare", f"{trained / 'store'}@r", trained / "out")
-    assert told.code == 0, told.err
-    assert told.err.count("@r: recipe r, version ") == 1
+    result = typed("compare", f"{trained / 'store'}@r", trained / "out")
+    assert result.code == 0, result.err
+    assert result.err.count("@r: recipe r, version ") == 1
     assert "Write STORE@NAME. Versions: none. Recipes that were run: r." in typed("show", trained / "store").err
 
 

@@ -282,7 +282,7 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "result"),
     [
         ("versions", "Usage: "),
         ("versions nowhere", "no such file"),
@@ -305,12 +305,12 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions STORE --sample 1%", "--sample"),
     ],
 )
-def test_mistakes(three, say, typed, told):
+def test_mistakes(three, say, typed, result):
     """One message with the fix, and exit code 2."""
     words = {"STORE": three.uri, "RECIPE": str(three.recipe), "FOLDER": str(three.project.folder)}
     for word, meant in {**words, "HASH": three.hashes[0]}.items():
         typed = typed.replace(word, meant)
     said = say(*typed.split())
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Traceback" not in said.err

@@ -90,13 +90,13 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_a_line_that_cannot_be_gold_is_named(tmp_path, what):
     """File, number of the line, though blank lines stand between, and what to do."""
-    line, told = BAD[what]
+    line, result = BAD[what]
     write_gold(tmp_path)
     lines = [json.dumps({**GOOD, "warc_record_id": "<urn:uuid:1>"}), line]
     (tmp_path / "gold" / "extraction_gold.jsonl").write_text("\n".join(lines) + "\n")
     with pytest.raises(UserError) as error:
         read_gold(tmp_path)
-    assert told in str(error.value)
+    assert result in str(error.value)
     assert "extraction_gold.jsonl:2" in str(error.value)
 
 
@@ -126,28 +126,28 @@ def test_damaged_gold_is_refused(tmp_path):
 def test_a_folder_in_which_something_is_missing_is_refused(tmp_path):
     """No folder, no gold, gold without a line, no archive, gold of pages that are not there, or are no pages."""
 
-    def told(folder):
+    def result(folder):
         with pytest.raises(UserError) as error:
             read_gold(folder)
         return str(error.value)
 
-    assert "is not a folder" in told(tmp_path / "none")
+    assert "is not a folder" in result(tmp_path / "none")
     rows = write_gold(tmp_path)
     gold, archive = tmp_path / "gold" / "extraction_gold.jsonl", tmp_path / "warc" / "pages.warc.gz"
     write_rows(tmp_path, [*rows, {**GOOD, "warc_record_id": "<urn:uuid:elsewhere>"}])
-    assert "1 of 13 pages with gold are in no WARC file" in told(tmp_path)
-    assert "a record urn:uuid:elsewhere (" in told(tmp_path)
+    assert "1 of 13 pages with gold are in no WARC file" in result(tmp_path)
+    assert "a record urn:uuid:elsewhere (" in result(tmp_path)
     ids = write_archive(tmp_path / "warc" / "empty.warc.gz", {"https://m.example/": " "})
     write_rows(tmp_path, [{**GOOD, "warc_record_id": ids["https://m.example/"]}])
-    assert "dropped as empty_body" in told(tmp_path)
+    assert "dropped as empty_body" in result(tmp_path)
     gold.write_text("\n\n")
-    assert "is empty, so there is no gold" in told(tmp_path)
+    assert "is empty, so there is no gold" in result(tmp_path)
     gold.unlink()
-    assert "has no gold file" in told(tmp_path)
+    assert "has no gold file" in result(tmp_path)
     write_rows(tmp_path, rows)
     archive.unlink()
     (tmp_path / "warc" / "empty.warc.gz").unlink()
-    assert "have no WARC file" in told(tmp_path)
+    assert "have no WARC file" in result(tmp_path)
 
 
 def test_two_pages_of_one_id_are_refused(tmp_path):

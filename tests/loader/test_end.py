@@ -50,7 +50,7 @@ def test_an_iterator_at_its_end_stays_there(corpus, what):
 
 def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
     """From another thread: it must not take the end of waiting for the end of the samples."""
-    told = []
+    result = []
     with Loader(corpus, batch_samples=10) as loader:
         asked, go_on = threading.Event(), threading.Event()
         step = loader._reader.batch
@@ -61,7 +61,7 @@ def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
             try:
                 next(run)
             except UserError as error:
-                told.append(str(error))
+                result.append(str(error))
 
         consumer = threading.Thread(target=consume)
         consumer.start()
@@ -71,8 +71,8 @@ def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
         consumer.join(30)
         go_on.set()
         closer.join(30)
-    assert len(told) == 1
-    assert "was closed" in told[0]
+    assert len(result) == 1
+    assert "was closed" in result[0]
 
 
 def test_a_closed_loader_reads_nothing(corpus):
