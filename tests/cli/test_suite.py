@@ -71,7 +71,10 @@ def test_show_prints_what_is_compared_of_one_item(tmp_path, typed):
     each = ", ".join(f"{name}: {{files: {name}.jsonl, like: arc}}" for name in "ab")
     (tmp_path / "suite.yaml").write_text(f"suite: s\nversion: 1\nbenchmarks: {{{each}}}\n")
     shown = [line for line in typed("show", tmp_path)[1].out.splitlines() if line.startswith("  ")]
-    beside = ["  choices (counts together with the question): bed", "  choices (counts beside the question): runner"]
+    beside = [
+        "  choices (counts together with the question): bed",
+        "  choices (counts together with the question): runner",
+    ]
     assert shown == [
         "  question (flags a document): Which stone of the old mill grinds the rye?",
         "  answer (counts together with the question): runner",
