@@ -48,9 +48,7 @@ def system_of(location: str) -> tuple[Any, str]:
     """The file system of a user's location, and the path in it."""
     path = local_path(location)
     if path is not None:
-        from fsspec.implementations.local import (
-            LocalFileSystem,  # slow import, as long as everything else that reads a record
-        )
+        from fsspec.implementations.local import LocalFileSystem  # a slow import
 
         return LocalFileSystem(), os.path.abspath(path)
     return _elsewhere(location)

@@ -193,7 +193,7 @@ def test_items_let_go_are_named(project, say):
     assert "9 findings were let go, since so many documents have the same words" in " ".join(said.err.split())
     assert "b wheel. `gristmill suite touched` lists" in " ".join(said.err.split())
     said = say("suite", "touched", project.recipe)
-    assert "b: 9 matches of 1 item ignored, because many documents have the same words: wheel (9)." in said.out
+    assert "b: 9 matches of 1 item ignored: many documents have the same words: wheel (9)." in said.out
     (row,) = map(json.loads, say("suite", "touched", project.recipe, "--json").out.splitlines())
     assert row["let_go"] == {"wheel": 9}
 

@@ -65,9 +65,7 @@ def _check_prefix(model: dict[str, Any], uri: str) -> None:
             continue  # the library reports the fault
         side = sides[1].encode("utf-8", "replace")
         if len(side) < size or (side[size:] and 0x80 <= side[size] < 0xC0):
-            raise _refused(
-                uri, f"has a merge with {sides[1][:40]!r}, which does not start with the prefix {prefix[:40]!r}"
-            )
+            raise _refused(uri, f"has a merge with {sides[1][:40]!r}, without the prefix {prefix[:40]!r}")
 
 
 def _growth(steps: Any) -> int:

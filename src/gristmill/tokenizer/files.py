@@ -180,9 +180,7 @@ def _parse_ranks(data: bytes, sidecar: bytes | None, pattern: str | None, uri: s
         ) from error
     check_ids(chain(ranks.items(), specials.items()), uri)
     if not isinstance(pattern, str) or pattern not in PATTERNS:
-        fact = (
-            "does not name the pattern that splits text" if pattern is None else f"has an unknown pattern, {pattern!r}"
-        )
+        fact = "does not name the pattern" if pattern is None else f"has an unknown pattern, {pattern!r}"
         raise UserError(f"{uri} {fact}, {_NO_IDS}. Name one: {', '.join(PATTERNS)}.")
     if missing := sum(bytes([byte]) not in ranks for byte in range(256)):
         raise UserError(f"{uri} has no token for {missing} of the 256 bytes, {_NO_IDS}. Get a complete copy.")

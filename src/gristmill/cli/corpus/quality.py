@@ -154,9 +154,7 @@ def arpa_command(
     model = ngram_file.load(file)
     known = sorted(model.languages)
     if language is None and len(known) > 1:
-        raise UserError(
-            f"{file} has models of {', '.join(known)}, but an ARPA file holds one. Choose one with --language CODE."
-        )
+        raise UserError(f"{file} has models of {', '.join(known)}, but an ARPA file holds one. Add --language CODE.")
     chosen = known[0] if language is None else language.lower()
     if chosen not in model.languages:
         raise UserError(f"{file} has no model of {language}. {suggest(chosen, known, 'Languages')}")

@@ -91,9 +91,7 @@ def _show(out: Screen, report: OfSuite) -> None:
     for one in report.benchmarks.values():
         if one.let_go:
             total, ids = sum(one.let_go.values()), sorted(one.let_go, key=lambda name: (-one.let_go[name], name))
-            fact = (
-                f"{counted(total, 'match', 'matches')} of {counted(len(ids), 'item')} ignored, because many documents"
-            )
+            fact = f"{counted(total, 'match', 'matches')} of {counted(len(ids), 'item')} ignored: many documents"
             named = ", ".join(f"{name} ({one.let_go[name]:,})" for name in ids)
             out.print(words(f"{one.benchmark}: {fact} have the same words: {named}."))
         if one.unprotected:

@@ -127,9 +127,7 @@ def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequenc
         if one.kind == "texts":
             why = " Texts are only searched for in kept documents: name a dropped one by URL, id or content hash."
         if one.is_short:
-            why += (
-                " It is short, so it only matches a whole document. To search inside: gristmill inspect RECIPE --grep."
-            )
+            why += " It is short, so it only matches a whole document. To search: gristmill inspect RECIPE --grep."
         out.print(words(f"{one.request}: {one.item} ({one.kind}) matches nothing.{why}"))
     if len(idle) > MOST_LISTED:
         out.print(words(f"... and {len(idle) - MOST_LISTED:,} more that match nothing: --json has all of them."))
@@ -232,9 +230,7 @@ def verify(
     if not content["documents"] and not content["elsewhere"]:
         raise UserError(f"{receipt} names no document, so there is nothing to verify. Use a run with takedowns.")
     if content["after"] is None:
-        raise UserError(
-            f"{receipt} names no shards after the takedown, so there is nothing to search. Write a new one."
-        )
+        raise UserError(f"{receipt} names no shards after the takedown, so nothing can be searched. Write a new one.")
     try:
         opened = open_shards(shards or content["after"]["shards"])
     except UserError as error:
