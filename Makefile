@@ -31,9 +31,9 @@ demo: $(VENV)/base demo/inputs/truth.json
 	@$(BIN)/python -m demo score recipes/demo.yaml demo/inputs
 	@echo
 	@echo "Try next:"
-	@echo "  $(BIN)/gristmill funnel recipes/demo.yaml                     # what each step dropped, and why"
-	@echo "  $(BIN)/gristmill inspect recipes/demo.yaml --clusters -n 3    # near duplicates side by side"
-	@echo "  $(BIN)/gristmill sample recipes/demo.yaml --step 3900         # what a trainer reads there"
+	@echo "  What was dropped: $(BIN)/gristmill funnel recipes/demo.yaml"
+	@echo "  Near duplicates:  $(BIN)/gristmill inspect recipes/demo.yaml --clusters"
+	@echo "  A training step:  $(BIN)/gristmill sample recipes/demo.yaml --step 3900"
 
 picture: demo  # of the README
 	$(BIN)/python -m demo picture recipes/demo.yaml docs/demo.svg

@@ -19,7 +19,15 @@ from typing import Any
 from bench.inputs import measurement, scratch, spread, web_pages
 from gristmill.schema import Record, as_str
 from gristmill.stages.extract.extract import Config
-from gristmill_extractor.extractors import BATCH_PAGES, TRAINED, TRIMMED, Result, bare_resiliparse, by_stage, evaluate
+from gristmill_extractor.extractors import (
+    BATCH_PAGES,
+    TRAINED,
+    TRIMMED,
+    ToolResult,
+    bare_resiliparse,
+    by_stage,
+    evaluate,
+)
 from gristmill_extractor.gold import read_gold
 from gristmill_extractor.gold_scores import Score, mean
 
@@ -84,7 +92,7 @@ def quality(data: Path) -> Iterator[dict[str, Any]]:
         its = {tool: result and mean(result.sets()[name]) for tool, result in others.items()}
         yield from beside(f"f1_{name}", f"F1, {len(scores):,} {told}", mean(scores), its)
     counted = sum(not page.is_weak for page in ours.pages)
-    for name, of in (("over_pages", Result.mean_over_pages), ("over_sets", Result.mean_over_sets)):
+    for name, of in (("over_pages", ToolResult.mean_over_pages), ("over_sets", ToolResult.mean_over_sets)):
         if (score := of(ours)) is not None:
             its = {tool: result and of(result) for tool, result in others.items()}
             yield from beside(f"f1_mean_{name}", f"F1, {counted:,} {told}", score, its)

@@ -79,14 +79,14 @@ def test_an_installed_command_is_one_of_gristmill(orchard, typed):
     gristmill.open("apples.yaml").run(workers=1, executor="inline")
     assert typed("pick apples.yaml --number 2") == (0, "Boskoop\n<i>Cox</i>\n", "")
     _, out, _ = typed("--help")
-    assert out.endswith("Commands of other packages:\n  pick  A command of orchard 1.0.\n")
+    assert out.endswith("Commands from other packages:\n  pick  A command from orchard 1.0.\n")
     assert typed("pikc")[2].endswith("Did you mean gristmill pick?\n")
-    assert "gristmill pick needs recipe" in typed("pick")[2]
+    assert "gristmill pick requires recipe" in typed("pick")[2]
 
 
 def test_the_stored_help_lists_installed_commands_as_the_commands_do(orchard, typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert added_commands() == {"pick": "A command of orchard 1.0."}
+    assert added_commands() == {"pick": "A command from orchard 1.0."}
     assert stored_help(["-h"]) + "\n" == typed("-h")[1]
 
 

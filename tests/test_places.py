@@ -58,7 +58,7 @@ def test_a_scheme_makes_a_url(text):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "folder"])
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, kind, monkeypatch):
+def test_anything_but_a_file_is_refused_without_waiting(tmp_path, kind, monkeypatch):
     """Reading a pipe that nobody writes to would never end."""
     monkeypatch.chdir(tmp_path)  # a socket's path is at most 108 bytes
     path = {"device": "/dev/null"}.get(kind, "x")
@@ -68,7 +68,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, kind, monkeypat
         os.mkdir(path)
     elif kind == "socket":
         socket.socket(socket.AF_UNIX).bind(path)
-    with pytest.raises(UserError, match=f"is a {kind} and no file"):
+    with pytest.raises(UserError, match=f"is a {kind}, not a file"):
         FileLocation(path).open()
 
 

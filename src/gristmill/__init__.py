@@ -18,7 +18,7 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when it is asked for: a trainer imports `gristmill.loader`, which needs next to nothing."""
+    """Import names on first use: a trainer imports only `gristmill.loader`, which needs very little."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,16 +1,16 @@
-"""The way in: `gristmill`, and `python -m gristmill`."""
+"""The entry point of `gristmill` and `python -m gristmill`."""
 
 import os
 import sys
 
 from gristmill.cli.shared.help import stored_help
-from gristmill.cli.shared.leaving import leave_when_told
+from gristmill.cli.shared.leaving import exit_on_signals
 
 
 def main() -> None:
-    """Run a command; it can be stopped while what it needs is imported."""
+    """Run a command. Signals are handled before the imports, so that it can be stopped during them."""
     _fill_standard_streams()
-    leave_when_told()
+    exit_on_signals()
     if (text := stored_help(sys.argv[1:])) is not None:
         from gristmill.cli.shared.screen import say, speaking
 
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def _fill_standard_streams() -> None:
-    """Whoever starts us may have closed some: a file that we open would take the place, and get what is said to it."""
+    """Open /dev/null for closed standard streams; otherwise the next opened file would receive their output."""
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(opened, True)
     os.close(opened)

@@ -1,8 +1,8 @@
-"""What is read is what was hashed: input files by blocks, each compared with its digest before a byte of it is used.
+"""Input files that are read exactly as they were hashed: each block is compared with its digest before it is used.
 
-A file is hashed once as a whole, for keys, and by blocks, for readers, who seldom read a file from its start to its
-end. A reader gets bytes only from memory that was compared: whoever writes to the file meanwhile, through a mapping,
-with the same size or with its times set back, is noticed, or changes nothing.
+A file is hashed once as a whole, for keys, and by blocks, for readers, which rarely read a whole file. A reader only
+gets bytes that were compared. A concurrent write, even through a mapping, with the same size or with reset times, is
+detected or has no effect.
 """
 
 import base64
@@ -17,17 +17,17 @@ from gristmill.objects.reader import SeekableFile as SeekableFile
 from gristmill.places import FileLocation, shown
 
 BLOCK_BYTES = 4 << 20
-"""Small against the 16 to 64 MB that a task reads of a file; with 16 bytes of digest each, 400 MB for 100 TB."""
+"""Small compared with the 16 to 64 MB of a file that a task reads; with 16-byte digests, 400 MB for 100 TB."""
 KEPT_BLOCKS = 3
-"""Blocks that a reader keeps: the one that it reads, and some that it looks back to."""
+"""Blocks that a reader keeps: the current one, and some for reading back."""
 _DIGEST_BYTES = 16
 MOST_READINGS = 5
-"""Of a file whose tag says other bytes than came: until two readings agree."""
+"""Readings of a file whose tag does not match its bytes, until two of them agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file held when it was hashed."""
+    """The content of a file when it was hashed."""
 
     sha256: str
     size: int
@@ -39,7 +39,7 @@ class Content:
 
     @classmethod
     def from_json(cls, record: Any) -> "Content | None":
-        """What `as_json` wrote; None for anything else."""
+        """The content that `as_json` wrote; None for anything else."""
         try:
             sha256, size, blocks = record
             found = cls(str(sha256), int(size), base64.b64decode(blocks, validate=True))
@@ -53,8 +53,8 @@ class InputChanged(UserError):
 
     def __init__(self, uri: str) -> None:
         super().__init__(
-            f"{shown(uri)} changed since it was hashed, so what is in it now does not belong to this run. "
-            "Nothing of it was stored. Wait until it is complete and run again."
+            f"{shown(uri)} changed since it was hashed, so its content does not belong to this run. "
+            "None of it was stored. Wait until it is complete and run again."
         )
         self.uri = uri
 
@@ -63,11 +63,11 @@ class InputChanged(UserError):
 
 
 def content_of(file: IO[bytes], blocks: bool = True) -> Content:
-    """Hash a file from where it stands to its end."""
+    """Hash a file from its current position to its end."""
     expected, start = getattr(file, "md5", None), file.tell() if file.seekable() else 0
     found, md5 = _hashed(file, blocks, expected is not None)
     if md5 != expected:
-        # Wrong bytes came through the network, or what the store calls a tag is no MD5: then they come again.
+        # Wrong bytes came over the network, or the store's tag is not an MD5: read the file again.
         again = found
         for _ in range(MOST_READINGS):
             before, again = again, _again(file, start, blocks)
@@ -98,7 +98,7 @@ def _hashed(file: IO[bytes], blocks: bool, with_md5: bool) -> tuple[Content, str
 
 
 def open_checked(place: FileLocation, content: Content, uri: str) -> IO[bytes]:
-    """The file as it was hashed. Reading raises InputChanged where it is not so any more."""
+    """The file as it was hashed. Reading raises InputChanged if it has changed."""
     return io.BufferedReader(_CheckedFile(place, content, uri), 1 << 16)
 
 
@@ -147,16 +147,16 @@ class _CheckedFile(SeekableFile):
             self._file.seek(start)
             block = _read(self._file, length)
         except OSError as error:
-            # No OSError, which readers take for damage of what they decode: a connection that broke is no verdict.
+            # Not an OSError, which readers treat as a damaged file: a broken connection is not a verdict.
             raise UserError(
-                f"{shown(self._uri)} cannot be read: {error}. What is finished is kept. Mend it, or exclude it, and "
+                f"{shown(self._uri)} cannot be read: {error}. Finished tasks are kept. Fix the file or exclude it, and "
                 "run again."
             ) from None
         if not self._is_right(block, number):
             again = getattr(self._file, "forget", None)
             if again is None:
                 raise InputChanged(self._uri)
-            again()  # wrong bytes that came through a network are asked for once more
+            again()  # bytes that the network corrupted are fetched again
             self._file.seek(start)
             block = _read(self._file, length)
             if not self._is_right(block, number):
@@ -174,7 +174,7 @@ class _CheckedFile(SeekableFile):
 
 
 def _read(file: IO[bytes], length: int) -> bytes:
-    """`length` bytes, fewer only at the end: a stream from far away may give less than it was asked for."""
+    """`length` bytes, or fewer at the end. A remote stream may return less than requested."""
     parts = []
     while length > 0 and (part := file.read(length)):
         parts.append(part)

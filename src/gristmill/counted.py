@@ -1,15 +1,15 @@
-"""Numbers with what they count, as everybody is told them: `1 document`, `1,234 documents`, `12.5%`."""
+"""Formats numbers for people: `1 document`, `1,234 documents`, `12.5%`."""
 
 MOST_DIGITS = 12
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """A count with its noun, and with the verb where that goes with it: `counted(n, "file is", "files are")`."""
+    """A count with its noun, and with the verb if needed: `counted(n, "file is", "files are")`."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def percent(part: float, whole: float, digits: int = 1) -> str:
-    """A share with so many digits behind the point; with more, where it would read as nothing or as all and is not."""
+    """A share with this many decimals, or more if it would otherwise round to 0% or 100%."""
     if not whole:
         return ""
     shown = f"{part / whole:.{digits}%}"

@@ -1,4 +1,4 @@
-"""Tables and word lists that are data, in TOML files beside the modules that use them."""
+"""Reads tables and word lists from TOML files next to the modules that use them."""
 
 import tomllib
 from pathlib import Path

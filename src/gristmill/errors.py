@@ -1,4 +1,4 @@
-"""Failures that are the user's to fix. Anything else that is raised is a bug and shows its traceback."""
+"""Errors that the user can fix. Any other exception is a bug and shows its traceback."""
 
 from gristmill.printable import printable
 
@@ -6,7 +6,7 @@ from gristmill.printable import printable
 class UserError(Exception):
     """One message: the fact, the consequence, the fix. The command line prints it and exits with code 2.
 
-    Names in it come from data, and a trainer prints it without us: it is printable from the start.
+    It may contain names from data, and a trainer may print it, so it is made printable at once.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -14,27 +14,27 @@ class UserError(Exception):
 
 
 class BrokenPromise(UserError):
-    """A stage answered something else than it promised: its own fault and no document's, so the run stops at once."""
+    """A stage broke its contract: a fault of the stage, not of a document, so the run stops at once."""
 
 
 class CannotBeMet(UserError):
-    """What a recipe asks for cannot be had from what it reads. The engine adds the recipe's file and line."""
+    """The inputs cannot satisfy what a recipe requests. The engine adds the recipe's file and line."""
 
 
 class WrongSetting(UserError):
-    """What a stage finds wrong with a field of its config. Who loads the recipe adds its file, the line and the whole
-    name of the field.
+    """A wrong field in the config of a stage. The loader of the recipe adds the file, the line and the field's full
+    name.
     """
 
     def __init__(self, field: str, fact: object) -> None:
         super().__init__(f"{field}: {fact}")
         self.field = field
-        """Its path in the config: `continues.manifest`."""
+        """The path of the field in the config: `continues.manifest`."""
         self.fact = str(fact)
 
 
 class Gone(UserError):
-    """What a run made is not in its store any more: nothing is damaged, it was let go."""
+    """Results of a run are no longer in the store: not damaged, but removed."""
 
 
 class NoInput(UserError):
@@ -43,11 +43,11 @@ class NoInput(UserError):
     def __init__(self, message: object = "", is_slip: bool = False) -> None:
         super().__init__(message)
         self.is_slip = is_slip
-        """Something of nearly that name is there, so that the fix is known."""
+        """Whether a similar name exists, so that the fix is known."""
 
 
 def first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to show: a user's before a bug's, the first of its kind."""
+    """The error to show: the first UserError, or else the first error."""
     flat: list[BaseException] = []
     stack: list[BaseException] = [errors]
     while stack:

@@ -1,11 +1,11 @@
-"""Regular expressions that a user writes."""
+"""Regular expressions from users."""
 
 import re
 import warnings
 
 
 def expression(text: str) -> re.Pattern[str]:
-    """ValueError says what is wrong with it. What a later Python may read otherwise (`[[`) is wrong, too."""
+    """The compiled expression. Raises ValueError, also for syntax that a later Python may change (`[[`)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)

@@ -1,7 +1,7 @@
-"""How a message names a setting or an action: as Python does, or as the command line does.
+"""Names of settings and actions in messages, in the form of Python or of the command line.
 
-Messages of the library say `option("tag", name)` and `hint("run", recipe=...)`. A notebook reads `tag=v1` and
-`corpus.run()`. While a command runs (`as_command_line`), the same message reads `--tag v1` and `gristmill run ...`.
+Messages of the library use `option("tag", name)` and `hint("run", recipe=...)`. A notebook shows `tag=v1` and
+`corpus.run()`. In a command (`as_command_line`), the same message shows `--tag v1` and `gristmill run ...`.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ HINTS = {
         "what (an id, a URL, a hash of a text, quoted words), text, or sample with token",
     ),
 }
-"""An action -> its form on the command line and in Python. RECIPE is replaced by whoever knows it."""
+"""Actions in the form of the command line and of Python. The caller replaces RECIPE if it knows the recipe."""
 
 FLAGS = {"file_bytes": "--file-size"}
 """Options with another name on the command line; all others have the same name, with `-` for `_`."""
@@ -55,7 +55,7 @@ _is_command_line = False
 
 @contextmanager
 def as_command_line() -> Iterator[None]:
-    """Messages of this process name options and commands meanwhile."""
+    """Within this context, messages name options and commands."""
     global _is_command_line
     before, _is_command_line = _is_command_line, True
     try:
@@ -73,7 +73,7 @@ def option(name: str, value: object = None) -> str:
 
 
 def hint(action: str, **facts: object) -> str:
-    """What to call or to type for an action in `HINTS`."""
+    """The call or command for an action in `HINTS`."""
     command, call = HINTS[action]
     return (command if _is_command_line else call).format(**{"recipe": "RECIPE", **facts})
 
@@ -84,8 +84,8 @@ def share_text(share: float) -> str:
 
 
 def named(recipe: str, sample: float | None) -> str:
-    """A recipe's file with the sample of it that is meant."""
+    """A recipe's file, with its sample if there is one."""
     if sample is None:
         return recipe
-    asked = option("sample", share_text(sample))
-    return f"{recipe} {asked}" if _is_command_line else f"{recipe} ({asked})"
+    chosen = option("sample", share_text(sample))
+    return f"{recipe} {chosen}" if _is_command_line else f"{recipe} ({chosen})"

@@ -1,6 +1,6 @@
-"""What installed packages add, by entry points: formats, commands, report pages and executors (docs/plugins.md).
+"""Formats, commands, report pages and executors that installed packages add by entry points (docs/plugins.md).
 
-Looking for them takes a tenth of a second. So a name that is built in is never looked up here, and cannot be replaced.
+Finding them takes a tenth of a second, so a built-in name is never looked up here, and cannot be replaced.
 """
 
 import sys
@@ -28,7 +28,7 @@ def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
         if twin is not point:
             raise UserError(
                 f"Two installed packages, {package_of(twin)} and {package_of(point)}, register {point.name} in the "
-                f"group {group}, so it is not clear which one is meant. Uninstall one of them."
+                f"group {group}, so the name is ambiguous. Uninstall one of them."
             )
     return found
 
@@ -39,11 +39,11 @@ def package_of(point: EntryPoint) -> str:
 
 
 def load(point: EntryPoint, what: str) -> Any:
-    """What an entry point names. Raises UserError if it cannot be imported; `what` is how the user knows it."""
+    """The object of an entry point. Raises UserError if it cannot be imported; `what` names it in the message."""
     try:
         return point.load()
     except (ImportError, AttributeError) as error:
         raise UserError(
-            f"{what} cannot be imported from {point.value} ({error}), so nothing was done. Install the package that "
-            "has it again, or use another."
+            f"{what} cannot be imported from {point.value} ({error}). Nothing was done. Reinstall the package that "
+            "has it, or use another."
         ) from None

@@ -1,6 +1,6 @@
 """Standard loggers below `gristmill`: `gristmill.run`, `gristmill.objects`, `gristmill.loader`.
 
-Progress is INFO, waits and what goes wrong on the way WARNING, single tasks and requests DEBUG. Names in messages are
+Progress is INFO, waits and faults are WARNING, single tasks and requests are DEBUG. Names in messages are
 data, so messages are made printable here. The command line shows the log (`cli/shared/screen.py`); elsewhere it goes
 where `logging` is set up to send it.
 """

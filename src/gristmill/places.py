@@ -1,11 +1,11 @@
-"""Where files lie: on this machine's disk, in an object store (`objects/`), or in another file system of fsspec.
+"""File locations: on the local disk, in an object store (`objects/`), or in another file system of fsspec.
 
-What a user writes is a URL if it begins with a scheme (`s3://…`, also chained, `simplecache::s3://…`), and otherwise a
-path, whatever characters are in it. What was found by listing is a path in the file system that was listed, and stays
-one: a name like `a::b.jsonl` is never parsed again, for as a URL it would be another file.
+A location from a user is a URL if it begins with a scheme (`s3://…`, also chained, `simplecache::s3://…`), and
+otherwise a path, whatever characters it has. A listed file is a path in the listed file system and is never parsed
+again: as a URL, a name like `a::b.jsonl` would be another file.
 
-File names are bytes. Python has those that are no UTF-8 as text with lone surrogates, which no JSON, no Arrow and no
-terminal takes: `shown` is what people see of a name, `exact` what keys and records hold.
+File names are bytes. Python represents those that are not UTF-8 by lone surrogates, which JSON, Arrow and terminals
+reject: `shown` gives a name for people, `exact` one for keys and records.
 """
 
 import os
@@ -35,9 +35,9 @@ def is_url(location: str) -> bool:
 
 
 def local_path(location: str) -> str | None:
-    """The path that a location means on this machine's disk; None for one that lies elsewhere.
+    """The path of a location on the local disk; None if it is elsewhere.
 
-    As everywhere in fsspec, `%20` in a file:// address are three characters.
+    As in fsspec, `%20` in a file:// URL is three characters.
     """
     if found := _ON_DISK.match(location):
         return location[found.end() :]
@@ -45,10 +45,10 @@ def local_path(location: str) -> str | None:
 
 
 def system_of(location: str) -> tuple[Any, str]:
-    """The file system of a location that a user wrote, and the path in it."""
+    """The file system of a user's location, and the path in it."""
     path = local_path(location)
     if path is not None:
-        from fsspec.implementations.local import LocalFileSystem  # takes as long as all else that reads a record
+        from fsspec.implementations.local import LocalFileSystem  # a slow import
 
         return LocalFileSystem(), os.path.abspath(path)
     return _elsewhere(location)
@@ -63,24 +63,24 @@ def _elsewhere(location: str) -> tuple[Any, str]:
 
     try:
         system, path = fsspec.url_to_fs(location)
-    except Exception as error:  # a library of a file system fails in its own ways
+    except Exception as error:  # file system libraries raise all kinds of errors
         raise UserError(
             f"{shown(location)} cannot be opened: {error}. Nothing was read or written. Install what its library "
-            "needs, or use another address."
+            "needs, or use another location."
         ) from None
     return system, str(path)
 
 
 @dataclass(frozen=True, slots=True)
 class FileLocation:
-    """A file that was found: a path, and the file system that it is a path in."""
+    """A file: a path and its file system."""
 
     path: str
     system: Any = None
-    """fsspec's; None: this machine's disk."""
+    """A file system of fsspec; None: the local disk."""
 
     def open(self, block_bytes: int | None = None) -> IO[bytes]:
-        """The file; `block_bytes` is what one request of an object store fetches, where little of it will be read."""
+        """Open the file. `block_bytes` is the size of one request to an object store, if little will be read."""
         if self.system is None:
             return open_path(self.path)
         options = {} if block_bytes is None else {"block_size": block_bytes}
@@ -89,7 +89,7 @@ class FileLocation:
 
 
 def place_of(location: str) -> FileLocation:
-    """The place that a user's location means."""
+    """The file at a user's location."""
     path = local_path(location)
     if path is not None:
         return FileLocation(path)
@@ -98,9 +98,9 @@ def place_of(location: str) -> FileLocation:
 
 
 def open_path(path: str) -> IO[bytes]:
-    """A file of this machine's disk. Anything that is none is refused: a pipe would be waited for, perhaps for ever."""
+    """Open a regular file on the local disk. Anything else is refused: a pipe could block forever."""
     _refuse(path, os.stat(path).st_mode)
-    # Not to wait either if it becomes a pipe just now; a file does not care.
+    # O_NONBLOCK: do not wait even if it has just become a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         _refuse(path, os.fstat(descriptor).st_mode)
@@ -112,32 +112,32 @@ def open_path(path: str) -> IO[bytes]:
 
 def _refuse(path: str, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise UserError(f"{shown(path)} is {kind_of(mode)} and no file, so it cannot be read. Name a file instead.")
+        raise UserError(f"{shown(path)} is {kind_of(mode)}, not a file, so it cannot be read. Name a file instead.")
 
 
 def kind_of(mode: int) -> str:
-    """What people call a thing in a folder that is no file."""
+    """The name of a kind of directory entry that is not a file."""
     return _KINDS.get(stat.S_IFMT(mode), "something else")
 
 
 def shown(name: str) -> str:
-    """A name for people: bytes that are no UTF-8 are U+FFFD."""
+    """A name for people: bytes that are not UTF-8 become U+FFFD."""
     return re.sub("[\ud800-\udfff]", "\ufffd", name)
 
 
 def exact(name: str) -> str:
     """A name for keys and records: different for different names, and valid text.
 
-    A byte that is no UTF-8 is a NUL, which no name has, and two digits.
+    A byte that is not UTF-8 becomes a NUL, which no name has, and two digits.
     """
     return re.sub("[\udc80-\udcff]", lambda found: f"\0{ord(found[0]) - 0xDC00:02x}", name)
 
 
 def from_exact(name: str) -> str:
-    """The name that `exact` made that of."""
+    """The name from the result of `exact`."""
     return re.sub("\0([0-9a-f]{2})", lambda found: chr(0xDC00 + int(found[1], 16)), name)
 
 
 def shown_exact(name: str) -> str:
-    """What people see of a name that `exact` wrote."""
+    """A name for people, from the result of `exact`."""
     return re.sub("\0[0-9a-f]{2}", "\ufffd", name)

@@ -1,9 +1,9 @@
-"""Text from data, made harmless for a terminal: whatever would steer it is shown instead of obeyed.
+"""Makes text from data harmless for a terminal: control characters are shown, not obeyed.
 
 Keys, URLs, file names, texts and models come from strangers. An escape sequence in one of them could clear the screen,
-forge a line of ours, set the title, or fill the clipboard of whoever looks at it. So everything that leaves through
-standard output or standard error passes `printable`: the streams themselves do it (`guard_streams`), and the command
-line's console does it once more before it lays anything out (`cli/shared/screen.py`).
+forge a line of ours, set the title, or fill the reader's clipboard. So everything on standard output and standard error
+passes through `printable`: the streams do it (`guard_streams`), and the command line's console does it before layout
+(`cli/shared/screen.py`).
 """
 
 import io
@@ -17,15 +17,15 @@ from typing import TextIO
 from gristmill.counted import counted
 
 STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but line feed and tab, delete, C1: what escape sequences are made of
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except line feed and tab, delete, C1: escape sequences consist of these
     "\u2028\u2029"  # line and paragraph separator
-    "\u202a-\u202e\u2066-\u2069"  # overrides, embeddings and isolates: they reorder what stands around them
-    "\ud800-\udfff]"  # halves of characters: bytes of a file name that were not UTF-8, and no stream can encode them
+    "\u202a-\u202e\u2066-\u2069"  # overrides, embeddings and isolates: they reorder the text around them
+    "\ud800-\udfff]"  # lone surrogates: bytes of a file name that are not UTF-8, which no stream can encode
 )
 """Characters that a terminal, a pager or an editor may obey."""
 
 MOST_LINES = 28
-"""Of one message."""
+"""Lines shown of one message."""
 MOST_CHARACTERS = 12_000
 
 
@@ -35,20 +35,20 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same for a place that has one line: a cell, a title, a label."""
+    """Printable text in one line: a cell, a title, a label."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def indented(message: str) -> str:
-    """A message whose later lines cannot be taken for messages of their own. What others' words make endless loses its
-    middle: the fact stands at the beginning, and what to do at the end.
+    """A message with indented later lines, which cannot be mistaken for other messages. The middle of a very long
+    message is cut: the fact is at the beginning, and the fix at the end.
     """
     lines = _shortened(printable(message).rstrip("\n").split("\n"), MOST_LINES, "line")
     return "".join(_shortened("\n  ".join(lines), MOST_CHARACTERS, "character"))
 
 
 def _shortened(whole: Sequence[str], most: int, unit: str) -> Sequence[str]:
-    """Items of a message, at most so many and one that tells of the others."""
+    """At most this many items of a message, and one that counts the others."""
     if len(whole) <= most:
         return whole
     last = most // 4
@@ -56,16 +56,16 @@ def _shortened(whole: Sequence[str], most: int, unit: str) -> Sequence[str]:
 
 
 class CannotPrint(Exception):
-    """Standard output or standard error takes nothing more. Not an OSError: that could be any file's or socket's."""
+    """Standard output or standard error cannot be written. Not an OSError, which could come from any file or socket."""
 
     def __init__(self, error: OSError) -> None:
-        super().__init__(f"What is printed cannot be written: {error.strerror or error}")
+        super().__init__(f"The output cannot be written: {error.strerror or error}")
         self.is_reader_gone = isinstance(error, BrokenPipeError)
 
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Failures to write in here are those of a standard stream."""
+    """Turns failures to write a standard stream into CannotPrint."""
     try:
         yield
     except OSError as error:
@@ -73,11 +73,11 @@ def printing() -> Iterator[None]:
 
 
 class Outlet(io.TextIOBase):
-    """A standard stream that says so when it cannot be written."""
+    """A standard stream that raises CannotPrint when it cannot be written."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        """The stream itself, for what is known to be harmless."""
+        """The stream itself, for text that is known to be harmless."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -107,12 +107,12 @@ class Outlet(io.TextIOBase):
 
 
 def aside() -> AbstractContextManager[TextIO]:
-    """What is printed meanwhile goes to standard error: it is for people, and standard output may be for a program."""
+    """Within this context, prints go to standard error: they are for people, standard output may be for a program."""
     return redirect_stdout(sys.stderr)
 
 
 class Guarded(Outlet):
-    """A stream for people: what is written to it is made printable. It has no way round, so no `buffer`."""
+    """A stream for people: text is made printable. It has no `buffer`, which would bypass that."""
 
     def write(self, text: str) -> int:
         super().write(printable(text))
@@ -120,10 +120,10 @@ class Guarded(Outlet):
 
 
 def guard_streams(anew: bool = False) -> tuple[TextIO, TextIO]:
-    """From here on all that this process prints is printable: warnings, tracebacks and what libraries say, too.
+    """Make everything printable that this process prints from now on, including warnings, tracebacks and libraries.
 
-    `anew`: standard output leads elsewhere since it was opened, perhaps to what cannot be sought in, as a file can.
-    Returns the streams as they were.
+    `anew`: standard output was redirected after it was opened, perhaps to something that is not seekable.
+    Returns the previous streams.
     """
     before = sys.stdout, sys.stderr
     if anew:
@@ -132,9 +132,9 @@ def guard_streams(anew: bool = False) -> tuple[TextIO, TextIO]:
         stream = getattr(sys, name)
         if isinstance(stream, Guarded):
             continue
-        if stream is None:  # closed by whoever started us
+        if stream is None:  # closed by the parent process
             stream = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal of few letters gets \u2502, not a traceback
+            stream.reconfigure(errors="backslashreplace")  # a terminal with few characters gets \u2502, not a traceback
         setattr(sys, name, Guarded(stream))
     return before

@@ -1,7 +1,7 @@
-"""Who a process is, told so that another process, container or machine can judge whether it still runs.
+"""Names of processes, by which another process, container or machine can judge whether one still runs.
 
-A process id alone says nothing outside the namespace that gave it, and is given again after a restart. So a process
-is named by the place that its id is valid in (host, boot, namespace of process ids), its id, and when it started.
+A process id is only valid in its namespace, and is reused after a restart. So a process is named by the scope of its
+id (host, boot, namespace of process ids), its id, and its start time.
 """
 
 import glob
@@ -18,7 +18,7 @@ from pathlib import Path
 
 @cache
 def here() -> str:
-    """Where process ids of this process are valid: a short hash of host, boot and namespace."""
+    """The scope in which this process's ids are valid: a short hash of host, boot and namespace."""
     facts = [socket.gethostname()]
     for read in (_boot, lambda: os.readlink("/proc/self/ns/pid")):
         try:
@@ -34,8 +34,8 @@ def _boot() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process of this place started, in the kernel's ticks; `0` where nobody can tell, `ended` of one that
-    has ended and that nobody has asked after yet (in a container, perhaps nobody ever will).
+    """The start time of a process in this scope, in the kernel's ticks; `0` if it is unknown, `ended` for a zombie
+    (in a container, perhaps no parent ever collects it).
     """
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -46,26 +46,26 @@ def started(pid: int) -> str:
 
 
 def name_of_self() -> str:
-    """`place-pid-start`, for the names of files that this process writes."""
+    """`scope-pid-start`, for the names of files that this process writes."""
     return _name_of_living(os.getpid())
 
 
 @cache
 def _name_of_living(pid: int) -> str:
-    """What stays true while the process runs that asks."""
+    """The name of this process, which does not change while it runs."""
     return name_of(pid)
 
 
 def name_of(pid: int) -> str:
-    """The name of a process of this place."""
+    """The name of a process in this scope."""
     return f"{here()}-{pid}-{started(pid)}"
 
 
 def runs(name: str) -> bool | None:
-    """Whether the process of a name still runs; None where only its own place can tell, or nobody when it started."""
-    place, _, rest = name.partition("-")
+    """Whether the named process still runs; None if it is in another scope, or its start time is unknown."""
+    scope, _, rest = name.partition("-")
     pid, _, start = rest.partition("-")
-    if place != here():
+    if scope != here():
         return None
     try:
         os.kill(int(pid), 0)
@@ -79,18 +79,18 @@ def runs(name: str) -> bool | None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder that has its name when it is whole. What a process that was killed left of it is removed.
+    """A folder that gets its name when it is complete. Remains of killed processes are removed.
 
-    Raises OSError, also where the name is taken.
+    Raises OSError, also if the name is taken.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left in folder.parent.glob(f".{glob.escape(folder.name)}-{here()}-*"):
         if runs(left.name.removeprefix(f".{folder.name}-").rpartition("-")[0]) is False:
             shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-{name_of_self()}-", dir=folder.parent))
+    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-{name_of_self()}-", dir=folder.parent))
     try:
-        yield made
-        os.chmod(made, 0o755)
-        made.rename(folder)
+        yield new
+        os.chmod(new, 0o755)
+        new.rename(folder)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)

@@ -1,6 +1,6 @@
 """The columns of documents, in one place.
 
-Every record of every input becomes one row, good or bad: `drop` is null for a row that lives, and otherwise names
+Every record of every input becomes one row, good or bad: `drop` is null for a kept row, and otherwise names
 the fault. Later stages add layers of columns aligned with these rows; they never add or remove a row.
 """
 
@@ -34,18 +34,18 @@ DOCUMENTS = pa.schema(
 
 
 MEASURED = {"text_bytes": "text", "html_bytes": "html"}
-"""Columns with the bytes of another one, which no reader gives."""
+"""Columns with the byte length of another column, which readers do not provide."""
 
 
 @dataclass(slots=True)
 class Record:
-    """What a reader knows of one record of an input file. Strings must be valid UTF-8 (no lone surrogates)."""
+    """One record of an input file, as a reader provides it. Strings must be valid UTF-8 (no lone surrogates)."""
 
     position: int
     """Where the record starts in its file, in the reader's own unit; unique and rising within a file."""
     key: str | None = None
-    """The record's own name, where the input gives one; it replaces the position in the locator. It need not be
-    unique: the id has the position in it as well."""
+    """The record's own name, if the input has one; it replaces the position in the locator. It need not be
+    unique: the id also depends on the position."""
     url: str | None = None
     timestamp_us: int | None = None
     """Microseconds since 1970, UTC."""
@@ -57,17 +57,17 @@ class Record:
     charset: str | None = None
     """The encoding that the bytes were decoded from."""
     html: str | bytes | None = None
-    """Decoded markup, for an extractor. Readers of ours also give bytes that they know to be UTF-8."""
+    """Decoded markup, for an extractor. Built-in readers may provide bytes that are known to be UTF-8."""
     text: str | bytes | None = None
-    """Plain text, for inputs that hold text; the same."""
+    """Plain text, for inputs that have text; str or bytes as above."""
     meta: str | None = None
-    """A JSON object with whatever else the reader knew (HTTP status, robots headers, unmapped fields)."""
+    """A JSON object with other facts from the reader (HTTP status, robots headers, unmapped fields)."""
     drop: str | None = None
     """Why the record is not a document, or None."""
     detail: str | None = None
-    """One line for a person who looks at a dropped record: the library's error, the status code, the size."""
+    """One line for a person who inspects a dropped record: the library's error, the status code, the size."""
     fields: int | None = field(default=None, compare=False, repr=False)
-    """Which of the fields that the recipe maps the record has (`stages/reading/fields.py`); None: it maps none."""
+    """Which of the fields that the recipe maps are in the record (`stages/reading/fields.py`); None: it maps none."""
 
 
 def as_str(text: str | bytes) -> str:
@@ -88,6 +88,6 @@ def layer_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def spelt(kind: pa.DataType) -> str:
-    """A type as code writes it: `pa.string()`."""
+    """A type as it is written in code: `pa.string()`."""
     name = {"double": "float64", "float": "float32", "halffloat": "float16", "bool": "bool_"}.get(str(kind), str(kind))
     return f"pa.{name}()" if hasattr(pa, name) else f"the type {kind}"

@@ -1,6 +1,6 @@
-"""SIGINT and SIGTERM: which of them stop this process, and what a run raises that they stop.
+"""SIGINT and SIGTERM: which of them stop this process, and the exception of a stopped run.
 
-This module imports next to nothing, so that a command can be stopped while everything else is still being imported.
+This module imports very little, so that a command can be stopped while everything else is still being imported.
 """
 
 import signal
@@ -9,7 +9,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(Exception):
-    """A person or the system asked the run to stop."""
+    """A person or the system stopped the run."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)

@@ -1,4 +1,4 @@
-"""Student's t distribution: the chance of a value as large, and the value of a chance."""
+"""Student's t distribution: tail probabilities and quantiles."""
 
 import math
 
@@ -6,12 +6,12 @@ _STEPS = 200
 
 
 def two_sided(t: float, degrees: float) -> float:
-    """The chance that |T| is at least t: the regularised incomplete beta function I(d / (d + t²); d/2, 1/2)."""
+    """The probability that |T| is at least t: the regularised incomplete beta function I(d / (d + t²); d/2, 1/2)."""
     return _incomplete_beta(degrees / (degrees + t * t), degrees / 2, 0.5) if t else 1.0
 
 
 def quantile(alpha: float, degrees: float) -> float:
-    """The t that |T| exceeds with the chance alpha."""
+    """The t that |T| exceeds with probability alpha."""
     low, high = 0.0, 1.0
     while two_sided(high, degrees) > alpha:
         low, high = high, 2 * high
@@ -22,7 +22,7 @@ def quantile(alpha: float, degrees: float) -> float:
 
 
 def _incomplete_beta(x: float, a: float, b: float) -> float:
-    """By its continued fraction (Lentz), where that converges fast; elsewhere by its mirror image."""
+    """The regularised incomplete beta function, by its continued fraction (Lentz) or its mirror image."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as Parquet uses it (parquet.thrift of parquet-format)."""
+"""The part of Thrift's compact protocol that Parquet uses (parquet.thrift of parquet-format)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,11 +11,11 @@ Struct = dict[int, tuple[int, Any]]
 
 
 class Unreadable(Exception):
-    """The bytes are not what they should be; what is wrong with the file is for others to say."""
+    """The bytes are not valid. The caller reports what is wrong with the file."""
 
 
 class Compact:
-    """A reader, for which nothing is too damaged: it raises `Unreadable` before it takes more than there is."""
+    """A reader that is safe on damaged data: it raises `Unreadable` instead of reading past the end."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -55,7 +55,7 @@ class Compact:
             yield last, head & 15
 
     def entries(self) -> tuple[int, int]:
-        """Count and type of a list; each entry takes a byte at least."""
+        """Count and type of a list; each entry takes at least one byte."""
         head = self.byte()
         count = self.varint() if head >> 4 == 15 else head >> 4
         if count > len(self.data) - self.at:
@@ -107,7 +107,7 @@ class Compact:
 
 
 def put(out: bytearray, kind: int, value: Any) -> None:
-    """Write a value of a type, in the form that `Compact.value` gives it."""
+    """Write a value of a type, in the form that `Compact.value` returns."""
     if kind == STRUCT:
         before = 0
         for field, (inner, held) in sorted(value.items()):

@@ -22,7 +22,7 @@ from tests.laws.test_chaos import RECIPE
 
 from bench import _process_tree, extract, pipeline
 from demo import build
-from gristmill_extractor.extractors import TRAINED, Trained
+from gristmill_extractor.extractors import TRAINED, TrainableTool
 
 ROOT = Path(__file__).parents[2]
 DEMO_SCALE = 0.02
@@ -188,7 +188,7 @@ def test_an_extractor_that_learns_is_scored_on_pages_that_it_has_not_seen(tmp_pa
         assert not seen & {page.domain for page in pages}
         return [gold[page.domain] for page in pages]
 
-    monkeypatch.setitem(TRAINED, extract.OURS, Trained(lambda pages: {page.domain for page in pages}, answers))
+    monkeypatch.setitem(TRAINED, extract.OURS, TrainableTool(lambda pages: {page.domain for page in pages}, answers))
     rows = list(extract.quality(tmp_path))
     assert all(row["value"] == 1 for row in rows)
     assert [(row["name"], row["unit"]) for row in rows if row["peer"] == "resiliparse"] == [

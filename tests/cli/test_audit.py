@@ -97,9 +97,9 @@ def audited(tmp_path_factory):
 @pytest.fixture
 def ask(audited, say):
     def asked(*words, recipe=None):
-        told = say("audit", recipe or audited.recipe, *words)
-        found = [json.loads(line) for line in told.out.splitlines()] if "--json" in words else None
-        return SimpleNamespace(found=found, **vars(told))
+        result = say("audit", recipe or audited.recipe, *words)
+        found = [json.loads(line) for line in result.out.splitlines()] if "--json" in words else None
+        return SimpleNamespace(found=found, **vars(result))
 
     return asked
 
@@ -134,16 +134,16 @@ def test_matches_are_marked_in_the_text_before_the_step(ask):
     """A step that rewrites texts speaks of what it read; escape sequences of a text are shown and not obeyed."""
     (odd,) = ask("--step", "marked", "--type", "odd", "--json").found
     assert odd["passages"] == [{"start": 0, "pieces": [["The only odd page is ", None], ["7", "odd"], [".", None]]}]
-    told = ask("--type", "unsafe_terms", "-n", "1")
-    assert "<b>[*Damn*]</b> the" in told.out
-    assert "\\x1b[mwheel, [*bloody hell*]!" in told.out
+    result = ask("--type", "unsafe_terms", "-n", "1")
+    assert "<b>[*Damn*]</b> the" in result.out
+    assert "\\x1b[mwheel, [*bloody hell*]!" in result.out
 
 
 def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
     """Texts are escaped, matches are <mark>, nothing is fetched and no script runs."""
     path = tmp_path / "audit.html"
-    told = ask("--out", path, "-n", "30")
-    assert told.out == f"{path}: 30 documents.\n"
+    result = ask("--out", path, "-n", "30")
+    assert result.out == f"{path}: 30 documents.\n"
     page = path.read_text()
     assert "&lt;b&gt;<mark>Damn<small>term</small></mark>&lt;/b&gt;" in page
     assert set(re.findall(r"</?([a-z0-9!]+)", page)) <= {
@@ -158,9 +158,9 @@ def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
 def test_what_is_on_a_list_of_digests_is_counted_and_never_shown(ask, tmp_path):
     """In no form, also where another step matched it."""
     path = tmp_path / "audit.html"
-    told = [ask("-n", "500"), ask("-n", "500", "--json"), ask("-n", "500", "--out", path)]
-    assert "unspeakable" not in path.read_text() + "".join(one.out + one.err for one in told)
-    assert "1 document is withheld: on a list of digests, or not looked up yet." in told[0].err
+    result = [ask("-n", "500"), ask("-n", "500", "--json"), ask("-n", "500", "--out", path)]
+    assert "unspeakable" not in path.read_text() + "".join(one.out + one.err for one in result)
+    assert "1 document is withheld: on a list of digests, or not looked up yet." in result[0].err
     assert ["listed_hash", 1] in [[row["type"], row["documents"]] for row in ask("--counts", "--json").found]
 
 
@@ -174,9 +174,9 @@ def test_counts_are_those_of_the_metrics(ask):
 
 def test_a_run_is_audited_without_its_recipe(ask, audited):
     """Lists that are files are in the store; of folders a record has no names, and that is told."""
-    told = ask("--step", "safety", "-n", "4", recipe=f"{audited.store}@audited")
-    assert "Matches of all/safety are not marked" in told.err
-    assert "blocked_category by all/safety: adult" in told.out
+    result = ask("--step", "safety", "-n", "4", recipe=f"{audited.store}@audited")
+    assert "Matches of all/safety are not marked" in result.err
+    assert "blocked_category by all/safety: adult" in result.out
 
 
 @pytest.mark.parametrize(
@@ -188,16 +188,16 @@ def test_a_run_is_audited_without_its_recipe(ask, audited):
 )
 def test_a_wrong_name_lists_the_right_ones(ask, words, message):
     """Exit code 2, one message."""
-    told = ask(*words)
-    assert told.code == 2
-    assert message in told.err
+    result = ask(*words)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_a_recipe_without_such_steps_is_told(say, routes):
     """With the steps that there are."""
-    told = say("audit", routes.project.recipe)
-    assert told.code == 2
-    assert "nothing to audit. Steps that can be audited: decontaminate, safety, scrub." in told.err
+    result = say("audit", routes.project.recipe)
+    assert result.code == 2
+    assert "nothing to audit. Steps that can be audited: decontaminate, safety, scrub." in result.err
 
 
 @given(st.text("aé漢 ", max_size=4000), st.lists(st.integers(0, 4000), max_size=12))

@@ -1,4 +1,4 @@
-"""gristmill bias: whom a step keeps and whom it removes, with intervals, and documents at the edge of its cutoff."""
+"""gristmill bias: which groups a step keeps and removes, with intervals, and documents at the edge of its cutoff."""
 
 import hashlib
 import json
@@ -87,10 +87,10 @@ def judged(tmp_path_factory):
 @pytest.fixture
 def ask(judged, say):
     def asked(*words, recipe=None):
-        told = say("bias", recipe or judged.recipe, *words)
-        found = [json.loads(line) for line in told.out.splitlines()] if "--json" in words and not told.code else []
+        result = say("bias", recipe or judged.recipe, *words)
+        found = [json.loads(line) for line in result.out.splitlines()] if "--json" in words and not result.code else []
         groups = {(one["by"], one["group"]): one for one in found if "by" in one}
-        return SimpleNamespace(groups=groups, edge=[one for one in found if "edge" in one], **vars(told))
+        return SimpleNamespace(groups=groups, edge=[one for one in found if "edge" in one], **vars(result))
 
     return asked
 
@@ -123,13 +123,15 @@ def test_counts_are_those_of_a_plain_count(ask):
             assert sum(one["bytes"]["kept"] for one in own) == whole["bytes"]["kept"]
 
 
-def test_a_group_that_is_all_but_taken_away_is_told_loudly(ask):
-    """Its interval lies under half of the share of all; the others are not told."""
-    told = ask("--step", "judge", "--by", "source,register")
-    loud = [line for line in told.err.splitlines() if "less than half" in line]
+def test_a_group_that_loses_far_more_than_others_gives_a_warning(ask):
+    """Its interval is below half of the overall share; there is no warning about the others."""
+    result = ask("--step", "judge", "--by", "source,register")
+    loud = [line for line in result.err.splitlines() if "less than half" in line]
     assert len(loud) == 1
-    assert loud[0].startswith("source news: 2.5% of 120 documents kept (95%: 0.8% to 7.2%), and 32.")
-    assert told.code == 0
+    assert loud[0].startswith(
+        "source news: 2.5% of 120 documents kept (95%: 0.8% to 7.2%), less than half of the overall 32."
+    )
+    assert result.code == 0
 
 
 def test_answers_do_not_depend_on_parts(ask, tmp_path):
@@ -140,18 +142,18 @@ def test_answers_do_not_depend_on_parts(ask, tmp_path):
 
 def test_the_sample_is_stated(ask):
     """Of how many texts registers are; without them no text is looked at."""
-    told = ask("--step", "judge", "--texts", "50")
-    assert "322 documents of notes, news came to judge; register: of 50 texts, those with the least hashes" in told.err
+    result = ask("--step", "judge", "--texts", "50")
+    assert "322 documents of notes, news reached judge; register: from 50 texts, a sample by hash" in result.err
     assert "register" not in ask("--step", "judge", "--by", "source").err
 
 
 def test_terms_make_groups(ask, judged):
     """Those with two different terms of a list; a list that no text has is told, and so is a wrong folder."""
     terms = judged.folder / "terms"
-    told = ask("--step", "judge", "--by", "source", "--terms", terms, "--json")
-    assert told.groups["terms", "platt"]["documents"]["all"] == 50
-    assert told.groups["terms", "falconry"]["documents"]["all"] == 0
-    assert "No text that was looked at has enough terms of: falconry." in told.err
+    result = ask("--step", "judge", "--by", "source", "--terms", terms, "--json")
+    assert result.groups["terms", "platt"]["documents"]["all"] == 50
+    assert result.groups["terms", "falconry"]["documents"]["all"] == 0
+    assert "No text in the sample has enough terms of: falconry." in result.err
     few = ask("--step", "judge", "--terms", terms, "--min-terms", "3")
     assert (few.code, "The list falconry in --terms" in few.err, "has 2 terms" in few.err) == (2, True, True)
     gone = ask("--step", "judge", "--terms", judged.folder / "tems")
@@ -173,10 +175,10 @@ def test_the_edge_is_what_lies_nearest_to_the_cutoff(ask):
 
 
 def test_a_step_without_a_score_shows_some_of_both_sides(ask, everything):
-    """And says that they are drawn; another column may order them."""
-    told = ask("--step", "heuristics", "--edge", "1", "--json", recipe=everything.project.recipe)
-    assert [one["edge"] for one in told.edge] == ["kept", "removed"]
-    assert "both sides drawn by hash" in told.err
+    """And says that they are sampled; another column may order them."""
+    result = ask("--step", "heuristics", "--edge", "1", "--json", recipe=everything.project.recipe)
+    assert [one["edge"] for one in result.edge] == ["kept", "removed"]
+    assert "both sides sampled by hash" in result.err
     by = ask(
         "--step", "heuristics", "--edge", "2", "--score", "signals.words", "--json", recipe=everything.project.recipe
     )
@@ -186,18 +188,18 @@ def test_a_step_without_a_score_shows_some_of_both_sides(ask, everything):
 def test_what_is_withheld_is_counted_and_never_shown(ask, tmp_path):
     """In no form."""
     path = tmp_path / "bias.html"
-    told = [ask("--step", "judge", "--edge", "300", *more) for more in ((), ("--json",), ("--html", path))]
-    said = path.read_text() + "".join(one.out + one.err for one in told)
+    result = [ask("--step", "judge", "--edge", "300", *more) for more in ((), ("--json",), ("--html", path))]
+    said = path.read_text() + "".join(one.out + one.err for one in result)
     assert "unspeakable" not in said
     assert "hidden.example" not in said
-    assert "1 document is withheld" in told[0].err
+    assert "1 document is withheld" in result[0].err
 
 
 def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
     """Texts are escaped, nothing is fetched and no script runs; every group and every document is there."""
     path = tmp_path / "bias.html"
-    told = ask("--step", "judge", "--edge", "3", "--html", path)
-    assert re.search(rf"{re.escape(str(path))}: \d+ groups, 6 documents", told.out.replace("\n", " "))
+    result = ask("--step", "judge", "--edge", "3", "--html", path)
+    assert re.search(rf"{re.escape(str(path))}: \d+ groups, 6 documents", result.out.replace("\n", " "))
     page = path.read_text()
     assert set(re.findall(r"</?([a-z0-9!]+)", page)) <= {
         *("!doctype", "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "tr", "th", "td"),
@@ -213,43 +215,43 @@ def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
 
 def test_escape_sequences_of_a_text_are_shown_and_not_obeyed(ask):
     """On a terminal too."""
-    told = ask("--step", "judge", "--edge", "2")
-    assert "\\x1b[m" in told.out
-    assert "\x1b" not in told.out
+    result = ask("--step", "judge", "--edge", "2")
+    assert "\\x1b[m" in result.out
+    assert "\x1b" not in result.out
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "gristmill bias needs --step"),
+        ((), "gristmill bias requires --step"),
         (("--step", "jugde"), "has no such step, so there is nothing to compare. Did you mean judge?"),
         (("--step", "idle"), "--step idle removed no document"),
         (("--step", "judge", "--by", "langauge"), "Did you mean language?"),
         (("--step", "judge", "--score", "judge.scor"), "Did you mean judge.score?"),
-        (("--step", "judge", "--score", "judge.word", "--edge", "1"), "holds string and no numbers"),
+        (("--step", "judge", "--score", "judge.word", "--edge", "1"), "has string, not numbers"),
     ],
 )
-def test_mistakes_are_told(ask, words, message):
+def test_a_mistake_is_one_message(ask, words, message):
     """One message, with the nearest name."""
-    told = ask(*words)
-    assert told.code == 2
-    assert message in told.err
-    assert "Traceback" not in told.err
+    result = ask(*words)
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
-def test_a_recipe_that_has_not_run_is_told(ask, judged, tmp_path):
+def test_a_recipe_that_has_not_run_is_refused(ask, judged, tmp_path):
     """With the command that runs it."""
-    told = ask("--step", "judge", "--store", tmp_path / "empty")
-    assert told.code == 2
-    assert "has not run to its end" in told.err
+    result = ask("--step", "judge", "--store", tmp_path / "empty")
+    assert result.code == 2
+    assert "has not run to its end" in result.err
 
 
-def test_a_run_is_asked_without_its_recipe(ask, judged):
+def test_a_run_is_compared_without_its_recipe(ask, judged):
     """The store alone knows the domains of sources."""
     words = ("--step", "judge", "--json")
     assert ask(*words, recipe=f"{judged.store}@judged").groups == ask(*words).groups
 
 
-def test_kinds_of_which_nothing_is_known_are_told(ask):
-    """And how they would be known."""
-    assert "Nothing is known of: language (language: the step `language` measures it)." in ask("--step", "judge").err
+def test_kinds_of_groups_that_are_unknown_are_named(ask):
+    """With the step or setting that would provide them."""
+    assert "Not known for these documents: language (language: add the step `language`)." in ask("--step", "judge").err

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill_bias.groups import BUCKETS, LENGTHS, MOST_GROUPS, OTHER, Lengths, Rows, Tally
+from gristmill_bias.groups import BUCKETS, LENGTHS, MOST_GROUPS, OTHER, GroupRows, GroupTally, Lengths
 from gristmill_bias.intervals import NORMAL, share_of, student, wilson
 
 CLUSTERS = st.lists(
@@ -95,7 +95,7 @@ def test_quantiles_are_those_of_the_tables(degrees, value):
 
 def rows_of(number):
     draw = np.random.default_rng(number)
-    return Rows(draw.random(number) < 0.5, draw.integers(0, 100_000, number), draw.integers(0, BUCKETS, number))
+    return GroupRows(draw.random(number) < 0.5, draw.integers(0, 100_000, number), draw.integers(0, BUCKETS, number))
 
 
 def test_groups_by_length_have_about_as_many_documents_and_none_is_lost():
@@ -112,7 +112,7 @@ def test_groups_by_length_have_about_as_many_documents_and_none_is_lost():
 
 def test_no_corpus_has_more_groups_than_there_is_room_for():
     """What comes behind the last is counted together."""
-    tally = Tally("snapshot")
+    tally = GroupTally("snapshot")
     for number in range(MOST_GROUPS + 5):
         tally.add(str(number), rows_of(2))
     assert {group.name: group.documents.all for group in tally.groups()}[OTHER] == 10

@@ -42,10 +42,10 @@ def test_numbers_may_be_written_in_any_way(params, tokens):
     assert said("--params", params, "--tokens", tokens) == said("--params", "7B", "--tokens", "2T")
 
 
-def test_what_was_asked_stands_beside_the_targets():
+def test_a_requested_number_of_tokens_is_shown_with_the_targets():
     """In tokens a parameter."""
     last = said("--params", "1B", "--tokens", "50B")["targets"][-1]
-    assert (last["name"], last["tokens_per_param"]) == ("asked", 50)
+    assert (last["name"], last["tokens_per_param"]) == ("requested", 50)
 
 
 @pytest.mark.parametrize(
@@ -100,50 +100,50 @@ def test_epochs_are_over_the_tokens_of_a_manifest(tmp_path):
 
 
 def test_a_corpus_brings_its_vocabulary(tmp_path):
-    """Unless another one is asked for."""
+    """Unless --vocab gives another one."""
     mixed(tmp_path, catalogue({"crawl": (600_000, 2)}))
     known = json.loads((tmp_path / "manifest.json").read_text())["tokenizer"]["vocab_size"]
-    asked = ("--params", "10M", "--corpus", str(tmp_path))
-    assert said(*asked)["embedding"]["vocab"] == known != 128_000
-    assert said(*asked, "--vocab", "500")["embedding"]["vocab"] == 500
+    options = ("--params", "10M", "--corpus", str(tmp_path))
+    assert said(*options)["embedding"]["vocab"] == known != 128_000
+    assert said(*options, "--vocab", "500")["embedding"]["vocab"] == 500
     assert said("--params", "1B")["embedding"]["vocab"] == 128_000
 
 
 def test_a_vocabulary_larger_than_the_model_is_told():
     """With a guessed width it is said; with the user's own it is an error."""
-    assert "take a smaller --vocab" in typed("--params", "10M").stdout
+    assert "use a smaller --vocab" in typed("--params", "10M").stdout
     with pytest.raises(UserError, match=r"128,000 tokens at width 4,096.*Correct --params, --vocab or --width"):
         budget.command(params="100M", width="4096")
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "result"),
     [
         ({"params": "7x"}, "--params: nothing can be computed.*7B|100B"),
-        ({"params": "0"}, "--params 0 is out of all range"),
-        ({"params": "7"}, r"--params 7 is a model of 7 parameters.*Did you mean 7B\?$"),
-        ({"params": "125k"}, r"--params 125k is a model of 125,000 parameters.*such as 125M or 7B"),
+        ({"params": "0"}, "--params 0 is out of range"),
+        ({"params": "7"}, r"--params 7 is a model with 7 parameters.*Did you mean 7B\?$"),
+        ({"params": "125k"}, r"--params 125k is a model with 125,000 parameters.*such as 125M or 7B"),
         ({"params": "1e300"}, "--params: nothing can be computed, because .1e300. is out of all range"),
         ({"params": "7B", "tokens": "lots"}, "--tokens: nothing"),
         ({"params": "7B", "tokens": "2TB"}, r"--tokens: nothing.* Did you mean 2T\?$"),
         ({"params": "7B", "gpus": "0.5"}, "--gpus: nothing.*whole number"),
-        ({"params": "7B", "mfu": 40.0}, "--mfu 40 is no share"),
-        ({"params": "7B", "corpus": "no.json"}, "no.json: there is no such file"),
+        ({"params": "7B", "mfu": 40.0}, "--mfu 40 is not a share"),
+        ({"params": "7B", "corpus": "no.json"}, "no.json does not exist"),
     ],
 )
-def test_a_number_that_is_none_is_told_with_its_option(given, told):
+def test_a_wrong_number_is_refused_with_its_option(given, result):
     """Fact, consequence, fix."""
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=result):
         budget.command(**given)
 
 
 def test_a_recipe_stands_for_its_latest_shards(tmp_path, monkeypatch):
-    """So does STORE@RECIPE; a recipe without shards says what makes them."""
+    """So does STORE@RECIPE; for a recipe without shards, the message has the command that makes them."""
     monkeypatch.chdir(tmp_path)
     Path("r.yaml").write_text(
         "recipe: mine\nstore: ./kept\nsources: {a: {kind: text, read: {format: jsonl, paths: [a.jsonl]}}}\nsteps: []\n"
     )
-    with pytest.raises(UserError, match=r"--corpus r\.yaml has no shards: .* gristmill run r\.yaml makes them\."):
+    with pytest.raises(UserError, match=r"--corpus r\.yaml has no shards: .* Make them: gristmill run r\.yaml$"):
         budget.command(params="7B", corpus="r.yaml")
     folder = tmp_path / "kept/shards/mine/latest"
     folder.mkdir(parents=True)

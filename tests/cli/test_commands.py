@@ -129,8 +129,8 @@ def test_steps_lists_all_and_shows_one(typed):
     shown = typed("steps", "near_dedup").stdout
     assert "verify_jaccard" in shown
     assert "0.8" in shown
-    told = json.loads(typed("steps", "heuristics", "--json").stdout)
-    names = {setting["name"]: setting for setting in told["settings"]}
+    result = json.loads(typed("steps", "heuristics", "--json").stdout)
+    names = {setting["name"]: setting for setting in result["settings"]}
     assert names["gopher_quality.min_words"]["default"] == "50"
     assert "gopher_quality.by_language.min_words" not in names  # the same again
     wrong = typed("steps", "near_dedpu")
@@ -198,8 +198,8 @@ def test_a_verbose_run_shows_the_funnel(ran, typed):
 def test_status_tells_tasks_rows_speed_and_memory(ran, typed):
     """One line a stage."""
     project, _ = ran
-    told = json.loads(typed("status", project.recipe, "--json").stdout)
-    for stage in told["stages"]:
+    result = json.loads(typed("status", project.recipe, "--json").stdout)
+    for stage in result["stages"]:
         assert stage["tasks_done"] > 0
         assert stage["tasks_open"] == 0
         assert stage["rows"] == 414
@@ -234,19 +234,19 @@ def test_whatif_equals_a_run_with_the_changed_recipe(ran, edit, typed):
     project, first = ran
     tasks = len(list(project.store.glob("tasks/*")))
     for chars in (5, 30):
-        told = json.loads(typed("whatif", project.recipe, f"longer_than.chars={chars}", "--json").stdout)
+        result = json.loads(typed("whatif", project.recipe, f"longer_than.chars={chars}", "--json").stdout)
         edit(project.recipe, "chars: 12", f"chars: {chars}")
         ran_again = typed("run", project.recipe, "--json", "--store", project.folder / f"store{chars}")
         after = json.loads(ran_again.stdout.splitlines()[-1])
         edit(project.recipe, f"chars: {chars}", "chars: 12")
-        assert told["corpus"] == first["rows"]
-        assert told["corpus"] + told["come"]["documents"] - told["go"]["documents"] == after["rows"]
-        assert told["come"]["bytes"] - told["go"]["bytes"] == after["bytes"] - first["bytes"]
-        assert (told["come"]["documents"] > 0) == (chars == 5)
-        assert (told["go"]["documents"] > 0) == (chars == 30)
-        assert all(len(sample["text"]) > 5 for sample in told["come"]["samples"])
+        assert result["corpus"] == first["rows"]
+        assert result["corpus"] + result["come"]["documents"] - result["go"]["documents"] == after["rows"]
+        assert result["come"]["bytes"] - result["go"]["bytes"] == after["bytes"] - first["bytes"]
+        assert (result["come"]["documents"] > 0) == (chars == 5)
+        assert (result["go"]["documents"] > 0) == (chars == 30)
+        assert all(len(sample["text"]) > 5 for sample in result["come"]["samples"])
     assert len(list(project.store.glob("tasks/*"))) == tasks
-    assert "would come" in typed("whatif", project.recipe, "longer_than.chars=5").stdout
+    assert "would be added" in typed("whatif", project.recipe, "longer_than.chars=5").stdout
 
 
 def test_verify_finds_damage_and_repairs_it(ran, typed):
@@ -273,15 +273,15 @@ def test_a_damaged_task_record_is_named_and_its_tasks_are_counted_as_unchecked(r
     paths[0].write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
     assert typed("run", project.recipe).returncode == 0
     found = typed("verify", project.recipe, "--recompute", "100%", "--json")
-    told = json.loads(found.stdout)
-    assert (found.returncode, list(told["damaged"])) == (1, [f"tasks/{paths[0].name}"])
-    assert told["unchecked"]
-    assert told["recomputed"] + len(told["unchecked"]) == len(paths)
+    result = json.loads(found.stdout)
+    assert (found.returncode, list(result["damaged"])) == (1, [f"tasks/{paths[0].name}"])
+    assert result["unchecked"]
+    assert result["recomputed"] + len(result["unchecked"]) == len(paths)
     shown = typed("verify", project.recipe)
     assert (shown.returncode, f"tasks/{paths[0].name} is damaged" in shown.stdout) == (1, True)
     repaired = typed("verify", project.recipe, "--repair", "--recompute", "100%", "--json")
-    told = json.loads(repaired.stdout)
-    assert (repaired.returncode, told["damaged"], told["recomputed"]) == (0, {}, len(paths))
+    result = json.loads(repaired.stdout)
+    assert (repaired.returncode, result["damaged"], result["recomputed"]) == (0, {}, len(paths))
     assert "It was not used" in repaired.stderr
 
 
@@ -345,7 +345,7 @@ def test_init_writes_a_recipe_once(tmp_path, typed, monkeypatch):
     assert "sources:" in text
     again = typed("init")
     assert again.returncode == 2
-    assert "exists and was left as it is" in again.stderr
+    assert "exists and was not changed" in again.stderr
     assert (tmp_path / "recipe.yaml").read_text() == text
 
 

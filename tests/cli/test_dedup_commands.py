@@ -100,13 +100,13 @@ def test_clusters_are_shown_and_an_index_is_used(project, typed, tmp_path):
 def test_what_cannot_be_shown_is_said(project, typed):
     """A recipe without clusters, options that do not go together, a recipe that did not run."""
     project.write_recipe("  - stagebox.length\n")
-    assert "has no step near_dedup" in typed("index", project.recipe, "x").err
+    assert "has no near_dedup step" in typed("index", project.recipe, "x").err
     project.run()
     assert "no step that makes clusters" in typed("inspect", project.recipe, "--clusters").err
     project.write_recipe(STEPS, read=", fields: {key: id}")
     both = typed("inspect", project.recipe, "--clusters", "--dropped")
     assert both.code == 2
-    assert "goes only with" in both.err
+    assert "can only be combined with" in both.err
     assert "did not run yet" in typed("index", project.recipe, "x").err
 
 

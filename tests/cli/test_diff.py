@@ -54,7 +54,7 @@ def verdicts(project, name):
     return {row.fields["doc_id"]: (row.step, row.reason) for row in documents.rows(seen, None, None, None)}
 
 
-def told(say, project, one, other, *more):
+def result(say, project, one, other, *more):
     said = say("diff", project.store, project.hashes[one], project.hashes[other], "--json", *more)
     assert said.code == 0, said.err
     return json.loads(said.out)
@@ -74,7 +74,7 @@ def told(say, project, one, other, *more):
 def test_what_came_and_went_is_what_a_plain_comparison_finds(versions, say, one, other):
     """By id, with the step and reason that keeps each out of the other; whether parts are shared or not."""
     before, now = verdicts(versions, one), verdicts(versions, other)
-    found = told(say, versions, one, other, "-n", "1000")
+    found = result(say, versions, one, other, "-n", "1000")
     kept = [{doc_id for doc_id, (step, _) in some.items() if step is None} for some in (before, now)]
     for side, ids, elsewhere in (("came", kept[1] - kept[0], before), ("went", kept[0] - kept[1], now)):
         causes = Counter(elsewhere.get(doc_id, ("-", ABSENT)) for doc_id in ids)
@@ -95,16 +95,16 @@ def test_what_came_and_went_is_what_a_plain_comparison_finds(versions, say, one,
 
 def test_the_cases_are_not_empty(versions, say):
     """Documents come and go in them, for verdicts and for inputs."""
-    assert told(say, versions, "first", "stricter")["went"]["documents"] > 5
-    assert told(say, versions, "stricter", "cut")["came"]["documents"] == 0
-    files = told(say, versions, "stricter", "files")
+    assert result(say, versions, "first", "stricter")["went"]["documents"] > 5
+    assert result(say, versions, "stricter", "cut")["came"]["documents"] == 0
+    files = result(say, versions, "stricter", "files")
     assert ABSENT in {cause["reason"] for side in ("came", "went") for cause in files[side]["causes"]}
-    assert len(told(say, versions, "first", "stricter", "-n", "2")["went"]["samples"]) == 2
+    assert len(result(say, versions, "first", "stricter", "-n", "2")["went"]["samples"]) == 2
 
 
 def test_changes_of_the_recipe_and_of_the_inputs_are_named(versions, say):
     """Field by field, and by file; a version and its parent need one name."""
-    found = told(say, versions, "first", "stricter")
+    found = result(say, versions, "first", "stricter")
     assert found["changes"] == {"all/longer_than": ["config.chars: 12 -> 25"]}
     said = say("diff", f"{versions.store}@{versions.hashes['files']}", "--json")
     assert json.loads(said.out)["before"]["version"] == versions.hashes["cut"]
@@ -121,21 +121,21 @@ def test_layers_that_both_versions_share_are_not_read(versions, say, monkeypatch
         return plain(reader, columns)
 
     monkeypatch.setattr(documents.open_parts.__globals__["PartReader"], "read", counting)
-    found = told(say, versions, "stricter", "cut", "-n", "0")
+    found = result(say, versions, "stricter", "cut", "-n", "0")
     assert read["doc_id"] > 0
     read.clear()
-    found = told(say, versions, "first", "stricter", "-n", "0")
+    found = result(say, versions, "first", "stricter", "-n", "0")
     assert found["went"]["documents"] > 0
     assert not {"doc_id", "url", "text"} & set(read)
     read.clear()
-    same = told(say, versions, "first", "first", "-n", "0")
+    same = result(say, versions, "first", "first", "-n", "0")
     assert same["same"] is True
     assert not read
 
 
 def test_columns_that_moved_have_the_quartiles_of_the_kept(versions, say, monkeypatch):
     """The distance is that of all kept documents; a sample of rows says nearly the same."""
-    found = {shift["column"]: shift for shift in told(say, versions, "first", "stricter")["shifts"]}
+    found = {shift["column"]: shift for shift in result(say, versions, "first", "stricter")["shifts"]}
     shift = found["all/length.chars"]
     kept = []
     for name in ("first", "stricter"):
@@ -146,9 +146,9 @@ def test_columns_that_moved_have_the_quartiles_of_the_kept(versions, say, monkey
     assert shift["distance"] == pytest.approx(np.abs(np.array(below[0]) - below[1]).max())
     assert shift["now"][1] == kept[1][(len(kept[1]) - 1) // 2]
     assert shift["rows"] == [len(kept[0]), len(kept[1])]
-    assert told(say, versions, "stricter", "cut")["shifts"] == []
+    assert result(say, versions, "stricter", "cut")["shifts"] == []
     monkeypatch.setattr(shifts, "MOST_ROWS", 60)
-    sampled = {one["column"]: one for one in told(say, versions, "first", "stricter")["shifts"]}["all/length.chars"]
+    sampled = {one["column"]: one for one in result(say, versions, "first", "stricter")["shifts"]}["all/length.chars"]
     assert sampled["every"] == 2
     assert sampled["rows"][0] < 0.7 * shift["rows"][0]
     assert abs(sampled["distance"] - shift["distance"]) < 0.2
@@ -166,7 +166,7 @@ def test_other_input_files_are_matched_by_url(versions, say, tmp_path, in_this_p
     named = [f"{versions.store}@{versions.hashes['first']}", f"{other.store}@{version}"]
     found = json.loads(say("diff", *named, "--json").out)
     assert found["sources"]["notes"]["matched_by"] == "url"
-    same = told(say, versions, "first", "stricter")
+    same = result(say, versions, "first", "stricter")
     assert [found[side]["documents"] for side in ("came", "went")] == [
         same[side]["documents"] for side in ("came", "went")
     ]
@@ -195,35 +195,35 @@ def test_the_answer_for_people(versions, say):
     """All parts of it, on one page."""
     said = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["stricter"])
     assert said.code == 0, said.err
-    for wanted in ("config.chars: 12 -> 25", "kept B", "documents went.", "all/longer_than", "all/length.chars"):
+    for wanted in ("config.chars: 12 -> 25", "kept B", "documents removed.", "all/longer_than", "all/length.chars"):
         assert wanted in said.out
     same = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["first"])
     assert "the same version" in same.out
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "result"),
     [
-        ("diff", "needs A B"),
-        ("diff STORE", "not clear which is meant"),
+        ("diff", "requires A B"),
+        ("diff STORE", "so it does not name one"),
         ("diff STORE@FIRST", "has no parent on record"),
         ("diff here there", "here is neither STORE@V nor a recipe"),
         ("diff STORE v1 v2", "has no version v1"),
         ("diff RECIPE FIRST v2", "has no version v2"),
-        ("diff STORE@FIRST v1 v2", "too many words"),
-        ("diff a b c d", "too many words"),
+        ("diff STORE@FIRST v1 v2", "too many arguments"),
+        ("diff a b c d", "too many arguments"),
         ("diff STORE@FIRST nowhere.yaml", "no such file"),
         ("diff STORE@FIRST STORE@FIRST -n -1", "-n"),
     ],
 )
-def test_mistakes(versions, say, typed, told):
+def test_mistakes(versions, say, typed, result):
     """One message with the fix, and exit code 2."""
     words = {"STORE": str(versions.store), "RECIPE": str(versions.recipe), "FIRST": versions.hashes["first"]}
     for word, meant in words.items():
         typed = typed.replace(word, meant)
     said = say(*typed.split())
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Traceback" not in said.err
 
 

@@ -152,8 +152,8 @@ def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
     assert (second["benchmark"], second["items"], second["removed"], second["cut"]) == ("second", 3, 1, 1)
     assert first["rules"] == {"fuzzy": 1, "ngram": 2}
     assert second["unprotected"] == ["bare"]
-    told = {one["id"]: (one["documents"], one["whole"], one["rules"]) for one in first["touched"] + second["touched"]}
-    assert told == {
+    result = {one["id"]: (one["documents"], one["whole"], one["rules"]) for one in first["touched"] + second["touched"]}
+    assert result == {
         "i0": (2, True, ["ngram"]),
         "i1": (2, False, ["fuzzy", "ngram"]),
         "i2": (2, False, ["ngram"]),
@@ -165,7 +165,7 @@ def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
 
 
 def test_touched_for_a_person(flagged, say, tmp_path):
-    """A table, what was not looked for, and one benchmark by its name."""
+    """A table, the items that were not searched for, and one benchmark by its name."""
     said = say("suite", "touched", flagged.recipe, "--benchmark", "second")
     assert said.code == 0
     assert [line.split()[:4] for line in said.out.splitlines()[1:3]] == [
@@ -174,7 +174,7 @@ def test_touched_for_a_person(flagged, say, tmp_path):
     ]
     assert "third" not in said.out
     assert said.out.count("small 1") == 1
-    assert "second: 1 item was not looked for, and may be anywhere: bare." in said.out
+    assert "second: 1 item was not searched for and may be in any document: bare." in said.out
     said = say("suite", "touched", flagged.recipe, "--benchmark", "secnd")
     assert said.code == 2
     assert "Did you mean second?" in said.err
@@ -193,7 +193,7 @@ def test_items_let_go_are_named(project, say):
     assert "9 findings were ignored as common phrases, since many documents have" in " ".join(said.err.split())
     assert "b wheel. `gristmill suite touched` lists" in " ".join(said.err.split())
     said = say("suite", "touched", project.recipe)
-    assert "b: 9 findings of 1 item let go, as so many documents have the same words: wheel (9)." in said.out
+    assert "b: 9 matches of 1 item ignored: many documents have the same words: wheel (9)." in said.out
     (row,) = map(json.loads, say("suite", "touched", project.recipe, "--json").out.splitlines())
     assert row["let_go"] == {"wheel": 9}
 

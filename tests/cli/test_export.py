@@ -140,13 +140,13 @@ def test_the_card_says_what_it_is(everything, exported, expected):
     assert meta["license"] == ["unknown"]
     assert meta["language"] == ["en"]
     assert meta["size_categories"] == ["n<1K"]
-    for told in (
+    for result in (
         f"{len(expected)} documents",
         "near_duplicate",
         "web/keep_language",
         '"keep": {"en": 0.5}',
     ):
-        assert told in body
+        assert result in body
     assert str(everything.project.folder) not in text
 
 
@@ -206,16 +206,16 @@ def test_the_command_says_what_it_did(everything, exported, say, tmp_path):
     assert "in 1 file of" in said.out
     assert contents(tmp_path / "out") == contents(exported / "one")
     shutil.rmtree(tmp_path / "out")
-    told = json.loads(say(*arguments, "--file-size", "4KB", "--json").out)
-    assert [one["name"] for one in told["files"]] == [
+    result = json.loads(say(*arguments, "--file-size", "4KB", "--json").out)
+    assert [one["name"] for one in result["files"]] == [
         name for name in contents(exported / "parquet") if name.startswith("data/")
     ]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
-        ((), "needs --out"),
+        ((), "requires --out"),
         (("--out", "in"), "is not empty"),
         (("--out", "recipe.yaml"), "is a file"),
         (("--out", "no/such/folder"), "does not exist. Nothing was done. Create it first"),
@@ -230,12 +230,12 @@ def test_the_command_says_what_it_did(everything, exported, say, tmp_path):
         (("--out", "new", "--store", "{tmp_path}/empty"), "has not finished"),
     ],
 )
-def test_wrong_arguments_are_one_message(everything, say, monkeypatch, tmp_path, arguments, told):
+def test_wrong_arguments_are_one_message(everything, say, monkeypatch, tmp_path, arguments, result):
     arguments = [word.format(tmp_path=tmp_path) for word in arguments]
     monkeypatch.chdir(everything.project.folder)
     said = say("export", "recipe.yaml", *arguments)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Traceback" not in said.err
     assert not (everything.project.folder / "new").exists()
 
@@ -253,8 +253,8 @@ def test_keys_of_the_user_and_the_language_of_code_can_be_seen(project, say):
     meta = {"id": "mill-7", "author": "Ann"}
     assert f"meta {json.dumps(meta, separators=(',', ':'))}" in say("inspect", project.recipe, "-n", "1").out
     corpus = gristmill.open(project.recipe)
-    told = corpus.sql("select meta->>'id' as id, language_hint from documents order by id").to_pylist()
-    assert told == [{"id": "mill-7", "language_hint": None}, {"id": None, "language_hint": "Python"}]
+    result = corpus.sql("select meta->>'id' as id, language_hint from documents order by id").to_pylist()
+    assert result == [{"id": "mill-7", "language_hint": None}, {"id": None, "language_hint": "Python"}]
     corpus.export(project.folder / "out")
     (file,) = (project.folder / "out" / "data").iterdir()
     note, code = pq.read_table(file).to_pylist()

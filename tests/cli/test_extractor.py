@@ -27,15 +27,15 @@ def test_tables_show_sets_languages_means_and_speed(say, folder):
     (over_pages,) = [row for row in rows if row[:3] == ["mean", "over", "pages"] and "trimmed" in row]
     assert over_pages[5] == "9"  # of 12, without the three with weak gold
     assert "B/s" in done.out
-    assert "outside the means and the languages, for their gold is the answer of some tool: tool-weakgold" in done.out
-    assert "12 pages of 12 domains (12 by their address)" in done.out
+    assert "not in the means and languages, because their gold is the output of a tool: tool-weakgold" in done.out
+    assert "12 pages of 12 domains (12 by their URL)" in done.out
 
 
 def test_a_score_that_is_not_fair_is_said_to_be_none(say, folder, tmp_path):
     """Of our own tool without folds; and pages that have no word of their gold are counted."""
     out = say("extractor", "evaluate", folder, "--tools", "gristmill").out
     (line,) = [one for one in out.splitlines() if "fair" in one]
-    assert "gristmill: the built-in model was trained on gold such as this" in line
+    assert "gristmill: the built-in model was trained on similar gold" in line
     assert "--folds" in line
     rows = write_gold(tmp_path)
     write_rows(tmp_path, [{**rows[0], "text": "Ganz andere Worte"}, *rows[1:]])
@@ -44,7 +44,7 @@ def test_a_score_that_is_not_fair_is_said_to_be_none(say, folder, tmp_path):
     assert "fair" not in done.out
     done = say("extractor", "evaluate", tmp_path, "--tools", "gristmill", "--folds", "2", "--limit", "1")
     assert done.code == 2
-    assert "1 page is of 1 domain, and cannot be parted into 2 folds" in done.err
+    assert "1 page is of 1 domain and cannot be split into 2 non-empty folds" in done.err
     assert "Give pages of more domains." in done.err
 
 
@@ -64,16 +64,16 @@ def test_a_program_gets_the_same_numbers(say, folder):
 
 def test_mistakes_are_one_message(say, folder, tmp_path):
     """With the exit code of a user's mistake."""
-    for line, told in (
-        ((tmp_path / "none",), "is no folder"),
+    for line, result in (
+        ((tmp_path / "none",), "is not a folder"),
         ((tmp_path,), "has no gold file"),
         ((folder, "--tools", "resiliprase"), "Did you mean resiliparse?"),
         ((folder, "--tools", " ,"), "--tools is empty"),
-        ((folder, "--tools", "resiliparse", "--folds", "3"), "--folds 3 is for tools that are trained"),
+        ((folder, "--tools", "resiliparse", "--folds", "3"), "--folds 3 only applies to trainable tools"),
         ((folder, "--folds", "1"), "--folds must be at least 2"),
         ((folder, "--limit", "0"), "--limit must be at least 1"),
     ):
         done = say("extractor", "evaluate", *line)
         assert (done.code, done.out) == (2, ""), line
-        assert told in done.err
+        assert result in done.err
         assert "Traceback" not in done.err

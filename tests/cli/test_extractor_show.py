@@ -12,7 +12,7 @@ from gold_pages import PROSE, page, text_of, write_archive
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.main_text import DEFAULT, Extractor
 from gristmill.stages.ingest import warc
-from gristmill_extractor.pages import Page, page_of_file, show
+from gristmill_extractor.pages import InputPage, page_of_file, show
 
 EVIL = (
     "</style></textarea></pre></div><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -71,10 +71,10 @@ def test_every_block_is_there_with_its_score_and_the_text_is_of_those_that_are_k
     (menu,) = [one for one in asked.blocks if not one.kept]
     assert (menu.kind, menu.words, menu.in_links, menu.inside) == ("nav", 3, 1.0, ("nav",))
     assert menu.chance < 0.5 < min(one.chance for one in asked.blocks if one.kept)
-    for wanted in (f"{menu.chance:.1%}", f"promised F1 {asked.promised:.1%}", "A. Miller", "A page", "3 words"):
+    for wanted in (f"{menu.chance:.1%}", f"expected F1 {asked.promised:.1%}", "A. Miller", "A page", "3 words"):
         assert wanted in " ".join(seen.data)
     words = len(asked.text.split())
-    told = f"4 of 5 blocks kept; {words / (words + 3):.1%} of {words + 3} words; promised F1 {asked.promised:.1%}"
+    told = f"4 of 5 blocks kept; {words / (words + 3):.1%} of {words + 3} words; expected F1 {asked.promised:.1%}"
     assert done.out == f"extractor-show.html: {told}.\n"
     assert told in seen.data
 
@@ -117,7 +117,7 @@ def test_a_document_of_a_corpus_has_the_settings_of_its_step(shown, everything, 
     assert from_recipe == from_store
     assert "How many sacks of rye" in from_recipe
     done, _, _ = shown(routes.project.recipe, "--url", "mill.example/1")
-    assert "--url mill.example/1 is true of more than one document; this is the first" in done.err
+    assert "--url mill.example/1 matches more than one document; this is the first" in done.err
 
 
 def test_settings_of_the_step_count_and_options_go_before_them(project, say, monkeypatch, tmp_path):
@@ -161,7 +161,7 @@ def test_a_program_gets_all_of_it_and_no_page_unless_it_names_one(say, tmp_path,
 def test_a_page_that_the_step_refuses_is_shown_with_the_reason():
     """Too large, or of too many blocks: no block is made up for it."""
     for limit, reason in (({"max_html_bytes": 10}, "html_too_large"), ({"max_nodes": 2}, "too_many_nodes")):
-        found = show(Page("here", None, page(text_of(1)), extract.Config(**limit)))
+        found = show(InputPage("here", None, page(text_of(1)), extract.Config(**limit)))
         assert (found.drop, found.blocks, found.promised, found.text) == (reason, (), None, None)
 
 
@@ -175,7 +175,7 @@ def test_the_worst_scores_are_chances_too(monkeypatch):
         return found
 
     monkeypatch.setattr(Extractor, "judged", wild)
-    found = show(Page("here", None, page(text_of(1)), extract.Config()))
+    found = show(InputPage("here", None, page(text_of(1)), extract.Config()))
     assert [one.chance for one in found.blocks[:2]] == [0.0, 1.0]
 
 
@@ -190,7 +190,7 @@ def test_nothing_is_written_over_that_is_not_its_own(say, tmp_path, monkeypatch)
     before = (tmp_path / "a.html").read_text()
     done = say("extractor", "show", "a.html", "--out", "a.html")
     assert (done.code, (tmp_path / "a.html").read_text()) == (2, before)
-    assert "a.html exists and is no page of this command, so nothing was done" in done.err
+    assert "a.html exists and is not a page of this command. Nothing was done" in done.err
     assert say("extractor", "show", "a.html", "--out", "a.html", "--force").code == 0
     assert "Number 2" in (tmp_path / "a.html").read_text()
     assert not list(tmp_path.glob(".*"))
@@ -218,16 +218,16 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
     write_archive(tmp_path / "none.warc.gz", {"https://pdf.example/": b"%PDF-1.4"})
     for line, told in (
         (("none.html",), "none.html cannot be read: No such file or directory. Nothing was done. Check the path."),
-        (("a.parquet",), "it is a Parquet file, so"),
-        (("a.jsonl",), "it is JSON Lines, so"),
-        (("a.lz4",), "it is packed with lz4"),
-        (("zeros",), "is no page of HTML"),
-        (("none.warc.gz", "--number", "1"), "It has 0 pages: name an archive with responses of HTML."),
-        ((tmp_path,), "is a folder and no file"),
-        (("pdf.html",), "is no page of HTML (application/pdf)"),
-        (("empty.html",), "is no page of HTML (empty body)"),
-        (("prose.html",), "is no page of HTML (no tag in it)"),
-        (("bytes.html",), "is no page of HTML"),
+        (("a.parquet",), "is not an HTML page but a Parquet file, so"),
+        (("a.jsonl",), "is not an HTML page but JSON Lines, so"),
+        (("a.lz4",), "but compressed with lz4"),
+        (("zeros",), "is not an HTML page"),
+        (("none.warc.gz", "--number", "1"), "It has 0 pages: name an archive with HTML responses."),
+        ((tmp_path,), "is a folder, not a file"),
+        (("pdf.html",), "is not an HTML page (application/pdf)"),
+        (("empty.html",), "is not an HTML page (empty body)"),
+        (("prose.html",), "is not an HTML page (no tag in it)"),
+        (("bytes.html",), "is not an HTML page"),
         (("cut.html.gz",), "cannot be unpacked"),
         (("https://mill.example/",), "nothing is downloaded"),
         (("page.html", "--url", "x"), "--url has no meaning for page.html, which is one page"),
@@ -236,14 +236,14 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
         (("page.html", "--out", "none/a.html"), "there is no folder none"),
         (("page.html", "--out", "."), "is a folder"),
         ((path,), "is a web archive, and no page of it is named"),
-        ((path, "--url", "x", "--number", "1"), "more than one page is asked for"),
-        ((path, "--id", "00"), "--id has no meaning for"),
+        ((path, "--url", "x", "--number", "1"), "more than one page is named"),
+        ((path, "--id", "00"), "--id does not apply to"),
         ((path, "--number", "9"), "has no page number 9, so there is nothing to show. It has 3 pages"),
         ((path, "--record", "urn:uuid:none"), "has no record urn:uuid:none"),
         ((path, "--url", "https://pdf.example/"), "has no markup (not_text (application/pdf))"),
         ((path, "--record", ids["https://pdf.example/"]), "has no markup (not_text (application/pdf))"),
         ((recipe,), "is a corpus, and no page of it is named"),
-        ((recipe, "--record", "x"), "--record has no meaning for"),
+        ((recipe, "--record", "x"), "--record does not apply to"),
         ((recipe, "--url", "nowhere.example"), "has no such document"),
         ((recipe, "--id", "xyz"), "--id xyz is not an id"),
         ((everything.project.store, "--url", "x"), "Write STORE@NAME"),
@@ -278,4 +278,4 @@ def test_a_file_that_unpacks_without_end_is_not_read_to_its_end(say, tmp_path, m
     (tmp_path / "a.html.gz").write_bytes(gzip.compress(page(text_of(1) * 10).encode()))
     done = say("extractor", "show", "a.html.gz")
     assert done.code == 2
-    assert "a.html.gz has more than 1.0 KB, and no page has" in done.err
+    assert "a.html.gz has more than 1.0 KB, too much for a page" in done.err

@@ -11,7 +11,7 @@ from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.trees import Trees
 from gristmill.stages.extract.main_text import read_model, write_model
 from gristmill_extractor import training as extractor_training
-from gristmill_extractor.boosting import Trained
+from gristmill_extractor.boosting import TrainedTrees
 from gristmill_extractor.gold import read_gold, read_golds
 from gristmill_extractor.training import learn
 
@@ -91,34 +91,34 @@ def test_gain_is_summed_over_all_trees_and_shared_out_by_feature():
     """A feature that several levels ask about has the sum; those that none asks about have nothing, and come last."""
     features = np.array([[1, 0], [1, 2]], np.uint16)
     trees = Trees(features, np.zeros((2, 2), np.uint8), np.zeros((2, 4), np.int16), 0, len(FEATURES))
-    gains = extractor_training._gains(Trained(trees, np.array([[1.0, 2.0], [4.0, 1.0]])))
+    gains = extractor_training._gains(TrainedTrees(trees, np.array([[1.0, 2.0], [4.0, 1.0]])))
     assert list(gains) == [FEATURES[1], FEATURES[0], *FEATURES[2:]]
     assert list(gains.values())[:4] == [5 / 8, 2 / 8, 1 / 8, 0]
 
 
 def test_few_domains_are_trained_with_fewer_folds(folder):
     """Three of them with three."""
-    told = []
-    learned = learn(read_gold(folder)[:3], told.append)
-    assert sum("without fold" in line for line in told) == learned.domains == 3
-    assert len(told) == extractor_training.STEPS - 2
+    result = []
+    learned = learn(read_gold(folder)[:3], result.append)
+    assert sum("without fold" in line for line in result) == learned.domains == 3
+    assert len(result) == extractor_training.STEPS - 2
 
 
-def test_mistakes_are_told_before_the_training(say, folder, tmp_path, monkeypatch):
-    """Nobody waits for minutes to hear of a path; what was there stays."""
+def test_mistakes_are_reported_before_the_training(say, folder, tmp_path, monkeypatch):
+    """A wrong path is reported at once, not after minutes; existing files stay."""
     monkeypatch.setattr("gristmill_extractor.train_command.learn", lambda *_: pytest.fail("it was trained"))
     (tmp_path / "there").write_bytes(b"as it was")
-    for line, told in (
-        ((folder,), "needs --out"),
+    for line, result in (
+        ((folder,), "requires --out"),
         ((folder, "--out", tmp_path), "is a folder"),
         ((folder, "--out", tmp_path / "none" / "m"), "there is no folder"),
-        ((folder, "--out", tmp_path / "there"), "exists, and another model may be in it"),
-        ((tmp_path / "none", "--out", tmp_path / "m"), "is no folder"),
-        ((folder, folder, "--out", tmp_path / "m"), "it is not clear which of them is right"),
+        ((folder, "--out", tmp_path / "there"), "exists and may contain another model"),
+        ((tmp_path / "none", "--out", tmp_path / "m"), "is not a folder"),
+        ((folder, folder, "--out", tmp_path / "m"), "it is not clear which is right"),
     ):
         done = say("extractor", "train", *line)
         assert (done.code, done.out) == (2, ""), line
-        assert told in done.err
+        assert result in done.err
         assert "Traceback" not in done.err
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
 
@@ -131,7 +131,7 @@ def test_force_writes_over_a_file_and_too_little_gold_over_none(say, folder, tmp
     write_gold(alone, sets=("news", "marked"), pages=1)
     done = say("extractor", "train", alone, "--out", out, "--force")
     assert (done.code, out.read_bytes()) == (2, b"as it was")
-    assert "Of 1 page no model can be trained: pages of two domains at the least are needed" in done.err
-    assert "of 1 domain had such text" in done.err
+    assert "No model can be trained on 1 page: pages of at least two domains are needed" in done.err
+    assert "of 1 domain had it" in done.err
     assert say("extractor", "train", folder, "--out", out, "--force").code == 0
     assert read_model(out)

@@ -16,9 +16,9 @@ from gristmill.store.store import with_verdicts
 @pytest.fixture
 def inspected(routes, say):
     def inspect(*arguments):
-        told = say("inspect", routes.project.recipe, *arguments, "-n", 1000, "--json")
-        assert told.code == 0, told.err
-        return [json.loads(line) for line in told.out.splitlines()]
+        result = say("inspect", routes.project.recipe, *arguments, "-n", 1000, "--json")
+        assert result.code == 0, result.err
+        return [json.loads(line) for line in result.out.splitlines()]
 
     return inspect
 
@@ -72,15 +72,15 @@ def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspecte
     assert inspected("--id", requests[0]["doc_id"]) == requests[:1]
     nothing = say("inspect", routes.project.recipe, "--url", "mill.example/robots.txt")
     assert nothing.code == 0
-    assert nothing.err == "No such documents. Records that are no documents were left out: --records shows them.\n"
+    assert nothing.err == "No matching documents. Records that are not documents were left out: --records shows them.\n"
     for question in (("--url", "nowhere.example"), ("--stage", "web/extract", "--dropped", "--source", "crawl")):
         assert say("inspect", routes.project.recipe, *question, "--skip", 9).err == (
-            "No such documents after the first 9.\n"
+            "No matching documents after the first 9.\n"
         )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
         (("--source", "crwl"), "Did you mean crawl? Sources: crawl, notes, lists."),
         (("--reason", "too_few_wrods"), "Did you mean too_few_words? Reasons here:"),
@@ -90,24 +90,24 @@ def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspecte
         (("--kept", "--reason", "too_few_words"), "Leave one of them out"),
     ],
 )
-def test_a_slip_of_the_pen_is_told(routes, say, arguments, told):
+def test_a_slip_of_the_pen_is_told(routes, say, arguments, result):
     """Exit code 2, the nearest name."""
     said = say("inspect", routes.project.recipe, *arguments)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
 
 
 def test_a_rule_that_took_nothing_is_no_slip_of_the_pen(routes, say):
     """Nothing is found, and that is said."""
     said = say("inspect", routes.project.recipe, "--reason", "too_few_sentences")
     assert said.code == 0
-    assert "No such documents." in said.err
+    assert "No matching documents." in said.err
 
 
 def test_status_counts_as_the_funnel_does(routes, say):
     """Documents, each dropped by the first step that did; what is left of them comes to the next."""
-    told = json.loads(say("status", routes.project.recipe, "--json").out)["stages"]
-    stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in told}
+    result = json.loads(say("status", routes.project.recipe, "--json").out)["stages"]
+    stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in result}
     by_step = Counter()
     for (step, _), rows in first(routes.run).items():
         by_step[step] += rows
@@ -128,8 +128,8 @@ def test_before_the_end_status_counts_what_steps_have_dropped_so_far(routes, cop
     """Documents too, not records."""
     recipe = copy_of(routes).recipe
     edit(recipe, "exact_dedup: {normalise: none}", "exact_dedup: {normalise: words}")
-    told = json.loads(say("status", recipe, "--json").out)["stages"]
-    stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in told}
+    result = json.loads(say("status", recipe, "--json").out)["stages"]
+    stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in result}
     funnel = funnels(routes.run)["crawl"]
     reader = sum(counts["rows"] for counts in funnel["first"]["ingest"].values())
     assert stages["crawl/ingest"] == (funnel["read"]["rows"], reader)
@@ -140,8 +140,8 @@ def test_before_the_end_status_counts_what_steps_have_dropped_so_far(routes, cop
 def test_the_languages_say_of_which_sources_they_are(routes, say):
     """And which sources have none."""
     shown = say("funnel", routes.project.recipe).out
-    told = "Languages of the documents of crawl, notes. Not measured, for want of a step language: lists."
-    assert told in shown
+    result = "Languages of the documents of crawl, notes. Not measured, because they have no language step: lists."
+    assert result in shown
 
 
 def test_a_plan_explains_a_step_of_two_routes_once_and_ends_with_the_room_it_needs(routes, copy_of, say, edit):
@@ -166,9 +166,9 @@ def test_bytes_per_token_are_rounded_once():
 def test_status_says_what_every_stage_read_and_holds(everything, say):
     """Stages that read no content (dedup, shards, mix) say so; what a stage stored are its files."""
     names = (everything.project.recipe, f"{everything.project.store}@v1")
-    told = [json.loads(say("status", name, "--json").out)["stages"] for name in names]
-    held = {one["stage"]: one["stored_bytes"] for one in told[0]}
-    assert held == {one["stage"]: one["stored_bytes"] for one in told[1]}
+    result = [json.loads(say("status", name, "--json").out)["stages"] for name in names]
+    held = {one["stage"]: one["stored_bytes"] for one in result[0]}
+    assert held == {one["stage"]: one["stored_bytes"] for one in result[1]}
     for node_id, made in everything.run.states.items():
         records = [everything.run.store.read_json(f"tasks/{key}.json") for key in made.tasks]
         made_parts = (part_from_json(part) for record in records for part in record["parts"])
@@ -176,11 +176,11 @@ def test_status_says_what_every_stage_read_and_holds(everything, say):
         assert held[node_id] == sum(
             Path(everything.run.store.part_path(part)).stat().st_size for part in parts.values()
         )
-    by_stage = {one["stage"]: one for one in told[0]}
+    by_stage = {one["stage"]: one for one in result[0]}
     assert all(held.values())
     for name in ("all/exact_dedup", "all/near_dedup", "all/shards", "all/mix"):
         assert (by_stage[name]["bytes"], by_stage[name]["mb_per_s"]) == (None, None)
     assert by_stage["all/signals"]["bytes"] > 0
     shown = say("status", everything.project.recipe).out
     assert " 0 B" not in shown
-    assert "read: - where a stage reads no content" in shown
+    assert "read: - for stages that read no document content" in shown

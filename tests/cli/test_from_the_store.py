@@ -93,9 +93,9 @@ def answers():
 def answer_of(answers, before, say):
     def ask(command):
         if command not in answers:
-            told = say(*asked(command, before.recipe))
-            assert told.code == 0, told.err
-            answers[command] = told.out
+            result = say(*asked(command, before.recipe))
+            assert result.code == 0, result.err
+            answers[command] = result.out
         return answers[command]
 
     return ask
@@ -109,10 +109,10 @@ def test_a_look_from_the_store_shows_what_the_recipe_shows(name, answer_of, away
     wanted = answer_of(LOOKS[name])
     request.getfixturevalue("nothing_else")
     make_read_only(monkeypatch, away)
-    told = say(*asked(LOOKS[name], f"{away}@v1"))
-    assert told.code == 0, told.err
-    assert told.out == wanted != ""
-    assert f"{away}@v1: recipe everything, version " in told.err
+    result = say(*asked(LOOKS[name], f"{away}@v1"))
+    assert result.code == 0, result.err
+    assert result.out == wanted != ""
+    assert f"{away}@v1: recipe everything, version " in result.err
 
 
 @pytest.mark.slow
@@ -122,16 +122,16 @@ def test_verify_from_the_store(answer_of, away, say, request, tmp_path):
     request.getfixturevalue("nothing_else")
     assert say(*asked(VERIFY, f"{away}@everything")).out == wanted
     for option in ("--recompute=5%", "--repair"):
-        told = say("verify", f"{away}@v1", option)
-        assert told.code == 2
-        assert "the recipe, its inputs and the code of its steps are needed" in told.err
+        result = say("verify", f"{away}@v1", option)
+        assert result.code == 2
+        assert "needs the recipe, its inputs and the code of its steps" in result.err
     shutil.copytree(away, tmp_path / "broken", symlinks=True)
     parts = sorted((tmp_path / "broken" / "parts").glob("*/*.parquet"))
     parts[0].unlink()
     parts[1].write_bytes(parts[1].read_bytes()[:-1] + b"x")
-    told = say("verify", f"{tmp_path / 'broken'}@v1", "--json")
-    assert told.code == 1
-    assert {one["part"] for one in json.loads(told.out)["broken"]} == {part.stem for part in parts[:2]}
+    result = say("verify", f"{tmp_path / 'broken'}@v1", "--json")
+    assert result.code == 1
+    assert {one["part"] for one in json.loads(result.out)["broken"]} == {part.stem for part in parts[:2]}
 
 
 @pytest.mark.usefixtures("nothing_else")
@@ -141,10 +141,10 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
     record = next((away / "runs" / "everything").iterdir())
     version = json.loads(record.read_text())["body"]["version"]
     for name in ("everything", version):
-        told = say("status", f"{away}@{name}", "--json")
-        assert told.out == by_version.out
-        assert f"version {version}" in told.err
-    for wrong, told in (
+        result = say("status", f"{away}@{name}", "--json")
+        assert result.out == by_version.out
+        assert f"version {version}" in result.err
+    for wrong, result in (
         (f"{away}@everthing", "Did you mean everything? Versions: v1. Recipes that were run: everything."),
         (str(away), "write STORE@NAME. Versions: v1. Recipes that were run: everything."),
         (f"{away.parent}@v1", "No run is recorded there"),
@@ -154,10 +154,10 @@ def test_a_run_is_named_by_version_recipe_or_hash(away, say):
     ):
         said = say("inspect", wrong)
         assert said.code == 2
-        assert told in said.err
+        assert result in said.err
     said = say("shards", "head", away)
     assert said.code == 2
-    assert "is a store, and may hold the runs of many recipes" in said.err
+    assert "is a store, which may hold runs of many recipes" in said.err
     assert "Write STORE@NAME. Versions: v1. Recipes that were run: everything." in said.err
     assert f"Manifest: {away}/shards/everything/" in say("shards", "head", f"{away}@v1").err
     assert "Leave out --store other" in say("funnel", f"{away}@v1", "--store", "other").err
@@ -169,12 +169,12 @@ def test_a_recipe_whose_inputs_are_gone_says_how_to_look(before, say):
     inputs = before.folder / "in"
     inputs.rename(before.folder / "elsewhere")
     try:
-        told = say("inspect", before.recipe)
+        result = say("inspect", before.recipe)
     finally:
         (before.folder / "elsewhere").rename(inputs)
-    assert told.code == 2
-    assert "matches no file" in told.err
-    assert f"write {before.store}@everything instead of {before.recipe}" in told.err
+    assert result.code == 2
+    assert "matches no file" in result.err
+    assert f"write {before.store}@everything instead of {before.recipe}" in result.err
 
 
 def test_a_record_of_another_version_is_one_message(away, tmp_path, say):
@@ -183,9 +183,9 @@ def test_a_record_of_another_version_is_one_message(away, tmp_path, say):
     record = Store(str(away)).read_json("versions/v1.json")
     del record["chains"]
     old.write_json("runs/everything/2026-11-01.json", record)
-    told = say("status", f"{tmp_path}@everything")
-    assert told.code == 2
-    assert '2026-11-01.json has no "chains": it is damaged, or was written by another version' in told.err
+    result = say("status", f"{tmp_path}@everything")
+    assert result.code == 2
+    assert '2026-11-01.json has no "chains": it is damaged, or was written by another version' in result.err
     old.write_file("versions/v1.json", b"{")
     assert "versions/v1.json is damaged" in say("status", f"{tmp_path}@v1").err
 
@@ -227,7 +227,7 @@ def test_a_record_without_a_key_is_one_message(project):
     store = Store(str(project.store))
     ((name, _),) = store.list_files("runs")
     whole = store.read_json(name)
-    told, all_looks = {}, looks(project, store)
+    result, all_looks = {}, looks(project, store)
     for *way, last in keys_of(whole):
         body = copy.deepcopy(whole)
         reduce(operator.getitem, way, body).pop(last)
@@ -236,9 +236,19 @@ def test_a_record_without_a_key_is_one_message(project):
             try:
                 look()
             except UserError as error:
-                told[last] = str(error)
-    assert {"recipe", "nodes", "until", "executed", "identity", "datasets", "stage", "version", "config"} <= told.keys()
-    assert [key for key, error in told.items() if f'{project.store}/{name} has no "{key}"' not in error] == []
+                result[last] = str(error)
+    assert {
+        "recipe",
+        "nodes",
+        "until",
+        "executed",
+        "identity",
+        "datasets",
+        "stage",
+        "version",
+        "config",
+    } <= result.keys()
+    assert [key for key, error in result.items() if f'{project.store}/{name} has no "{key}"' not in error] == []
 
 
 def test_a_run_where_nothing_can_be_written_is_refused_in_one_message(project, say, monkeypatch):
@@ -247,12 +257,12 @@ def test_a_run_where_nothing_can_be_written_is_refused_in_one_message(project, s
     project.run()
     make_read_only(monkeypatch, project.store)
     for command in (("run", project.recipe), ("run", project.recipe, "--tag", "v1"), ("gc", project.recipe)):
-        told = say(*command)
-        assert told.code == 2
-        assert told.err.count("cannot be written") == 1
-        assert "Read-only file system" in told.err
-        assert "Reading works: gristmill status" in told.err
-        assert "tmp" not in told.err.replace(str(project.store), "")
+        result = say(*command)
+        assert result.code == 2
+        assert result.err.count("cannot be written") == 1
+        assert "Read-only file system" in result.err
+        assert "Reading works: gristmill status" in result.err
+        assert "tmp" not in result.err.replace(str(project.store), "")
     assert say("status", project.recipe).code == 0
     assert say("inspect", project.recipe, "-n", "1").code == 0
     assert os.listdir(project.store / "tmp") == []
@@ -285,12 +295,12 @@ def test_a_fault_names_the_step_and_the_recipe(project, say):
         path.chmod(0o644)
         path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    told = say("verify", project.recipe)
-    assert told.code == 1
-    assert re.search(rf"part {both[0].hash} does not match its hash; made by all/longer_than, .*\d$", told.out, re.M)
-    assert re.search(rf"part {both[1].hash} .*; made by all/longer_than, .* of the recipe other$", told.out, re.M)
-    assert f"To repair it: gristmill verify --repair {project.recipe}\n" in told.out
-    assert "verify --repair RECIPE, with the file" in say("verify", f"{project.store}@project").out
+    result = say("verify", project.recipe)
+    assert result.code == 1
+    assert re.search(rf"part {both[0].hash} does not match its hash; made by all/longer_than, .*\d$", result.out, re.M)
+    assert re.search(rf"part {both[1].hash} .*; made by all/longer_than, .* of the recipe other$", result.out, re.M)
+    assert f"To repair it: gristmill verify --repair {project.recipe}\n" in result.out
+    assert "verify --repair RECIPE, with the recipe's file" in say("verify", f"{project.store}@project").out
     assert say("inspect", project.recipe, "--kept").code == 0, "verdicts are read, which lie beside the part"
     met = say("inspect", project.recipe, "--dropped")
     assert met.code == 2
@@ -304,18 +314,18 @@ def test_a_damaged_record_of_a_run_is_no_matter_of_repair(project, say):
     project.run()
     [*_, path] = sorted((project.store / "runs/project").iterdir())
     path.write_bytes(path.read_bytes().replace(b"documents", b"documenta", 1))
-    told = say("verify", project.recipe)
-    assert told.code == 1, told
-    assert f"Restore runs/project/{path.name} from a copy. If you have none, delete it" in told.out
-    assert "--repair" not in told.out
+    result = say("verify", project.recipe)
+    assert result.code == 1, result
+    assert f"Restore runs/project/{path.name} from a copy. If you have no copy, delete it" in result.out
+    assert "--repair" not in result.out
 
 
 def test_what_has_not_been_run_cannot_be_inspected(project, say):
     """One message, not an answer of no documents."""
     project.write_recipe("  - stagebox.length\n")
-    told = say("inspect", project.recipe)
-    assert told.code == 2
-    assert "has been run with this store" in told.err
+    result = say("inspect", project.recipe)
+    assert result.code == 2
+    assert "has been run with this store" in result.err
 
 
 @pytest.mark.parametrize("command", ["inspect", "whatif", "plan"])
@@ -325,9 +335,9 @@ def test_a_path_with_a_typo_is_told_with_one_advice(project, say, edit, command)
     project.run()
     edit(project.recipe, "in/*.jsonl", "in/00.json")
     setting = ("longer_than.chars=3",) if command == "whatif" else ()
-    told = say(command, project.recipe, *setting)
-    assert told.code == 2
-    assert told.err.endswith("so there is nothing to read. Did you mean %s?\n" % (project.folder / "in" / "00.jsonl"))
+    result = say(command, project.recipe, *setting)
+    assert result.code == 2
+    assert result.err.endswith("so there is nothing to read. Did you mean %s?\n" % (project.folder / "in" / "00.jsonl"))
 
 
 def test_a_funnel_after_an_edit_names_the_run_before_it(project, say, edit):
@@ -336,9 +346,9 @@ def test_a_funnel_after_an_edit_names_the_run_before_it(project, say, edit):
     assert "last finished run" not in say("funnel", project.recipe).err
     project.run()
     edit(project.recipe, "chars: 12", "chars: 15")
-    told = say("funnel", project.recipe)
-    assert told.code == 2
-    assert f" UTC: gristmill funnel {project.store}@project" in told.err
+    result = say("funnel", project.recipe)
+    assert result.code == 2
+    assert f" UTC: gristmill funnel {project.store}@project" in result.err
 
 
 @pytest.mark.parametrize("damage", ["folder", "pipe", "file"])
@@ -348,7 +358,7 @@ def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
     project.run()
     project.run()
     older, newer = sorted((project.store / "runs" / "project").iterdir())
-    for path, code, told in (
+    for path, code, result in (
         (newer, 0, "skipped, though it may be newer"),
         (older, 2, "and 1 more record of its runs is damaged"),
     ):
@@ -359,7 +369,7 @@ def test_a_damaged_record_of_a_run_is_told_as_such(project, say, damage):
             path.mkdir() if damage == "folder" else path.write_bytes(b"{")
         said = say("status", f"{project.store}@project")
         assert said.code == code
-        assert told in said.err
+        assert result in said.err
         what = "is damaged" if damage == "file" else f"is a {damage} where the store keeps a file"
         assert f"{newer} {what}" in said.err
     assert "may be that run" in say("status", f"{project.store}@0123456789ab").err
@@ -371,13 +381,13 @@ def test_a_damaged_lock_or_folder_in_the_way_is_one_message(project, say):
     project.run()
     lock = project.store / "locks" / "0123.json"
     lock.write_bytes(b"{")
-    told = say("run", project.recipe)
-    assert told.code == 2
-    assert f"{lock} is damaged" in told.err
+    result = say("run", project.recipe)
+    assert result.code == 2
+    assert f"{lock} is damaged" in result.err
     lock.unlink()
     known = project.store / "inputs" / "project.json"
     known.unlink()
     known.mkdir()
-    told = say("run", project.recipe, "--workers", 1)
-    assert told.code == 2
-    assert f"{known} is a folder where the store keeps a file" in told.err
+    result = say("run", project.recipe, "--workers", 1)
+    assert result.code == 2
+    assert f"{known} is a folder where the store keeps a file" in result.err

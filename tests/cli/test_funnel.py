@@ -87,9 +87,9 @@ def test_bytes_are_those_of_the_texts_themselves(everything, found, source):
 def test_the_table_and_json_say_the_same(everything, copy_of, found, say):
     """A run ends with the same table."""
     recipe = everything.project.recipe
-    told = say("funnel", recipe)
-    assert told.code == 0, told.err
-    lines = [line.split() for line in told.out.splitlines()]
+    result = say("funnel", recipe)
+    assert result.code == 0, result.err
+    lines = [line.split() for line in result.out.splitlines()]
     crawl = found["crawl"]
     assert ["crawl", "read", f"{crawl['read']['rows']}", "100.0%"] in [line[:4] for line in lines]
     assert ["all/line_dedup", "cut", "from", f"{crawl['cut']['all/line_dedup']['rows']}"] in [
@@ -99,10 +99,10 @@ def test_the_table_and_json_say_the_same(everything, copy_of, found, say):
     order = order[: order.index("all/substring_dedup")]
     chain = everything.run.chains["crawl"]
     assert [chain.index(step) for step in order] == sorted(chain.index(step) for step in order)
-    assert f"{crawl['no_documents']['request_record']['rows']} request_record" in told.out
+    assert f"{crawl['no_documents']['request_record']['rows']} request_record" in result.out
     assert json.loads(say("funnel", recipe, "--json").out)["funnel"] == json.loads(json.dumps(found))
     ended = say("run", copy_of(everything).recipe, "--verbose").out
-    assert told.out.strip() in ended
+    assert result.out.strip() in ended
 
 
 @pytest.mark.slow

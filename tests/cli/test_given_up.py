@@ -47,7 +47,7 @@ def test_a_run_says_what_it_gave_up_and_the_commands_that_it_names_work(project,
     (project.folder / "mended").touch()
     checked = typed("verify", project.recipe, "--recompute", "100%")
     assert checked.code == 1
-    assert "survive now: 1. To have them back: gristmill run" in checked.out
+    assert "but now pass: 1. To include them again: gristmill run" in checked.out
     assert json.loads(typed("verify", project.recipe, "--recompute", "1", "--json").out)["survivors"] == 1
     back = json.loads(typed("run", project.recipe, "--retry-crashed", "--json").out)
     assert back["given_up"] == {}

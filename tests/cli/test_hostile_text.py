@@ -56,8 +56,8 @@ def hostile(tmp_path_factory):
     (folder / f"evals{IN_A_NAME}" / name).write_text(lines[0])
     suite = {"suite": "s", "version": "1", "benchmarks": {"b": {"files": "*.jsonl", "question": "text", "id": "id"}}}
     (folder / f"evals{IN_A_NAME}" / "suite.yaml").write_text(json.dumps(suite))
-    told = {"texts": {EVIL: {}}, "removed": {EVIL: 3}, "telling": {EVIL: [{"ngram": EVIL}]}}
-    (folder / f"model{IN_A_NAME}.bin").write_bytes(with_report(b"", told))
+    result = {"texts": {EVIL: {}}, "removed": {EVIL: 3}, "telling": {EVIL: [{"ngram": EVIL}]}}
+    (folder / f"model{IN_A_NAME}.bin").write_bytes(with_report(b"", result))
     write_gold(folder / f"gold{IN_A_NAME}", (EVIL, f"{EVIL}-weakgold"), (EVIL,), 4)
     (folder / f"page{IN_A_NAME}.html").write_text(f"<title>{escape(EVIL)}</title><p>{escape(EVIL)} {plain * 9}</p>")
     empty = np.zeros(0, np.int32)

@@ -48,6 +48,6 @@ def test_a_rule_that_takes_a_language_is_told_at_the_end(tmp_path, ran):
     """With the language, the share and the way out."""
     path = recipe(tmp_path, "{gopher_quality: {min_words: 10, by_language: {de: {min_stop_words: 90}}}}")
     found = json.loads(ran("run", path, "--json"))
-    (told,) = [warning for warning in found["warnings"] if "text/heuristics dropped" in warning]
-    assert "text/heuristics dropped 25 of 25 documents in de (100%) for too_few_stop_words" in told
-    assert "by_language" in told
+    (result,) = [warning for warning in found["warnings"] if "text/heuristics dropped" in warning]
+    assert "text/heuristics dropped 25 of 25 documents in de (100%) for too_few_stop_words" in result
+    assert "by_language" in result

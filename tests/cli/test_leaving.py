@@ -101,7 +101,7 @@ def test_no_byte_of_an_export_has_what_scrub_removed(made, tmp_path, form, of_ru
     said = say("export", what, "--out", tmp_path / "out", "--format", form, "--columns", COLUMNS)
     assert said.code == 0, said.err
     assert leaks_of(tmp_path / "out") == []
-    assert "Values that scrub changed in columns beside the text: " in said.out
+    assert "Values that scrub changed in columns other than the text: " in said.out
     assert "title 20" in said.out
     card = (tmp_path / "out" / "README.md").read_text()
     assert "changed values: ingest.meta (20), " in card

@@ -141,7 +141,7 @@ def test_the_store_alone_tells_the_same_but_for_what_only_the_input_says(everyth
 def test_people_see_it_on_a_screen(everything, say):
     said = say("lineage", everything.project.recipe, "--sample", 0, "--token", 0, "--prove")
     assert said.code == 0, said.err
-    for told in (
+    for result in (
         "kept   id ",
         "read from ",
         "ingest stays",
@@ -150,11 +150,11 @@ def test_people_see_it_on_a_screen(everything, say):
         "held by everything ",
         "proved ",
     ):
-        assert told in said.out
+        assert result in said.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
         ([], "No query is given"),
         (["abcd", "--sample", "1", "--token", "1"], "More than one query"),
@@ -166,10 +166,10 @@ def test_people_see_it_on_a_screen(everything, say):
         ([" "], "empty text"),
     ],
 )
-def test_what_cannot_be_asked_is_one_message(everything, say, arguments, told):
+def test_what_cannot_be_asked_is_one_message(everything, say, arguments, result):
     said = say("lineage", everything.project.recipe, *arguments)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Traceback" not in said.err
     assert said.out == ""
 
@@ -235,8 +235,8 @@ def test_a_step_that_loads_something_can_be_proved_and_asked(project, say):
     (project.folder / "loading.py").write_text(LOADING)
     project.write_recipe("  - loading\n")
     row = next(iter(rows(project.run(), None, False, None)))
-    told = say("lineage", project.recipe, row.fields["doc_id"].hex(), "--prove")
-    assert told.code == 0, told.err
-    told = say("whatif", project.recipe, "loading.least=30")
-    assert told.code == 0, told.err
-    assert "too_short" in told.out
+    result = say("lineage", project.recipe, row.fields["doc_id"].hex(), "--prove")
+    assert result.code == 0, result.err
+    result = say("whatif", project.recipe, "loading.least=30")
+    assert result.code == 0, result.err
+    assert "too_short" in result.out

@@ -40,15 +40,15 @@ def test_a_run_in_json_logs_the_facts_of_the_text(project, in_this_process, monk
     project.write_recipe("\n  - stagebox.length\n", pattern="in/00.jsonl")
     code, _, text = called(monkeypatch, capsys, "run", project.recipe, "--store", project.folder / "one")
     assert code == 0
-    told = re.findall(r"WARNING: (.*)", text)
-    assert told
+    result = re.findall(r"WARNING: (.*)", text)
+    assert result
     code, out, logged = called(
         monkeypatch, capsys, "run", project.recipe, "--store", project.folder / "two", "--log-json", "-v"
     )
     assert code == 0
     found = lines_of(logged)
     warned = [one["message"] for one in found if one["level"] == "warning"]
-    assert [one.replace("/two", "/one") for one in warned] == told
+    assert [one.replace("/two", "/one") for one in warned] == result
     tasks = [one["fields"] for one in found if one["level"] == "debug"]
     assert {one["step"] for one in tasks} >= {"notes/ingest", "all/length"}
     assert all(one["logger"].startswith("gristmill.") for one in found)
@@ -75,13 +75,13 @@ def test_a_signal_is_json_too():
     """Also one that comes before anything is imported."""
     code = (
         "import os, signal, sys; sys.argv[1:] = ['run', 'x', '--log-json'];"
-        "from gristmill.cli.shared.leaving import leave_when_told; leave_when_told();"
+        "from gristmill.cli.shared.leaving import exit_on_signals; exit_on_signals();"
         "os.kill(os.getpid(), signal.SIGTERM)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 128 + signal.SIGTERM
     (record,) = lines_of(ended.stderr)
-    assert record["message"] == "stopped. What is finished is kept; run the same command to go on."
+    assert record["message"] == "stopped. Finished work is kept; run the same command to continue."
 
 
 def test_lines_of_others_are_records(capsys):
@@ -111,12 +111,12 @@ def test_a_run_from_python_logs(project, in_this_process, caplog):
     heard = []
     with caplog.at_level(logging.INFO, "gristmill"):
         finished = gristmill.open(project.recipe).run(progress=heard.append)
-    told = {(one.levelno, one.getMessage()) for one in caplog.records if one.name == "gristmill.run"}
-    assert {(INFO, message) for message in heard} <= told
-    assert (INFO, "all/length: done") in told
+    result = {(one.levelno, one.getMessage()) for one in caplog.records if one.name == "gristmill.run"}
+    assert {(INFO, message) for message in heard} <= result
+    assert (INFO, "all/length: done") in result
     assert finished.warnings
-    assert {message for level, message in told if level == WARNING} == {*finished.warnings}
-    assert not any("--" in message for _, message in told)
+    assert {message for level, message in result if level == WARNING} == {*finished.warnings}
+    assert not any("--" in message for _, message in result)
 
 
 def test_waits_are_warnings_outside_of_a_run(caplog, monkeypatch):

@@ -115,23 +115,23 @@ def test_one_document_is_found_by_url_id_and_words(typed):
     assert same == found
     (by_word,) = records(typed("inspect", "--grep", r"grain5x\d+ grain", "--json"))
     assert by_word["url"].endswith("page5")
-    assert "No such documents" in typed("inspect", "--grep", "nowhere at all").err
+    assert "No matching documents" in typed("inspect", "--grep", "nowhere at all").err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
         (("--id", "xyz"), "is not an id"),
-        (("--grep", "("), "is no regular expression"),
-        (("--grep", "[[a]"), "is no regular expression"),
+        (("--grep", "("), "is not a regular expression"),
+        (("--grep", "[[a]"), "is not a regular expression"),
         (("--clusters", "--grep", "a"), "--clusters shows whole clusters"),
     ],
 )
-def test_a_wrong_question_is_one_message(typed, arguments, told):
+def test_a_wrong_question_is_one_message(typed, arguments, result):
     """Exit code 2, the fix."""
     said = typed("inspect", *arguments)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
 
 
 def test_what_was_cut_is_shown_where_it_stood(typed):
@@ -166,8 +166,8 @@ def test_after_an_edit_nothing_is_called_kept_that_nobody_judged(typed, edited):
     """`--kept` leaves out what the changed step has not seen, and says how much; without it the verdict says so."""
     kept = typed("inspect", "--kept", "-n", 20, "--json")
     assert kept.out == ""
-    assert "Not run as the recipe is now: all/heuristics" in kept.err
-    assert "8 documents that nothing has dropped so far" in kept.err
+    assert "Not run yet with the recipe as it is now: all/heuristics" in kept.err
+    assert "8 documents that no step has dropped so far" in kept.err
     shown = typed("inspect", "-n", 20)
     assert shown.out.count("not judged yet by all/heuristics") == 8
     assert "kept" not in shown.out
@@ -179,14 +179,14 @@ def test_removed_says_which_steps_it_cannot_count(typed, edited, ran):
     """A step that has not run with the current recipe is named, not silently left out."""
     said = typed("removed")
     assert said.code == 2
-    assert "has run as the recipe is now" in said.err
+    assert "as it is now has run" in said.err
 
 
 def test_whatif_counts_the_bytes_of_documents_that_would_come(typed):
     """A document that a step dropped has no text behind the later ones; it has the one that it came with."""
-    told = json.loads(typed("whatif", "heuristics.gopher_quality.min_words=3", "--json").out)
-    assert told["come"]["documents"] == 1
-    assert told["come"]["bytes"] == len(text_of(0).encode())
+    result = json.loads(typed("whatif", "heuristics.gopher_quality.min_words=3", "--json").out)
+    assert result["come"]["documents"] == 1
+    assert result["come"]["bytes"] == len(text_of(0).encode())
 
 
 def test_whatif_asks_about_a_language(typed):
@@ -199,7 +199,7 @@ def test_whatif_asks_about_a_language(typed):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "result"),
     [
         ("heuristics.gopher_quality.min_wrods=3", "Did you mean min_words?"),
         ("heuristics.gopher_quality.by_language.en.min_wrods=3", "Did you mean min_words?"),
@@ -210,13 +210,13 @@ def test_whatif_asks_about_a_language(typed):
         ("nowhere.x=3", "has no step nowhere"),
     ],
 )
-def test_whatif_says_what_is_wrong_in_plain_words(typed, change, told):
+def test_whatif_says_what_is_wrong_in_plain_words(typed, change, result):
     """The message has field, consequence and fix; a step that exists but cannot be evaluated is not reported as
     missing.
     """
     said = typed("whatif", change)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Input should be" not in said.err
 
 
@@ -235,11 +235,13 @@ def test_a_reason_that_no_document_has_is_no_mistake(everything, say, where):
     for reason in idle:
         said = say("inspect", name, "--reason", reason)
         assert (said.code, said.out) == (0, ""), said.err
-        assert said.err.endswith("No such documents.\n")
+        assert said.err.endswith("No matching documents.\n")
     for reason, meant in (("opted_uot", "opted_out"), ("too_few_wrods", "too_few_words")):
         said = say("inspect", name, "--reason", reason)
         assert said.code == 2
-        assert f"--reason {reason}: no step gives it, so no document has it. Did you mean {meant}?" in said.err
+        assert (
+            f"--reason {reason} is not a reason of any step, so no document has it. Did you mean {meant}?" in said.err
+        )
     unheard = say("inspect", name, "--reason", "quite_something_else")
     assert unheard.code == (2 if where == "recipe" else 0)  # whose code is not at hand may give any
 
@@ -291,9 +293,9 @@ def test_many_columns_are_wrapped_to_the_width(typed, monkeypatch):
     assert len(facts) > 5
     assert max(map(len, facts)) <= 100
     (record,) = records(typed("inspect", "--stage", "signals", "--url", "page5", "--json"))
-    told = dict(fact.split(" ", 1) for line in facts for fact in line.split("  "))
-    assert told["words"] == str(record["columns"]["words"])
-    assert record["columns"].keys() - told.keys() <= {name for name, one in record["columns"].items() if one is None}
+    result = dict(fact.split(" ", 1) for line in facts for fact in line.split("  "))
+    assert result["words"] == str(record["columns"]["words"])
+    assert record["columns"].keys() - result.keys() <= {name for name, one in record["columns"].items() if one is None}
 
 
 def test_after_a_change_of_an_input_the_last_run_is_named(project, say):

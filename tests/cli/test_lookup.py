@@ -95,7 +95,7 @@ def test_questions_are_answered_together(seen, all_rows):
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("question", "result"),
     [
         ({"doc_id": "xyz"}, "is not a document id"),
         ({"content_hash": "abc"}, "is not the SHA-256"),
@@ -106,19 +106,19 @@ def test_questions_are_answered_together(seen, all_rows):
         ({}, "No query was given"),
     ],
 )
-def test_what_cannot_be_asked_is_told(seen, question, told):
-    with pytest.raises(UserError, match=told):
+def test_what_cannot_be_asked_is_told(seen, question, result):
+    with pytest.raises(UserError, match=result):
         find(seen, **question)
 
 
 def test_an_index_is_asked_and_without_one_that_is_said_once(everything, seen, all_rows):
     row = next(row for row in all_rows if row.fields["url"] and row.reason is None)
-    told = []
-    find(seen, url=row.fields["url"], doc_id=row.fields["doc_id"].hex(), domain="mill.example", note=told.append)
+    result = []
+    find(seen, url=row.fields["url"], doc_id=row.fields["doc_id"].hex(), domain="mill.example", note=result.append)
     if has_index(seen, "crawl"):
-        assert told == []
+        assert result == []
     else:
-        assert told == ["There is no index for crawl, notes: doc_id and url of 2 parts are read instead."]
+        assert result == ["There is no index for crawl, notes: doc_id and url of 2 parts are read instead."]
 
 
 def test_no_part_is_opened_that_the_index_does_not_name(everything, monkeypatch, all_rows):

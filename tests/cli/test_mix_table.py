@@ -59,7 +59,7 @@ def test_a_group_over_its_cap_is_marked(tmp_path):
     """With a sign that a log shows too; without any, there is no legend."""
     marked = shown(tmp_path, max_epochs=0.1)
     assert "!" in next(line for line in marked.splitlines() if "crawl/A" in line)
-    assert "! more often than max_epochs allows" in marked
+    assert "!: more epochs than max_epochs allows" in marked
     assert "!" not in shown(tmp_path)
 
 

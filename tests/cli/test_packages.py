@@ -33,7 +33,7 @@ def test_without_the_package_the_command_says_how_to_install_it(name, monkeypatc
     with pytest.raises(UserError) as refused:
         make_app([name])
     assert str(refused.value) == (
-        f"gristmill {name} is a separate package, which is not installed, so nothing was done. Install it: "
+        f"gristmill {name} is a separate package, which is not installed. Nothing was done. Install it: "
         f"pip install ./plugins/{name} in a clone of Gristmill"
     )
     assert isinstance(make_app([name for name in COMMANDS if name not in OPTIONAL]), typer.Typer)

@@ -31,8 +31,8 @@ def why(say, project):
 def test_a_run_says_that_it_ended_where_it_was_asked_to(short, say):
     """And which steps it left out, also to a program; one that left out nothing is whole."""
     short.run(until="length")
-    told = say("run", short.recipe, "--until", "length")
-    assert f"Stopped after length (--until); not run: {', '.join(BEHIND)}.\n" in told.out
+    result = say("run", short.recipe, "--until", "length")
+    assert f"Stopped after length (--until); not run: {', '.join(BEHIND)}.\n" in result.out
     found = json.loads(say("run", short.recipe, "--until", "length", "--json").out)
     assert (found["until"], found["not_run"]) == ("length", BEHIND)
     assert re.search(rf"\nLast run: finished up to length, {AT}, version \w+\n", say("status", short.recipe).out)
@@ -49,10 +49,10 @@ def test_nobody_speaks_of_an_edit_after_a_part_of_a_run(short, say):
     short.run(until="length")
     there = re.escape(f"{short.store}@project")
     for command in ("funnel", "inspect"):
-        told = say(command, short.recipe).err
-        assert "an edit:" not in told
+        result = say(command, short.recipe).err
+        assert "an edit:" not in result
         assert re.search(
-            rf"its last finished run, of {AT}, up to length \(--until\): gristmill {command} {there}", told
+            rf"its last finished run, of {AT}, up to length \(--until\): gristmill {command} {there}", result
         )
 
 
@@ -84,9 +84,9 @@ def test_a_run_that_was_refused_is_no_run(short, say):
 
 def test_what_was_never_run_has_not_been_checked(short, say):
     """`verify` of a recipe without a run is refused; with lost parts it is what `verify` is for."""
-    told = say("verify", short.recipe)
-    assert told.code == 2
-    assert f"Nothing of {short.recipe} has been run with this store, so there is nothing to check." in told.err
+    result = say("verify", short.recipe)
+    assert result.code == 2
+    assert f"Nothing of {short.recipe} has been run with this store, so there is nothing to check." in result.err
     short.run()
     for part in (short.store / "parts").rglob("*.parquet"):
         part.unlink()
@@ -96,25 +96,25 @@ def test_what_was_never_run_has_not_been_checked(short, say):
 def test_a_tag_is_told_with_the_way_to_it(short, say):
     """As it is written behind a command."""
     short.run()
-    told = say("run", short.recipe, "--tag", "v2")
-    assert f"\nKept as version v2. To look at it: gristmill funnel {short.store}@v2\n" in told.out
+    result = say("run", short.recipe, "--tag", "v2")
+    assert f"\nKept as version v2. To see it: gristmill funnel {short.store}@v2\n" in result.out
     assert "version" in say("status", f"{short.store}@v2").err
     assert json.loads(say("run", short.recipe, "--tag", "v3", "--json").out)["tag"] == "v3"
 
 
 def test_whatif_counts_what_has_not_run(short, say):
     """And names the first alone, however many there are."""
-    told = say("whatif", short.recipe, "longer_than.chars=20").err
-    assert told.startswith("gristmill: 5 steps have not run with the current recipe (the first: notes/ingest), so")
+    result = say("whatif", short.recipe, "longer_than.chars=20").err
+    assert result.startswith("gristmill: 5 steps have not run with the current recipe (the first: notes/ingest), so")
 
 
 def test_only_steps_that_judge_are_said_to_have_not_judged(short, say):
     """`length` measures; and the last finished run is named."""
     short.run()
     short.write_recipe("  - stagebox.upper: {min_chars: 3}\n  - stagebox.length\n  - stagebox.exact\n")
-    told = say("inspect", short.recipe, "-n", "1")
-    assert "not judged yet by all/upper, all/exact   id" in told.out
-    assert re.search(rf"its last finished run, of {AT}: gristmill inspect {re.escape(str(short.store))}@", told.err)
+    result = say("inspect", short.recipe, "-n", "1")
+    assert "not judged yet by all/upper, all/exact   id" in result.out
+    assert re.search(rf"its last finished run, of {AT}: gristmill inspect {re.escape(str(short.store))}@", result.err)
 
 
 def test_status_has_no_figures_of_what_never_ran(short, say):
@@ -131,7 +131,7 @@ def test_status_says_what_its_plus_means(project, say):
     project.write_recipe("  - stagebox.length\n")
     shown = say("status", project.recipe).out
     assert "0/0+" in shown
-    assert "+ where more will come, and it is not known yet how many" in shown
+    assert "+: more tasks will follow, but their number is not known yet" in shown
     project.run()
     assert "+" not in say("status", project.recipe).out
 
@@ -145,15 +145,15 @@ def test_a_step_of_every_source_is_named_once(short, say):
         text.replace(source, others) + "tokenizer: {train: {vocab: 600, sample_bytes: {text: 1MB}}}\nshards: {}\n"
     )
     short.recipe.write_text(short.recipe.read_text().replace("kind: text", "kind: text, domain: text"))
-    told = say("run", short.recipe, "--until", "length")
-    assert "all/tokens, shard_groups of 3 sources, all/shards" in told.out, told.err
+    result = say("run", short.recipe, "--until", "length")
+    assert "all/tokens, shard_groups of 3 sources, all/shards" in result.out, result.err
 
 
 def test_a_store_in_memory_is_told_of_as_one(short, say):
     """By the command that fills it, and by those that find it empty; nobody is sent in a circle."""
     there = ("--store", f"memory://{short.folder}")
-    told = say("run", short.recipe, *there)
-    assert "was in the memory of this command, so its contents are gone now" in told.out.splitlines()[-1]
+    result = say("run", short.recipe, *there)
+    assert "was in the memory of this command, so its contents are gone now" in result.out.splitlines()[-1]
     assert "its contents are gone now" in json.loads(say("run", short.recipe, *there, "--json").out)["notes"][-1]
     tagged = say("run", short.recipe, *there, "--tag", "v1")
     assert tagged.code == 2
@@ -177,5 +177,5 @@ def test_documents_that_are_read_and_not_judged_are_no_corpus(short, say, comman
     for path in (short.store / "stages").iterdir():
         path.unlink()
     name, *rest = command
-    told = say(name, short.recipe, *rest)
-    assert "has not finished with the current recipe (notes/corpus)" in told.err
+    result = say(name, short.recipe, *rest)
+    assert "has not finished with the current recipe (notes/corpus)" in result.err

@@ -28,12 +28,12 @@ def test_a_mixture_that_cannot_be_is_told_as_run_tells_it(corpus, say):
     assert say("plan", recipe).code == 0
 
     corpus.recipe(MIX % "100B")
-    planned, told = say("plan", recipe), say("plan", recipe, "--json")
+    planned, result = say("plan", recipe), say("plan", recipe, "--json")
     with pytest.raises(UserError, match="the mixture needs 100,000,000,000 tokens") as refused:
         corpus.run()
     assert (planned.code, planned.err) == (2, f"gristmill: {refused.value}\n")
     assert "all/mix" in planned.out
-    assert (told.code, json.loads(told.out)["mixture"]["fault"]) == (2, str(refused.value))
+    assert (result.code, json.loads(result.out)["mixture"]["fault"]) == (2, str(refused.value))
 
     corpus.write("tales", 30, 13)  # other shards: what they will hold nobody knows
     assert say("plan", recipe).code == 0
@@ -58,13 +58,13 @@ def test_a_tokenizer_that_is_named_is_waited_for_by_nobody(corpus, say, edit):
     other = corpus.folder / "other.json"
     other.write_bytes((corpus.folder / "tokenizer.json").read_bytes() + b"\n")
     edit(corpus.project.recipe, "file: tokenizer.json", "file: other.json")
-    told = json.loads(say("plan", corpus.project.recipe, "--json").out)
-    stages = {one["stage"]: one for one in told["stages"]}
+    result = json.loads(say("plan", corpus.project.recipe, "--json").out)
+    stages = {one["stage"]: one for one in result["stages"]}
     assert stages["all/tokenizer"]["to_run"] == 1
     assert (stages["all/tokens"]["to_run"], stages["all/tokens"]["waiting"]) == (2, 0)
     assert stages["all/tokens"]["why"] == ["its input changed (2 tasks)"]
     assert stages["all/shards"]["why"] == ["waits for all/tokens"]
-    assert told["disk"]["needed_bytes"][0] >= other.stat().st_size
+    assert result["disk"]["needed_bytes"][0] >= other.stat().st_size
 
 
 def test_tiers_and_weights_without_shards_are_said_to_do_nothing(project, say, edit):

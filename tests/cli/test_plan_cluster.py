@@ -66,31 +66,31 @@ def totals(found):
 
 def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
     """One message."""
-    told = say("plan", corpus.project.recipe, "--cluster", "10x4", "--tokens", "1B")
-    assert told.code == 2
-    assert "has no finished run of" in told.err
-    assert f"gristmill run {corpus.project.recipe} --sample 1%" in told.err
+    result = say("plan", corpus.project.recipe, "--cluster", "10x4", "--tokens", "1B")
+    assert result.code == 2
+    assert "has no finished run of" in result.err
+    assert f"gristmill run {corpus.project.recipe} --sample 1%" in result.err
 
 
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        (["--cluster", "16"], "--cluster 16 is no number of nodes and of cores each"),
-        (["--cluster", "0x16"], "--cluster 0x16 is no number of nodes"),
+        (["--cluster", "16"], "--cluster 16 does not give nodes and cores"),
+        (["--cluster", "0x16"], "--cluster 0x16 does not give nodes and cores"),
         (["--cluster", "2x2", "--tokens", "many"], "--tokens: nothing can be planned, because 'many' is not a count"),
-        (["--cluster", "2x2", "--tokens", "0"], "--tokens 0 is nothing"),
+        (["--cluster", "2x2", "--tokens", "0"], "--tokens 0 is not above 0"),
         (["--cluster", "2x2", "--node-memory", "64 quarts"], "--node-memory: nothing can be planned, because"),
-        (["--tokens", "1T"], "--tokens is for a prediction, and --cluster is missing"),
-        (["--cluster", "2x2", "--core-hour-usd", "inf"], "A price is over 1,000,000,000 USD"),
-        (["--node-memory", "1GB"], "--node-memory is for a prediction, and --cluster is missing"),
-        (["--core-hour-usd", "1"], "A price is for a prediction, and --cluster is missing"),
+        (["--tokens", "1T"], "--tokens only applies with --cluster"),
+        (["--cluster", "2x2", "--core-hour-usd", "inf"], "A price is above 1,000,000,000 USD"),
+        (["--node-memory", "1GB"], "--node-memory only applies with --cluster"),
+        (["--core-hour-usd", "1"], "A price only applies with --cluster"),
     ],
 )
 def test_what_cannot_be_meant_is_one_message(ran, say, given, wanted):
-    told = say("plan", ran.recipe, *given)
-    assert told.code == 2
-    assert wanted in told.err
-    assert told.out == ""
+    result = say("plan", ran.recipe, *given)
+    assert result.code == 2
+    assert wanted in result.err
+    assert result.out == ""
 
 
 def test_the_same_corpus_again_takes_what_it_took(measured):
@@ -167,10 +167,10 @@ def test_the_tokens_are_counted_or_estimated_and_it_says_which(corpus, measured)
     text = recipe.read_text()
     recipe.write_text(text[: text.index("tokenizer:")])
     corpus.project.run()
-    told = last_measured(corpus.project.mill())
-    assert told.tokens_by.startswith("estimated: 4.2 bytes of kept text per token")
+    result = last_measured(corpus.project.mill())
+    assert result.tokens_by.startswith("estimated: 4.2 bytes of kept text per token")
     kept = sum(funnel["kept"]["text_bytes"] for funnel in funnels(corpus.project.dry_run()).values())
-    assert told.tokens == pytest.approx(kept / 4.2)
+    assert result.tokens == pytest.approx(kept / 4.2)
 
 
 def test_a_sample_is_a_share_of_the_whole(corpus, say):
@@ -178,9 +178,9 @@ def test_a_sample_is_a_share_of_the_whole(corpus, say):
     sample draws fewer tokens is no change of settings.
     """
     assert say("run", corpus.project.recipe, "--sample", "50%").code == 0
-    told = say("plan", corpus.project.recipe, "--cluster", "2x8", "--json")
-    assert told.code == 0, told.err
-    plan = json.loads(told.out)
+    result = say("plan", corpus.project.recipe, "--cluster", "2x8", "--json")
+    assert result.code == 0, result.err
+    plan = json.loads(result.out)
     assert plan["measured"]["run"].endswith("-sample-50pct")
     assert plan["growth"] == pytest.approx(2.0)
     assert plan["tokens"] == pytest.approx(2 * plan["measured"]["tokens"], abs=1)
@@ -191,8 +191,8 @@ def test_a_sample_is_a_share_of_the_whole(corpus, say):
 
 def test_people_see_the_same(ran, say):
     """Steps, totals with their ranges, where the rates are from, and the warnings."""
-    told = say("plan", ran.recipe, "--cluster", "2000x16", "--tokens", "10B", "--node-memory", "2GB")
-    assert told.code == 0, told.err
+    result = say("plan", ran.recipe, "--cluster", "2000x16", "--tokens", "10B", "--node-memory", "2GB")
+    assert result.code == 0, result.err
     for part in (
         "CPU time",
         "wall time",
@@ -200,14 +200,14 @@ def test_people_see_the_same(ran, say):
         "WARNING: Memory: a worker in",
         "Slurm: an array",
     ):
-        assert part in told.out
-    assert "times that. Ranges are of the sample alone" in " ".join(told.out.split())
+        assert part in result.out
+    assert "times that. Ranges only cover the sample" in " ".join(result.out.split())
 
 
 def test_settings_that_changed_since_are_told(copied, say, edit):
     edit(copied.recipe, "seq_len_tokens: 256", "seq_len_tokens: 128")
-    told = say("plan", copied.recipe, "--cluster", "1x2", "--json")
-    assert any("all/shards" in fault and "had other settings" in fault for fault in json.loads(told.out)["faults"])
+    result = say("plan", copied.recipe, "--cluster", "1x2", "--json")
+    assert any("all/shards" in fault and "had other settings" in fault for fault in json.loads(result.out)["faults"])
 
 
 def test_a_longer_wall_is_never_from_more_machines_and_money_is_theirs(measured):
@@ -230,15 +230,15 @@ def test_each_fault_is_told_where_it_is_one_and_not_elsewhere(measured):
     large = replace(
         size_up(measured, 1e6 * measured.tokens, Machines(2000, 16, 1e9)), coordinator_bytes=9e9, growth=1e6
     )
-    told = list(faults(large, Machines(2000, 16, 1e9), 10**6, 500))
+    result = list(faults(large, Machines(2000, 16, 1e9), 10**6, 500))
     for start in (
         "Memory: a worker in",
         "Disk: the store",
         "Coordinator: it needs about",
         "Slurm: an array of 2,000 jobs",
     ):
-        assert any(fault.startswith(start) for fault in told), start
-    assert any("Measure a larger sample before you rely on this" in fault for fault in told)
+        assert any(fault.startswith(start) for fault in result), start
+    assert any("Measure a larger sample before you rely on this" in fault for fault in result)
 
 
 def test_nodes_with_little_memory_take_longer_with_fewer_at_work(measured):
@@ -246,15 +246,15 @@ def test_nodes_with_little_memory_take_longer_with_fewer_at_work(measured):
     assert little.wall_s[1] > 2 * plenty.wall_s[1]
     assert little.cpu_s == plenty.cpu_s
     none = Machines(2, 16, 1e6)
-    told = list(faults(size_up(measured, measured.tokens, none), none, None, 500))
-    assert "not even one of them can run" in told[0]
+    result = list(faults(size_up(measured, measured.tokens, none), none, None, 500))
+    assert "not even one of them can run" in result[0]
 
 
 def test_a_coordinator_that_holds_workers_up_is_told_with_how_much_they_do(measured):
     many = size_up(measured, 1e6 * measured.tokens, Machines(4000, 64))
-    (told,) = (one for one in faults(many, Machines(4000, 64), None, 500) if "to schedule" in one)
-    assert "A smaller cluster costs less" in told
-    assert "0.0 hours" not in told
+    (result,) = (one for one in faults(many, Machines(4000, 64), None, 500) if "to schedule" in one)
+    assert "A smaller cluster costs less" in result
+    assert "0.0 hours" not in result
 
 
 def test_a_source_without_records_is_one_message(copied, say):
@@ -265,9 +265,9 @@ def test_a_source_without_records_is_one_message(copied, say):
         if "verb" not in record["inputs"] and "input_bytes" in record["cost"]:
             del record["cost"]["input_bytes"]
             store.write_json(name, record)
-    told = say("plan", copied.recipe, "--cluster", "2x8")
-    assert told.code == 2
-    assert "did not record the cost of its tasks" in told.err
+    result = say("plan", copied.recipe, "--cluster", "2x8")
+    assert result.code == 2
+    assert "did not record the cost of its tasks" in result.err
 
 
 def test_requests_are_those_that_were_counted_where_they_were(measured):

@@ -227,7 +227,9 @@ def test_a_long_silence_is_broken(monkeypatch, capsys):
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
     monkeypatch.setattr(show, "SILENCE_S", 0.01)
     spoke = threading.Event()
-    monkeypatch.setattr(show, "log", lambda text: spoke.set() if "nothing finished meanwhile" in text else None)
+    monkeypatch.setattr(
+        show, "log", lambda text: spoke.set() if "no task finished since the last line" in text else None
+    )
     with Bars() as bars:
         bars.expect(node("a"), 1)
         spoke.wait()
@@ -246,7 +248,7 @@ def test_a_terminal_has_one_bar_for_all_and_finished_stages_are_folded(monkeypat
         shown = [task for task in bars._progress.tasks if task.visible]
         assert [task.description for task in shown] == ["all", "b"]
         assert (shown[0].completed, shown[0].total) == (3, 10)
-        assert "1 of 3 stages done" in shown[0].fields["told"]
+        assert "1 of 3 stages done" in shown[0].fields["status"]
 
 
 def test_a_command_without_tasks_tells_how_far_it_is(bars, capsys):

@@ -152,14 +152,14 @@ def test_a_run_inside_a_loop_and_in_a_thread(project):
     """As in a notebook, where a loop runs already, and where no signal can be heard: with workers, to the end."""
     project.write_inputs(1, 20)
     project.write_recipe("  - stagebox.length", top="")
-    told = []
+    result = []
 
     async def in_a_notebook():
-        return gristmill.open(project.recipe).run(workers=1, progress=told.append)
+        return gristmill.open(project.recipe).run(workers=1, progress=result.append)
 
     first = asyncio.run(in_a_notebook())
     assert first.executed > 0
-    assert "notes/ingest: done" in told
+    assert "notes/ingest: done" in result
     found = []
     thread = threading.Thread(target=lambda: found.append(gristmill.open(project.recipe).run(tag="v1")))
     thread.start()

@@ -164,7 +164,7 @@ def test_arpa_writes_a_file_with_every_ngram(files, say, tmp_path):
 
 
 MISTAKES = {
-    "no model in the recipe": (("train", "plain.yaml"), "trains no model of quality. Add quality:"),
+    "no model in the recipe": (("train", "plain.yaml"), "trains no quality model. Add quality:"),
     "a wrong name": (("train", "recipe.yaml", "edv"), "trains no model edv. Did you mean edu?"),
     "a file in place of a folder": (("train", "recipe.yaml", "--out", "recipe.yaml"), "is a file, and models go into"),
     "no file to report of": (("report", "no.bin"), "no.bin is no file"),
@@ -192,10 +192,10 @@ def test_a_mistake_ends_with_2_and_its_fix(case, small, files, say, monkeypatch)
     plain = RECIPE.partition("quality:\n")[0] + "steps: {web: [extract], text: []}\n"
     (small.folder / "plain.yaml").write_text(plain)
     (small.folder / "empty").touch()
-    arguments, told = MISTAKES[case]
+    arguments, result = MISTAKES[case]
     said = say("quality", *arguments)
     assert said.code == 2
-    assert told in " ".join(said.err.split())
+    assert result in " ".join(said.err.split())
     assert "Traceback" not in said.err
     assert not (small.folder / "x").exists()
 
@@ -207,11 +207,11 @@ def test_strict_makes_an_error_of_a_warning_and_keeps_the_model(tmp_path, say, e
     lines = [json.loads(line) | {"url": "https://one.example/"} for line in books.read_text().splitlines()]
     books.write_text("\n".join(map(json.dumps, lines)))
     edit(made.recipe, "seed: 5", "seed: 5\nstrict: true")
-    told = say("quality", "train", made.recipe, "edu")
-    assert told.code == 2
-    assert "strict is true and the run has" in " ".join(told.err.split())
-    assert "of one site" in told.err
-    assert "The model is stored" in " ".join(told.err.split())
+    result = say("quality", "train", made.recipe, "edu")
+    assert result.code == 2
+    assert "strict is true and the run has" in " ".join(result.err.split())
+    assert "of one site" in result.err
+    assert "The model is stored" in " ".join(result.err.split())
     edit(made.recipe, "strict: true", "strict: false")
     loose = say("quality", "train", made.recipe, "edu", "--json")
     assert loose.code == 0, loose.err

@@ -172,7 +172,7 @@ def test_reproduce_says_how_far_a_part_of_a_run_goes(notes, say):
     part = notes.run(until="length").ended["version"]
     said = say("versions", "reproduce", notes.recipe, "--into", notes.folder / "again")
     assert said.code == 0, said.err
-    assert f"The same as far as it goes: {part} of project, " in said.out
+    assert f"The same, as far as that run went: {part} of project, " in said.out
     assert "That run is partial, up to length. It did not run: all/longer_than." in said.out
     found = json.loads(say("versions", "reproduce", notes.recipe, "--into", notes.folder / "2", "--json").out)
     assert (found["same"], found["until"], found["not_run"]) == (True, "length", ["all/longer_than"])

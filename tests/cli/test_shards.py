@@ -154,9 +154,9 @@ def test_find_tells_where_a_document_lies_and_when_it_is_seen(ran, gristmill):
 def test_find_takes_the_beginning_of_an_id(everything, say):
     """As far as one document has it; where several do they are named, those in shards or else the others."""
     recipe = everything.project.recipe
-    told = [json.loads(line) for line in say("inspect", recipe, "-n", 100, "--json").out.splitlines()]
-    kept = sorted(one["doc_id"] for one in told if one["verdict"]["reason"] is None)
-    dropped = sorted(one["doc_id"] for one in told if one["verdict"]["reason"] is not None)
+    result = [json.loads(line) for line in say("inspect", recipe, "-n", 100, "--json").out.splitlines()]
+    kept = sorted(one["doc_id"] for one in result if one["verdict"]["reason"] is None)
+    dropped = sorted(one["doc_id"] for one in result if one["verdict"]["reason"] is not None)
     for doc_id, among, code in ((kept[0], kept, 0), (dropped[0], kept + dropped, 1)):
         beginnings = [doc_id[:length] for length in range(1, 33)]
         alone = next(text for text in beginnings if sum(one.startswith(text) for one in among) == 1)
@@ -167,7 +167,7 @@ def test_find_takes_the_beginning_of_an_id(everything, say):
     digits = [text for text in "0123456789abcdef" if sum(one.startswith(text) for one in kept) > 1]
     several = say("shards", "find", recipe, digits[0])
     assert several.code == 2
-    assert f"{digits[0]} is how the ids of several documents begin" in several.err
+    assert f"The ids of several documents begin with {digits[0]}. Give more digits" in several.err
     assert all(f"{one} (" in several.err for one in kept if one.startswith(digits[0]))
 
 
@@ -187,10 +187,10 @@ def test_find_says_why_a_document_is_never_seen(corpus, gristmill):
     assert code == 0
     assert "never" in out
     drawn = order.counts(manifest.samples)[manifest.numbers[name]]
-    assert f"the mix draws {drawn} of the {group.samples} samples of {name}, and these are not among them" in out
+    assert f"the mix draws {drawn} of the {group.samples} samples of {name}, and not these" in out
     code, out, _ = gristmill("shards", "find", corpus.project.recipe, "0" * 32)
     assert code == 1
-    assert "has no document of that id" in out
+    assert "has no document with that id" in out
 
 
 def test_find_says_which_step_dropped_a_document(everything, say):
@@ -211,7 +211,7 @@ def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
     corpus.recipe(more=", part_bytes: 1KB")
     code, out, err = gristmill("run", recipe, "--sample", "60%", "--workers", 1)
     assert code == 0, err
-    assert "To look at it, add --sample 60% to a command" in out
+    assert "To inspect it, add --sample 60% to a command" in out
     assert f"{corpus.project.store}@small-sample-60pct" in out
     for command in (("shards", "head"), ("shards", "verify"), ("shards", "decode"), ("sample",), ("tokenizer", "show")):
         code, _, err = gristmill(*command, recipe, "--sample", "60%")
@@ -220,7 +220,7 @@ def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
     folder = str(corpus.project.store / "shards" / "small-sample-60pct" / "latest")
     code, _, err = gristmill("shards", "head", folder, "--sample", "60%")
     assert code == 2
-    assert "is no recipe, and --sample 60% is for recipes" in err
+    assert "--sample 60% only applies to recipes" in err
     code, _, err = gristmill("sample", recipe, "--sample", "50%")
     assert code == 2
     assert f"Run: gristmill run {recipe} --sample 50%" in err
@@ -247,25 +247,25 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
-        (("sample", "FOLDER", "--step", "1000000"), "a trainer never comes there"),
+        (("sample", "FOLDER", "--step", "1000000"), "so there is no such step"),
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
         (("shards", "decode", "FOLDER", "--row", "100000"), "Give a smaller number"),
         (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
         (("shards", "find", "FOLDER", "xyz"), "Give up to 32 hexadecimal digits"),
         (("shards", "find", "FOLDER", "0" * 33), "Give up to 32 hexadecimal digits"),
-        (("shards", "verify", "FOLDER/nothing"), "there is no such file"),
+        (("shards", "verify", "FOLDER/nothing"), "does not exist"),
         (("sample", "FOLDER/tokenizer.json"), "is not a manifest of Gristmill"),
         (("sample", "FOLDER/tales/A/shard_00000.bin"), "is not JSON"),
     ],
 )
-def test_mistakes_are_one_message(ran, gristmill, arguments, told):
+def test_mistakes_are_one_message(ran, gristmill, arguments, result):
     """Exit code 2, the fact and the fix, no traceback."""
     _, folder = ran
     code, _, err = gristmill(*(argument.replace("FOLDER", folder) for argument in arguments))
     assert code == 2
-    assert told in err
+    assert result in err
     assert len(err.strip().splitlines()) == 1
 
 

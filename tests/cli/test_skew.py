@@ -8,12 +8,12 @@ from gristmill.engine.schedule import pace
 
 def test_a_line_has_the_task_its_bytes_and_its_hot_key():
     slowest = {"verb": "reduce", "tasks": 64, "median_s": 3.0, "label": "round 1 keys 0400-04ff", "wall_s": 36.0}
-    told = skew_line("all/near_dedup", {**slowest, "bytes": 41_000_000, "hot_key": ["00ff", 120_000]})
-    assert told == (
-        "Skewed: all/near_dedup, round 1 keys 0400-04ff took 36.0 s, 12 times what most of its 64 reduce tasks did, "
-        "for 41.0 MB; one key, 00ff, has 120,000 records of it."
+    result = skew_line("all/near_dedup", {**slowest, "bytes": 41_000_000, "hot_key": ["00ff", 120_000]})
+    assert result == (
+        "Skewed: all/near_dedup, round 1 keys 0400-04ff took 36.0 s, 12 times the median of its 64 reduce tasks, "
+        "and read 41.0 MB; one key, 00ff, has 120,000 records."
     )
-    assert skew_line("a", {**slowest, "bytes": 5}).endswith("for 5 B.")
+    assert skew_line("a", {**slowest, "bytes": 5}).endswith("and read 5 B.")
 
 
 def test_status_names_skewed_steps_and_no_others(project, say, monkeypatch):

@@ -81,8 +81,8 @@ def test_verdicts_are_those_of_all_layers(everything, ask):
     firsts = {row.fields["doc_id"].hex(): row for row in rows(everything.run, None, True, None)}
     found = ask("select * from verdicts")
     assert {one["doc_id"] for one in found} == set(firsts)
-    told = {(one["doc_id"], one["step"], one["reason"], one["detail"]) for one in found}
-    assert {(doc_id, row.step, row.reason, row.detail) for doc_id, row in firsts.items()} <= told
+    result = {(one["doc_id"], one["step"], one["reason"], one["detail"]) for one in found}
+    assert {(doc_id, row.step, row.reason, row.detail) for doc_id, row in firsts.items()} <= result
 
 
 def test_columns_of_steps_join_by_place(ask):
@@ -99,11 +99,11 @@ def test_columns_of_steps_join_by_place(ask):
 def test_samples_say_when_a_document_is_seen(everything, say, ask):
     """As `shards find` says it, of every piece."""
     doc_id = ask("select doc_id from samples where len(seen_at) > 1 order by doc_id limit 1")[0]["doc_id"]
-    told = json.loads(say("shards", "find", everything.project.recipe, doc_id, "--json").out)["pieces"]
+    result = json.loads(say("shards", "find", everything.project.recipe, doc_id, "--json").out)["pieces"]
     found = ask(f"select * from samples where doc_id = '{doc_id}'")
     assert sorted(
         (one["group"], one["shard"], one["sample"], one["length"], one["seen_at"]) for one in found
-    ) == sorted((one["group"], one["shard"], one["row"], one["tokens"], one["seen_at"]) for one in told)
+    ) == sorted((one["group"], one["shard"], one["row"], one["tokens"], one["seen_at"]) for one in result)
     samples = read_manifest(everything.run.shards).samples
     assert ask("select count(*) n, max(seen_at) last from schedule")[0] == {"n": samples, "last": samples - 1}
 
@@ -204,7 +204,7 @@ def test_variables_of_python_are_no_tables(ask):
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "result"),
     [
         ("select txt from documents", '"text"'),
         ("select * from docments", "Did you mean documents?"),
@@ -216,10 +216,10 @@ def test_variables_of_python_are_no_tables(ask):
         ("select cast(url as integer) from documents where url is not null", "Could not convert"),
     ],
 )
-def test_a_wrong_query_is_one_message(say, name, query, told):
+def test_a_wrong_query_is_one_message(say, name, query, result):
     said = say("sql", name, query)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Traceback" not in said.err
     assert len(said.err.strip().splitlines()) == 2  # the run that is looked at, and the message
 
@@ -266,20 +266,20 @@ def test_a_shell_answers_until_its_end(say, name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "result"),
     [
         ((), "No QUERY is given"),
         (("select 1", "--shell"), "one is given"),
         (("select 1", "--json", "--csv"), "exclude each other"),
         (("--shell", "--parquet", "a.parquet"), "exclude each other"),
         (("select 1", "--parquet", "/nowhere/a.parquet"), "there is no folder"),
-        (("select 1", "more"), "besides"),
+        (("select 1", "more"), "but also got"),
     ],
 )
-def test_wrong_arguments_are_one_message(say, name, arguments, told):
+def test_wrong_arguments_are_one_message(say, name, arguments, result):
     said = say("sql", name, *arguments)
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
 
 
 def test_a_recipe_that_has_not_run_is_refused(say, everything, tmp_path):
@@ -336,8 +336,8 @@ def test_a_store_elsewhere_is_read_by_its_chunks(project, monkeypatch):
         with monkeypatch.context() as patch:
             if store.startswith("memory"):
                 patch.setattr(Store, "get_part", small_alone)
-            told = corpus.export(project.folder / f"out{len(found)}")
-            found[store] = (corpus.sql(query).to_pylist(), told.files)
+            result = corpus.export(project.folder / f"out{len(found)}")
+            found[store] = (corpus.sql(query).to_pylist(), result.files)
     assert len({repr(one) for one in found.values()}) == 1
     assert len(corpus.sql(query)) > 20
 

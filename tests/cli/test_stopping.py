@@ -10,7 +10,7 @@ import pytest
 from gristmill.cli.shared.leaving import stopped
 
 IMPORTED = "import time:"
-STOPPED = "stopped. What is finished is kept; run the same command to go on."
+STOPPED = "stopped. Finished work is kept; run the same command to continue."
 STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n"
 
 
@@ -71,18 +71,18 @@ def test_a_run_is_stopped_at_any_moment(project, number, lines):
 @pytest.mark.parametrize(
     ("arguments", "goes_on"),
     [
-        *(("run r.yaml", "What is finished is kept"), ("tokenizer train r.yaml", "What is finished is kept")),
-        *(("verify r.yaml --repair", "What is mended stays so"), ("gc r.yaml", "What is removed is gone")),
+        *(("run r.yaml", "Finished work is kept"), ("tokenizer train r.yaml", "Finished work is kept")),
+        *(("verify r.yaml --repair", "Repairs so far are kept"), ("gc r.yaml", "Files removed so far are gone")),
         *((command, "") for command in ("verify r.yaml", "gc r.yaml --dry-run", "plan r.yaml", "tokenizer audit t")),
         *((command, "") for command in ("inspect run", "index r.yaml folder", "shards verify r.yaml", "")),
     ],
 )
 def test_a_stopped_command_says_what_is_true_of_it(monkeypatch, arguments, goes_on):
-    """Only what keeps something can go on."""
+    """Only a command that keeps something can continue."""
     monkeypatch.setattr(sys, "argv", ["gristmill", *arguments.split()])
     kept = f"stopped. {goes_on}"
-    assert stopped().startswith(kept if goes_on else "stopped. Nothing is kept of it")
-    assert stopped().endswith("to go on." if goes_on else "run the same command again.")
+    assert stopped().startswith(kept if goes_on else "stopped. Nothing was kept")
+    assert stopped().endswith("to continue." if goes_on else "run the same command again.")
 
 
 def test_a_signal_that_is_ignored_stays_ignored(project):
@@ -90,7 +90,7 @@ def test_a_signal_that_is_ignored_stays_ignored(project):
     project.write_recipe(STEPS)
     code = (
         "import os, signal; signal.signal(signal.SIGINT, signal.SIG_IGN);"
-        "from gristmill.cli.shared.leaving import leave_when_told; leave_when_told();"
+        "from gristmill.cli.shared.leaving import exit_on_signals; exit_on_signals();"
         "os.kill(os.getpid(), signal.SIGINT)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -56,9 +56,9 @@ def test_show_tells_what_a_suite_holds(folder, typed):
         ["short", "s1"],
     ]
     code, said = typed("show", folder / "suite.yaml", "--json", "-n", 1)
-    told = json.loads(said.out)
-    assert (told["items"], told["median_words"], told["fewest_words"], told["duplicates"]) == (5, 6, 6, 0)
-    assert [item["answer"] for item in told["examples"]] == ["1"]
+    result = json.loads(said.out)
+    assert (result["items"], result["median_words"], result["fewest_words"], result["duplicates"]) == (5, 6, 6, 0)
+    assert [item["answer"] for item in result["examples"]] == ["1"]
 
 
 def test_show_prints_what_is_compared_of_one_item(tmp_path, typed):
@@ -71,13 +71,16 @@ def test_show_prints_what_is_compared_of_one_item(tmp_path, typed):
     each = ", ".join(f"{name}: {{files: {name}.jsonl, like: arc}}" for name in "ab")
     (tmp_path / "suite.yaml").write_text(f"suite: s\nversion: 1\nbenchmarks: {{{each}}}\n")
     shown = [line for line in typed("show", tmp_path)[1].out.splitlines() if line.startswith("  ")]
-    beside = ["  choices (counts beside the question): bed", "  choices (counts beside the question): runner"]
+    beside = [
+        "  choices (counts together with the question): bed",
+        "  choices (counts together with the question): runner",
+    ]
     assert shown == [
-        "  question (flags a text): Which stone of the old mill grinds the rye?",
-        "  answer (counts beside the question): runner",
+        "  question (flags a document): Which stone of the old mill grinds the rye?",
+        "  answer (counts together with the question): runner",
         *beside,
-        "  question (says too little, flags with an answer or choices only): Why is it so?",
-        "  answer (counts beside the question): bed",
+        "  question (too short, flags only with an answer or choices): Why is it so?",
+        "  answer (counts together with the question): bed",
         *beside,
     ]
 
@@ -113,7 +116,7 @@ def test_check_tells_what_was_forgiven(folder, typed):
     describe(folder, "allow_broken: 1")
     code, said = typed("check", folder)
     assert code == 0
-    assert "all read but 1 record of short, as allow_broken allows" in said.out
+    assert "all read except 1 record of short (allow_broken)" in said.out
     assert json.loads(typed("check", folder, "--json")[1].out)["broken"] == 1
 
 
@@ -133,9 +136,9 @@ def test_list_names_the_ready_descriptions(typed):
     """Every one, with its forms."""
     code, said = typed("list", "--json")
     assert code == 0
-    told = [json.loads(line) for line in said.out.splitlines()]
-    assert [one["name"] for one in told] == ready_names()
-    assert all(one["forms"] for one in told)
+    result = [json.loads(line) for line in said.out.splitlines()]
+    assert [one["name"] for one in result] == ready_names()
+    assert all(one["forms"] for one in result)
     assert typed("list")[0] == 0
 
 
@@ -152,12 +155,12 @@ def test_a_prompt_that_most_questions_share_is_warned_of(tmp_path, typed, before
     items = [item(n, q=f"{before}{prose(n)}?{after}") for n in range(5)] + [item(n) for n in range(5, 9)]
     write_suite(tmp_path, {"own": items, "half": items[1:], "few": items[1:6]})
     for command in ("show", "check"):
-        (told,) = [line for line in typed(command, tmp_path)[1].out.splitlines() if line.startswith("WARNING")]
-        assert f"5 of 9 questions of own {shared}, so a page with only the question may not be found." in told
-        assert "`prompt: true`" in told
-    assert json.loads(typed("check", tmp_path, "--json")[1].out)["warnings"] == [told.removeprefix("WARNING: ")]
+        (result,) = [line for line in typed(command, tmp_path)[1].out.splitlines() if line.startswith("WARNING")]
+        assert f"5 of 9 questions of own {shared}, so a page with only the question may not be found." in result
+        assert "`prompt: true`" in result
+    assert json.loads(typed("check", tmp_path, "--json")[1].out)["warnings"] == [result.removeprefix("WARNING: ")]
     found = eval_suite.make(config := eval_suite.Config(suite=str(tmp_path)), tmp_path / "suite.json")
-    assert told.removeprefix("WARNING: ") in eval_suite.warnings(found, config)
+    assert result.removeprefix("WARNING: ") in eval_suite.warnings(found, config)
 
 
 def test_shared_words_of_the_questions_themselves_are_not_warned_of(tmp_path, typed):

@@ -61,12 +61,27 @@ def test_no_command_breaks_a_word(everything, say, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "400")
     wide = say(*words)
     allowed = pieces(wide.out + wide.err)
-    for width in (60, 80):
+    for width in (60, 80, 120):
         monkeypatch.setenv("COLUMNS", str(width))
         narrow = say(*words)
-        told = re.sub(r"Left out, as there are .*?\.\n", "", narrow.out + narrow.err, flags=re.DOTALL)
-        assert not [line for line in told.splitlines() if len(line) > width and len(line.split()) > 1]
-        assert not {word for word in told.split() if word.strip("─")} - allowed
+        result = re.sub(r"Columns left out to fit .*?\.\n", "", narrow.out + narrow.err, flags=re.DOTALL)
+        assert not [line for line in result.splitlines() if len(line) > width and len(line.split()) > 1]
+        assert not {word for word in result.split() if word.strip("─")} - allowed
+
+
+def test_plan_run_and_funnel_fit_with_long_names(project, say, monkeypatch):
+    """Names of sources that are wider than a column are broken where they are joined."""
+    project.write_recipe()
+    long = "common_crawl_2026_40_english_pages_of_the_web_part_one"
+    project.recipe.write_text(project.recipe.read_text().replace("notes:", f"{long}:"))
+    for width in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for command in (("plan",), ("run", "--executor", "inline"), ("funnel",)):
+            shown = say(*command, project.recipe)
+            assert shown.code == 0, shown.err
+            lines = shown.out.splitlines()
+            assert not [line for line in lines if len(line) > width and len(line.split()) > 1]
+            assert command[0] == "run" or long in "".join(line[:width].split("  ")[0] for line in lines)
 
 
 def test_a_pipe_gets_each_message_in_one_line(say, monkeypatch):
@@ -86,7 +101,7 @@ def test_a_column_that_matters_less_gives_way_and_the_table_says_so():
     rows = [("all/near_candidates", "12", "3.4 MB"), ("all/tokens", "1", "10 KB")]
     made = table(("stage", "tasks", "peak memory"), rows, spare=("peak memory",))
     assert sorted(shown(made, 34).split()) == sorted(shown(made, 80).split())
-    assert "Left out, as there are 27 columns: peak memory." in " ".join(shown(made, 27).split())
+    assert "Columns left out to fit the width of 27: peak memory." in " ".join(shown(made, 27).split())
     assert "all/near_candidates     12" in shown(made, 27)
     assert "all/near_" in shown(made, 20).splitlines()[1]
 

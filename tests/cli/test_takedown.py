@@ -103,7 +103,7 @@ def test_check_finds_copies_and_ends_with_1_where_a_request_finds_nothing(taken,
     assert [one["doc_id"] for one in found["documents"]] == [taken["named"]]
     code, said = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "r.yaml", store)
     assert code == 1
-    assert "b: nothing is found by nobody.example (domains)." in said.out
+    assert "b: nobody.example (domains) matches nothing." in said.out
 
 
 def test_check_answers_before_the_run_that_takes_down(taken, tmp_path, monkeypatch, capsys):
@@ -117,7 +117,7 @@ def test_check_answers_before_the_run_that_takes_down(taken, tmp_path, monkeypat
     finally:
         own.write_text(before)
     assert code == 0
-    assert "The recipe has changed since its last run, so this is about that run." in said.err
+    assert "The recipe has changed since its last run, so that run is searched." in said.err
     assert {one["request"] for one in json.loads(said.out)["documents"]} == {"r1", "r2"}
 
 
@@ -143,7 +143,7 @@ def test_verify_warns_of_a_receipt_that_reads_words_in_another_way(receipt, monk
     """Shingles of an older Gristmill are others outside of ASCII, so its receipt may miss copies there."""
     monkeypatch.setattr("gristmill.cli.corpus.takedown_receipt.WORDS", 0)
     _, said = typed(monkeypatch, capsys, "takedown", "verify", receipt)
-    assert "copies outside of ASCII may be missed" in said.err
+    assert "copies outside ASCII may be missed" in said.err
 
 
 def test_verify_finds_shards_that_were_not_rewritten(taken, receipt, monkeypatch, capsys):
@@ -202,7 +202,7 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
     content = json.loads((short / "receipt.json").read_text())
     del content["near"]
     (short / "receipt.json").write_text(json.dumps(content))
-    for words, told in [
+    for words, result in [
         (("check", tmp_path / "absent.yaml", recipe), "cannot be read"),
         (("check", tmp_path / "bad.yaml", recipe), "is not a URL"),
         (("check", taken["folder"] / "requests.yaml", f"{store}@nobody"), "no finished run"),
@@ -219,7 +219,7 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
     ]:
         code, said = typed(monkeypatch, capsys, "takedown", *words)
         assert code == 2, (words, said)
-        assert told in said.err, (words, said.err)
+        assert result in said.err, (words, said.err)
 
 
 def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, monkeypatch, capsys):
@@ -227,7 +227,7 @@ def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, mon
     text = taken["corpus"].project.recipe.read_text()
     for name in ("notes.jsonl", "tales.jsonl", "tokenizer.json"):
         shutil.copyfile(taken["folder"] / name, tmp_path / name)
-    for requests, told in [
+    for requests, result in [
         (None, "does not exist"),
         ("- id: a\n  urls: [x]\n", "requests.yaml:2: 'x' is not a URL"),
         ("- id: a\n  texts: [absent.txt]\n", "absent.txt"),
@@ -238,7 +238,7 @@ def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, mon
         code, said = typed(monkeypatch, capsys, "plan", recipe)
         assert code == 2
         assert "recipe.yaml:" in said.err
-        assert told in said.err
+        assert result in said.err
 
 
 def test_a_receipt_knows_what_was_though_the_inputs_are_others_now(taken, tmp_path, monkeypatch, capsys):
@@ -284,8 +284,8 @@ def test_copies_that_stay_are_told_and_are_no_faults(taken, tmp_path, monkeypatc
     assert len(content["listed"]) == 2
     code, said = typed(monkeypatch, capsys, "takedown", "verify", folder / "r")
     assert code == 0
-    told = {"list": "but 2 copies that the receipt lists (copies: list)", "keep": "copies were not looked for"}
-    assert told[copies] in said.out
+    result = {"list": "except 2 copies that the receipt lists (copies: list)", "keep": "copies were not searched for"}
+    assert result[copies] in said.out
 
 
 def test_a_name_that_means_a_recipe_or_a_hash_is_refused(taken, monkeypatch, capsys):

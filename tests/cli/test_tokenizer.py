@@ -70,9 +70,9 @@ def test_every_command_has_help_with_an_example_and_json(command, typed):
 
 def test_a_recipe_that_did_not_run_says_what_to_run(folder, typed, tmp_path):
     """In a store where nothing was trained there is no tokenizer to use."""
-    told = typed("encode", folder / "r.yaml", "mill", "--store", tmp_path)
-    assert told.code == 2
-    assert "Run: gristmill tokenizer train" in told.err
+    result = typed("encode", folder / "r.yaml", "mill", "--store", tmp_path)
+    assert result.code == 2
+    assert "Run: gristmill tokenizer train" in result.err
 
 
 def test_train_writes_files_that_agree_and_tells_bytes_per_token(trained):
@@ -91,7 +91,7 @@ def test_train_writes_files_that_agree_and_tells_bytes_per_token(trained):
 
 
 def test_a_tokenizer_that_ranks_cannot_say_is_written_without_them(trained, typed, tmp_path):
-    """One from elsewhere, with a token that is cut out of every text: the JSON file, and a line about the other."""
+    """For a foreign tokenizer with a token that is matched in every text: the JSON file, and a line about the other."""
     spec = json.loads((trained / "out" / "tokenizer.json").read_text())
     spec["added_tokens"][-1]["special"] = False
     (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
@@ -99,7 +99,9 @@ def test_a_tokenizer_that_ranks_cannot_say_is_written_without_them(trained, type
     (tmp_path / "r.yaml").write_text(f"{recipe}tokenizer: {{file: tokenizer.json}}\n")
     done = typed("train", tmp_path / "r.yaml", "--out", tmp_path / "out", "--json", "--workers", "1")
     assert done.code == 0, done.err
-    assert "no tokenizer.tiktoken: this tokenizer cannot be a rank file" in " ".join(done.err.split())
+    assert "tokenizer.tiktoken was not written: This tokenizer cannot be written as a rank file" in " ".join(
+        done.err.split()
+    )
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"tokenizer.json", "tokenizer_config.json"}
     assert len(json.loads(done.out)["files"]) == 2
 
@@ -188,17 +190,17 @@ def test_a_mistake_ends_with_2_and_its_fix(case, trained, typed, monkeypatch):
     monkeypatch.chdir(trained)
     (trained / "plain.yaml").write_text((trained / "r.yaml").read_text().split("tokenizer:")[0])
     arguments, fix = MISTAKES[case]
-    told = typed(*arguments)
-    assert told.code == 2
-    assert fix in told.err
-    assert "Traceback" not in told.err
+    result = typed(*arguments)
+    assert result.code == 2
+    assert fix in result.err
+    assert "Traceback" not in result.err
 
 
 def test_standard_input_that_is_not_text_is_told(trained, typed):
     """Which byte is wrong."""
-    told = typed("encode", trained / "out", stdin=b"abc\xff")
-    assert told.code == 2
-    assert "byte 3 of standard input is not UTF-8" in told.err
+    result = typed("encode", trained / "out", stdin=b"abc\xff")
+    assert result.code == 2
+    assert "Byte 3 of standard input is not valid UTF-8" in result.err
 
 
 def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, typed, tmp_path):
@@ -215,7 +217,7 @@ def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch
     """A recipe with a pinned tokenizer holds nothing out; in which order they are given does not matter."""
     held_out = tokenizer_compare.sample_texts
     monkeypatch.setattr(tokenizer_compare, "sample_texts", lambda run, name: held_out(run, name) if run else ())
-    seen = tokenizer_compare.look_at(str(trained / "r.yaml"), None)
+    seen = tokenizer_compare.open_for_audit(str(trained / "r.yaml"), None)
     found = tokenizer_compare._held_out([seen])
     assert found
     assert [name for name, _ in tokenizer_compare._held_out([None, seen])] == [n for n, _ in found]
@@ -223,9 +225,9 @@ def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch
 
 def test_compare_says_once_of_which_run_it_speaks(trained, typed):
     """The text is that run's too; and a store alone is told how to be named."""
-    told = typed("compare", f"{trained / 'store'}@r", trained / "out")
-    assert told.code == 0, told.err
-    assert told.err.count("@r: recipe r, version ") == 1
+    result = typed("compare", f"{trained / 'store'}@r", trained / "out")
+    assert result.code == 0, result.err
+    assert result.err.count("@r: recipe r, version ") == 1
     assert "Write STORE@NAME. Versions: none. Recipes that were run: r." in typed("show", trained / "store").err
 
 

@@ -88,7 +88,7 @@ def test_a_failed_check_fails_the_command_after_the_report(folder: Path) -> None
 
 
 def test_a_rank_file_without_its_pattern_takes_the_one_that_is_named(folder: Path) -> None:
-    """Beside a tokenizer.json, which says its own. What the rank file alone does not say are special tokens: holes."""
+    """Unlike a tokenizer.json, which names its own. Special tokens are not in a rank file, so their ids are unused."""
     made = files.load(str(folder))
     assert isinstance(made, Tokenizer)
     special = tuple(token._replace(special=True) for token in made.definition.added)

@@ -42,15 +42,15 @@ def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project
         "table": {"wrong_field_count": 2, "unclosed_quote": 1},
         "lines": {"invalid_json": 1},
     }
-    told = "\n".join(_unread_details(run, as_typed(run.graph.recipe, None)))
-    assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in told
-    assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in told
-    assert "whole" not in told
-    commands = re.findall("To look: gristmill (.*)", told)
+    result = "\n".join(_unread_details(run, as_typed(run.graph.recipe, None)))
+    assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in result
+    assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in result
+    assert "whole" not in result
+    commands = re.findall("To look: gristmill (.*)", result)
     assert [say(*shlex.split(command)).out.count(" by ingest: ") for command in commands] == [2, 1]
     short, look = _unread_lines(run, as_typed(run.graph.recipe, None))
     assert short == "4 records could not be read (table 3, lines 1)."
-    assert say(*shlex.split(look.removeprefix("To look: gristmill "))).out.count(" by ingest: ") >= 4
+    assert say(*shlex.split(look.removeprefix("To see them: gristmill "))).out.count(" by ingest: ") >= 4
     lost, table, lines = [line for line in find_warnings(run) if "could not be read" in line]
     assert lost.startswith("table/ingest: files, or the rest of them, could not be read (missing_column 1)")
     assert table.startswith("table/ingest: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).")
@@ -65,9 +65,9 @@ def test_a_command_that_a_warning_names_can_be_typed(project, say, tmp_path):
     project.recipe.write_text(RECIPE.replace("  lines:", "  #").replace("  whole:", "  #"))
     store = tmp_path / "other store"
     ran = say("run", project.recipe, "--store", store, "--workers", 1, "--json")
-    (told,) = [line for line in json.loads(ran.out)["warnings"] if "could not be read" in line]
-    assert told in ran.err.replace("WARNING: ", "")
-    (command,) = re.findall(r"gristmill (inspect .*) shows which", told)
+    (result,) = [line for line in json.loads(ran.out)["warnings"] if "could not be read" in line]
+    assert result in ran.err.replace("WARNING: ", "")
+    (command,) = re.findall(r"gristmill (inspect .*) shows which", result)
     looked = say(*shlex.split(command))
     assert looked.code == 0, looked.err
     assert "missing_column by ingest" in looked.out

@@ -17,30 +17,30 @@ from gristmill.recipe.settings import all_entries
 REFUSED = {
     "inspect r.yaml -n 0": "-n must be at least 1, not 0. Nothing was done. -n N: How many to show.",
     "inspect r.yaml --number=two": "--number must be a whole number, not 'two'. Nothing was done. --number N: How many",
-    "inspect r.yaml --skip -1": "--skip must be at least 0, not -1. Nothing was done. --skip N: Leave out the first N.",
+    "inspect r.yaml --skip -1": "--skip must be at least 0, not -1. Nothing was done. --skip N: Skip the first N.",
     "run r.yaml --workers two": "--workers must be a whole number, not 'two'. Nothing was done. --workers N: Processes",
-    "budget --params 7e9 --mfu half": "--mfu must be a number, not 'half'. Nothing was done. --mfu SHARE: Part of the",
+    "budget --params 7e9 --mfu half": "--mfu must be a number, not 'half'. Nothing was done. --mfu SHARE: Share of the",
     "inspect r.yaml -n 99999999999999999999": "-n must be at most 1000000000000000",
     "inspect r.yaml --skip 99999999999999999999": "--skip must be at most 1000000000000000",
     "inspect r.yaml --dropt": "inspect has no option --dropt, so nothing was done. Did you mean --dropped?",
-    "plan r.yaml --procs 2": "plan has no option --procs, so nothing was done. gristmill plan -h lists those",
-    "plan r.yaml -x": "plan has no option -x, so nothing was done. gristmill plan -h lists those",
+    "plan r.yaml --procs 2": "plan has no option --procs, so nothing was done. gristmill plan -h lists its options.",
+    "plan r.yaml -x": "plan has no option -x, so nothing was done. gristmill plan -h lists its options.",
     "--verison": "gristmill has no option --verison, so nothing was done. Did you mean --version?",
-    "run r.yaml --workers": "--workers needs a value, and none stands behind it, so nothing was done. Write --workers",
-    "run r.yaml --json=3": "--json takes no value, and one stands behind its =, so nothing was done. Write --json",
-    "plan": "gristmill plan needs RECIPE, and it is not given, so nothing was done. RECIPE: The recipe's YAML file. "
+    "run r.yaml --workers": "--workers requires a value. Nothing was done. Write --workers",
+    "run r.yaml --json=3": "--json takes no value, but one was given. Nothing was done. Write --json",
+    "plan": "gristmill plan requires RECIPE. Nothing was done. RECIPE: The recipe's YAML file. "
     "Example: gristmill plan recipes/demo.yaml",
-    "budget": "gristmill budget needs --params, and it is not given, so nothing was done. --params N: Parameters",
-    "budget r.yaml": "needs --params, and it is not given, so nothing was done. --params N: Parameters of the model: "
+    "budget": "gristmill budget requires --params. Nothing was done. --params N: Parameters",
+    "budget r.yaml": "requires --params. Nothing was done. --params N: Parameters of the model: "
     "7e9, 7B, 1.5T. Write --corpus r.yaml for the recipe. Example: gristmill budget",
     "versions nostore": "nostore: there is no such file or store folder. A recipe is a YAML file, and a store is the "
     "folder that its `store` names. Correct the path.",
     "gc nostore": "nostore: there is no such file or store folder. A recipe is a YAML file, and a store is the folder",
     "gc none.yaml": "none.yaml: there is no such file. Correct the path, or run gristmill init.",
-    "tokenizer compare": "tokenizer compare needs TOKENIZER..., and it is not given",
-    "plan r.yaml again": "plan takes RECIPE and no more, and is given again besides, so nothing was done. Leave that",
-    "shards find r.yaml 0 1 2": "shards find takes SHARDS and DOC_ID and no more, and is given 1 2 besides",
-    "budget --params 7e9 r.yaml": "budget takes options and no other words, and is given r.yaml besides, so nothing "
+    "tokenizer compare": "tokenizer compare requires TOKENIZER.... Nothing",
+    "plan r.yaml again": "plan takes only RECIPE, but also got again. Nothing was done. Leave it",
+    "shards find r.yaml 0 1 2": "shards find takes only SHARDS and DOC_ID, but also got 1 2.",
+    "budget --params 7e9 r.yaml": "budget takes options only, but also got r.yaml. Nothing "
     "was done. Write --corpus r.yaml for the recipe.",
     "inspekt": "gristmill has no command inspekt, so nothing was done. Did you mean gristmill inspect?",
     "tokenizer trane": "gristmill tokenizer has no command trane, so nothing was done. Did you mean gristmill",

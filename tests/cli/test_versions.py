@@ -111,7 +111,7 @@ def test_names_and_pins_keep_a_version_until_they_go(three, say):
     assert not find_garbage(three.store).files
     assert say("versions", "pin", "--off", three.recipe, second).code == 0
     said = say("gc", three.uri)
-    assert f"1 version let go, without a name or a pin: project {second}." in said.out
+    assert f"1 version released, without a name or a pin: project {second}." in said.out
     states = {one["version"]: one["state"] for one in listed(say, three.uri)}
     assert states[second].startswith("partly gone: ")
     assert not catalog.missing_parts(three.store, catalog.find_version(three.store, "good"))
@@ -119,7 +119,7 @@ def test_names_and_pins_keep_a_version_until_they_go(three, say):
     for verb in (("pin",), ("tag",)):
         refused = say("versions", *verb, three.uri, second, *(["again"] if verb == ("tag",) else []))
         assert refused.code == 2
-        assert "no whole version to keep" in refused.err
+        assert "so the version cannot be kept" in refused.err
 
 
 def test_what_drop_says_gc_frees(three, say):
@@ -282,18 +282,18 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "result"),
     [
         ("versions", "Usage: "),
         ("versions nowhere", "no such file"),
         ("versions shwo STORE", "Did you mean gristmill versions show?"),
         ("versions FOLDER/in", "it is no store"),
-        ("versions show STORE", "not clear which is meant"),
+        ("versions show STORE", "so it does not name one"),
         ("versions show STORE@v9", "has no version v9. Nothing was done"),
         ("versions show RECIPE v9", "Versions of project: "),
         ("versions show STORE@project more", "Leave one out"),
-        ("versions show STORE a b", "too many words"),
-        ("versions tag STORE", "needs a version and a name"),
+        ("versions show STORE a b", "too many arguments"),
+        ("versions tag STORE", "requires a version and a name"),
         ("versions tag STORE@project a/b", "cannot be a name"),
         ("versions STORE@nobody", "names one version"),
         ("versions tag STORE@project HASH", "looks like the hash of a version"),
@@ -305,12 +305,12 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions STORE --sample 1%", "--sample"),
     ],
 )
-def test_mistakes(three, say, typed, told):
+def test_mistakes(three, say, typed, result):
     """One message with the fix, and exit code 2."""
     words = {"STORE": three.uri, "RECIPE": str(three.recipe), "FOLDER": str(three.project.folder)}
     for word, meant in {**words, "HASH": three.hashes[0]}.items():
         typed = typed.replace(word, meant)
     said = say(*typed.split())
     assert said.code == 2
-    assert told in said.err
+    assert result in said.err
     assert "Traceback" not in said.err

@@ -36,14 +36,14 @@ def test_figures_are_those_of_the_funnel_and_say_of_what_they_are(routes, asked,
     assert "of crawl " in shown
     assert f"of the {told['documents']} read" in shown
     assert "corpus after" in shown
-    assert "Not asked, as they do not pass web/heuristics: notes, lists." in shown
+    assert "Not included, because they do not pass web/heuristics: notes, lists." in shown
 
 
 def test_examples_fit_a_narrow_screen(routes, say, monkeypatch):
     """They were cut to so many characters, whatever the width."""
     monkeypatch.setenv("COLUMNS", "60")
     told = say("whatif", routes.project.recipe, "web/heuristics.gopher_quality.min_words=1000")
-    examples = told.out.partition("would go, by reason")[2].splitlines()[1:]
+    examples = told.out.partition("would be removed, by reason")[2].splitlines()[1:]
     assert len(examples) > 3
     assert max(map(len, examples)) <= 60
 
@@ -275,7 +275,7 @@ def test_an_answer_is_a_bound_where_a_later_step_may_keep_another_copy(project, 
     assert (first["rows"], told["go"]["documents"], told["corpus_after"], after) == (3, 3, 0, 3)
     assert (told["corpus_after_is"], told["copies_may_return_by"]) == ("at_least", ["all/exact_dedup"])
     assert "corpus after, at least" in shown
-    assert "Documents that go may leave copies, which all/exact_dedup dropped or cut and would then keep." in shown
+    assert "Removed documents may have copies that all/exact_dedup dropped or cut; those would then be kept." in shown
 
 
 @pytest.mark.slow

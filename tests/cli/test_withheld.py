@@ -77,11 +77,11 @@ COMMANDS = [
 def test_no_command_shows_it(hidden, say, words):
     """Whatever step it is looked at after, and whoever dropped it first."""
     command, *more = words
-    told = say(command, hidden.project.recipe, *more)
-    check(told.out, told.err)
-    assert "Traceback" not in told.err
+    result = say(command, hidden.project.recipe, *more)
+    check(result.out, result.err)
+    assert "Traceback" not in result.err
     if words[-1] in ("--full", "--dropped"):
-        assert told.out.count("withheld (hashes)") == 3
+        assert result.out.count("withheld (hashes)") == 3
 
 
 def test_inspect_tells_that_it_is_withheld(hidden, say):
@@ -91,8 +91,8 @@ def test_inspect_tells_that_it_is_withheld(hidden, say):
     assert {one["verdict"]["detail"] for one in found} == {"text and origin are withheld (hashes)"}
     assert all(one["source"] == "notes" and len(one["doc_id"]) == 32 for one in found)
     for search in (("--grep", "granary"), ("--url", "hidden.example")):
-        told = say("inspect", hidden.project.recipe, *search)
-        assert (told.out, told.err) == ("", "No such documents.\n")
+        result = say("inspect", hidden.project.recipe, *search)
+        assert (result.out, result.err) == ("", "No matching documents.\n")
 
 
 def test_lineage_and_takedowns_withhold_it(hidden, say):
@@ -100,15 +100,15 @@ def test_lineage_and_takedowns_withhold_it(hidden, say):
     found = say("inspect", hidden.project.recipe, "--reason", "listed_hash", "--json").out.splitlines()
     for line in found:
         for options in ((), ("--json",), ("--prove", "--json")):
-            told = say("lineage", hidden.project.recipe, json.loads(line)["doc_id"], *options)
-            check(told.out, told.err)
-            assert "withheld (hashes)" in told.out
+            result = say("lineage", hidden.project.recipe, json.loads(line)["doc_id"], *options)
+            check(result.out, result.err)
+            assert "withheld (hashes)" in result.out
     requests = hidden.project.folder / "requests.yaml"
     requests.write_text("- id: all\n  domains: [hidden.example, a.example]\n")
     for options in ((), ("--json",)):
-        told = say("takedown", "check", requests, hidden.project.recipe, *options)
-        check(told.out, told.err)
-        assert json.loads(found[0])["doc_id"] in told.out
+        result = say("takedown", "check", requests, hidden.project.recipe, *options)
+        check(result.out, result.err)
+        assert json.loads(found[0])["doc_id"] in result.out
 
 
 def test_python_gets_no_more(hidden):
@@ -153,14 +153,14 @@ def unseen(hidden, tmp_path_factory, request):
 def test_what_was_not_looked_up_yet_is_not_shown(unseen, say, words):
     """Nobody knows which documents are on the list, so nothing of any is shown, and it is said how to go on."""
     command, *more = words
-    told = say(command, unseen.recipe, *more)
-    check(told.out, told.err)
-    assert told.code == 0
-    assert "grinds" not in told.out
-    assert "b.example" not in told.out
-    assert "safety_hashes has not seen, id, source and verdict are shown alone. Run: gristmill run" in told.err
+    result = say(command, unseen.recipe, *more)
+    check(result.out, result.err)
+    assert result.code == 0
+    assert "grinds" not in result.out
+    assert "b.example" not in result.out
+    assert "safety_hashes has not checked, only id, source and verdict are shown. Run: gristmill run" in result.err
     if "--full" in words and "--clusters" not in words:
-        assert told.out.count("safety_hashes has not run with the current recipe)") == 8
+        assert result.out.count("safety_hashes has not run with the current recipe)") == 8
 
 
 def test_a_safety_step_without_a_list_withholds_nothing(hidden, say, tmp_path):

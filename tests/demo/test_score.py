@@ -1,6 +1,8 @@
 """What the score promises: it counts what was caught by the step that should, and what good pages it cost."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from demo.score import DECONTAMINATE, Line, Row, Score, TextOf, Texts, score, summary, table
 from demo.truth import KINDS, Plant, Sign, Truth
@@ -214,3 +216,13 @@ def test_values_that_nobody_planted_lower_the_precision_of_their_kind() -> None:
     assert "email: recall 1.000, precision 0.500, false positives 2 by scrub" in shown
     assert "secret: recall 1.000, precision 1.000, false positives 0 by scrub" in shown
     assert "ip_address: recall" not in shown
+
+
+def test_the_demo_ends_with_three_commands_that_fit_80_columns():
+    """What `make demo` prints last: where to look next, and nothing else."""
+    recipe = Path("Makefile").read_text().partition("\ndemo:")[2].partition("\n\n")[0]
+    printed = [line.replace("$(BIN)", ".venv/bin") for line in re.findall(r'\t@echo "(.*)"', recipe)]
+    assert printed[0] == "Try next:"
+    assert [line.count("/gristmill ") for line in printed[1:]] == [1, 1, 1]
+    assert recipe.endswith(f'{printed[-1].replace(".venv/bin", "$(BIN)")}"')
+    assert max(map(len, printed)) <= 80

@@ -14,7 +14,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from gristmill.engine.executors import early_server
 from gristmill.engine.executors.early_server import fork_early, taken_up
-from gristmill.cli.shared.leaving import leave_when_told
+from gristmill.cli.shared.leaving import exit_on_signals
 
 def serve():
     with taken_up():
@@ -25,7 +25,7 @@ def serve():
     assert worker.exitcode == 17, worker.exitcode
     return forkserver._forkserver._forkserver_pid
 
-leave_when_told()
+exit_on_signals()
 forkserver.set_forkserver_preload(["json"])
 """
 

@@ -118,7 +118,7 @@ def test_there_must_be_something_to_pin(small, edit, monkeypatch, capfd):
     (small.folder / "recipe.tokenizer.json").write_text("{}")
     recipe = small.recipe.read_text()
     assert pin(small, monkeypatch) == 2
-    assert "exists and is another file" in capfd.readouterr().err
+    assert "exists with other content" in capfd.readouterr().err
     assert small.recipe.read_text() == recipe
     (small.folder / "recipe.tokenizer.json").unlink()
     (small.folder / "recipe.tokenizer.json").mkdir()
@@ -149,7 +149,7 @@ def test_pinning_twice_changes_nothing_and_says_so(small, edit, monkeypatch, cap
     small.recipe.write_bytes(before[small.recipe])
     assert pin(small, monkeypatch) == 2
     assert "its last run used another tokenizer" in (said := capfd.readouterr().err)
-    assert "take the line `pin: recipe.tokenizer.json` out of the recipe" in said
+    assert "remove the line `pin: recipe.tokenizer.json` from the recipe" in said
     assert small.recipe.read_bytes() == before[small.recipe]
 
 

@@ -243,9 +243,9 @@ def test_a_signal_is_heard_while_the_fork_server_imports(tmp_path):
     script = (
         "import sys\nfrom gristmill.engine.mill import make_executor, wait_for\n"
         "from gristmill.engine.work.task import Hash, Task\n"
-        "from gristmill.cli.shared.leaving import leave_when_told\nfrom gristmill.stopping import Interrupted\n"
+        "from gristmill.cli.shared.leaving import exit_on_signals\nfrom gristmill.stopping import Interrupted\n"
         "from gristmill.store.store import Store\n"
-        f"leave_when_told()\nexecutor = make_executor(Store({str(tmp_path / 'store')!r}), 1, ['stuck'])\n"
+        f"exit_on_signals()\nexecutor = make_executor(Store({str(tmp_path / 'store')!r}), 1, ['stuck'])\n"
         "try:\n    wait_for(executor.run(Task('', 'inputs', 'hashing', Hash(()))), executor)\n"
         "except Interrupted:\n    sys.exit(17)\n"
     )

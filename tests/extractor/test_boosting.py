@@ -15,9 +15,9 @@ from numba import njit
 
 from gristmill.kernels.html.trees import ONE, score
 from gristmill_extractor import boosting
-from gristmill_extractor.boosting import Settings, chances, train
+from gristmill_extractor.boosting import BoostingSettings, chances, train
 
-PLAIN = Settings(trees=1, depth=3, learning_rate=1.0, l2=1.0, min_leaf_weight=0.0)
+PLAIN = BoostingSettings(trees=1, depth=3, learning_rate=1.0, l2=1.0, min_leaf_weight=0.0)
 UNIT = 2.0**28
 
 
@@ -112,7 +112,7 @@ def test_it_learns_what_no_question_says_alone():
     _, columns = rows_of(2, 4000)
     labels = ((columns[1] > 127) ^ (columns[3] > 63)).astype(np.int64)
     seen, held = np.ascontiguousarray(columns[:, :3000]), np.ascontiguousarray(columns[:, 3000:])
-    made = train(seen, labels[:3000], np.ones(3000), Settings(trees=60, depth=4, learning_rate=0.3))
+    made = train(seen, labels[:3000], np.ones(3000), BoostingSettings(trees=60, depth=4, learning_rate=0.3))
     assert right(made.trees, held, labels[3000:]) > 0.97
     by_feature = np.bincount(made.trees.features.ravel(), made.gains.ravel(), 6)
     assert set(np.argsort(by_feature)[-2:]) == {1, 3}
@@ -139,7 +139,7 @@ def test_weights_count_as_copies_do():
     draw, columns = rows_of(4, 300)
     labels = (columns[0] + draw.normal(0, 60, 300) > 128).astype(np.int64)
     counts = draw.integers(0, 4, 300)
-    asked = Settings(trees=5, depth=3)
+    asked = BoostingSettings(trees=5, depth=3)
     copies = train(np.repeat(columns, counts, axis=1), np.repeat(labels, counts), np.ones(counts.sum()), asked)
     weighed = train(columns, labels, counts, asked)
     assert digest(weighed) == digest(copies)
@@ -157,7 +157,7 @@ def drawn(threads: int = 1, order: np.ndarray | None = None, **other: float) -> 
     labels, groups = (columns[0] > 100) ^ (columns[5] > columns[1]), np.arange(500) // 7
     if order is not None:
         columns, labels, groups = np.ascontiguousarray(columns[:, order]), labels[order], groups[order]
-    asked = Settings(trees=12, depth=5, feature_share=0.6, row_share=0.7, seed=9)._replace(**other)
+    asked = BoostingSettings(trees=12, depth=5, feature_share=0.6, row_share=0.7, seed=9)._replace(**other)
     return digest(train(columns, labels, np.full(500, 1.3), asked, groups, threads))
 
 
@@ -238,22 +238,22 @@ GOOD = {
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("columns", np.zeros((2, 3), np.int16), "are no columns"),
-        ("columns", np.zeros((3, 2), np.uint8).T, "are no columns"),
-        ("columns", np.zeros((0, 3), np.uint8), "are no columns"),
-        ("labels", np.array([0, 1]), "unlike length"),
-        ("groups", np.array([0, 1]), "unlike length"),
-        ("labels", np.array([0, 1, 2]), "a label is 0 or 1"),
-        ("weights", np.array([1, -1, 1]), "weights from"),
-        ("weights", np.array([1, np.nan, 1]), "weights from"),
-        ("weights", np.zeros(3), "weights from"),
-        ("weights", np.array([1, 0.001, 0]), "below 1/512 would be rounded to nothing"),
-        ("weights", np.full(3, 2.0**60), "weights from"),
+        ("columns", np.zeros((2, 3), np.int16), "contiguous uint8"),
+        ("columns", np.zeros((3, 2), np.uint8).T, "contiguous uint8"),
+        ("columns", np.zeros((0, 3), np.uint8), "contiguous uint8"),
+        ("labels", np.array([0, 1]), "different lengths"),
+        ("groups", np.array([0, 1]), "different lengths"),
+        ("labels", np.array([0, 1, 2]), "labels must be 0 or 1"),
+        ("weights", np.array([1, -1, 1]), "weights start at"),
+        ("weights", np.array([1, np.nan, 1]), "weights start at"),
+        ("weights", np.zeros(3), "weights start at"),
+        ("weights", np.array([1, 0.001, 0]), "below 1/512 would be rounded to 0"),
+        ("weights", np.full(3, 2.0**60), "weights start at"),
         ("settings", PLAIN._replace(depth=9), "of depth 9"),
         ("settings", PLAIN._replace(trees=0), "0 trees"),
         ("settings", PLAIN._replace(l2=0.0), "l2"),
         ("settings", PLAIN._replace(row_share=1.5), "row_share"),
-        ("threads", 0, "0 threads"),
+        ("threads", 0, "threads is 0"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(name, value, said):

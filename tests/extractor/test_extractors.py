@@ -7,7 +7,7 @@ import pytest
 from gold_pages import page, text_of, write_archive, write_gold, write_rows
 from gristmill.errors import UserError
 from gristmill_extractor import extractors
-from gristmill_extractor.extractors import TRIMMED, Trained, chosen_tools, evaluate
+from gristmill_extractor.extractors import TRIMMED, TrainableTool, chosen_tools, evaluate
 from gristmill_extractor.gold import read_gold
 from gristmill_extractor.gold_scores import Score
 
@@ -49,7 +49,7 @@ def test_means_count_no_weak_gold(gold):
     """Neither pages nor sets of it; over sets, a large one counts as much as a small one."""
     values = {"news": 1.0, "blogs": 0.5, "marked": 0.0, "tool-weakgold": 0.25}
     some = [one for one in gold if one.set != "marked"] + [one for one in gold if one.set == "marked"][:1]
-    result = extractors.Result("x", some, [Score(values[one.set]) for one in some], 1, 1.0)
+    result = extractors.ToolResult("x", some, [Score(values[one.set]) for one in some], 1, 1.0)
     assert result.mean_over_pages().value == pytest.approx((3 * 1.0 + 3 * 0.5 + 0.0) / 7)
     assert result.mean_over_sets().value == pytest.approx(0.5)
     assert {name: len(scores) for name, scores in result.sets().items()} == {
@@ -59,7 +59,7 @@ def test_means_count_no_weak_gold(gold):
         "tool-weakgold": 3,
     }
     assert sum(map(len, result.languages().values())) == 7
-    only_weak = extractors.Result("x", [one for one in some if one.is_weak], [Score(1.0)] * 3, 1, 1.0)
+    only_weak = extractors.ToolResult("x", [one for one in some if one.is_weak], [Score(1.0)] * 3, 1, 1.0)
     assert only_weak.mean_over_pages() is only_weak.mean_over_sets() is None
 
 
@@ -74,7 +74,7 @@ def test_a_model_never_sees_the_domains_that_it_is_scored_on(gold, monkeypatch):
     def texts(model, pages):
         return ["seen" if one.domain in model else one.text or " ".join(one.must_have) for one in pages]
 
-    monkeypatch.setitem(extractors.TRAINED, "learned", Trained(train, texts))
+    monkeypatch.setitem(extractors.TRAINED, "learned", TrainableTool(train, texts))
     (result,) = evaluate(gold, ["learned"], 4, Silent())
     assert len(trained) == 4
     assert {score.value for score in result.scores} == {1.0}
@@ -84,12 +84,12 @@ def test_a_model_never_sees_the_domains_that_it_is_scored_on(gold, monkeypatch):
 
 def test_folds_are_refused_where_nothing_is_trained(gold, monkeypatch):
     """They would silently do nothing."""
-    with pytest.raises(UserError, match="--folds 3 is for tools that are trained, and none is among resiliparse"):
+    with pytest.raises(UserError, match="--folds 3 only applies to trainable tools, and resiliparse has none"):
         evaluate(gold, ["resiliparse"], 3, Silent())
-    monkeypatch.setitem(extractors.TRAINED, "learned", Trained(None, None))
+    monkeypatch.setitem(extractors.TRAINED, "learned", TrainableTool(None, None))
     with pytest.raises(UserError, match="Add gristmill or learned to --tools, or leave --folds out"):
         evaluate(gold, ["resiliparse"], 3, Silent())
-    with pytest.raises(UserError, match="12 domains, and cannot be parted into 13 folds"):
+    with pytest.raises(UserError, match="12 domains and cannot be split into 13 non-empty folds"):
         evaluate(gold, ["learned"], 13, Silent())
 
 
@@ -124,5 +124,5 @@ def test_a_tool_that_is_not_there_is_skipped_or_refused(monkeypatch):
     assert told == ["trafilatura is skipped: it is not installed (pip install 'gristmill[trafilatura]')"]
     with pytest.raises(UserError, match=r"trafilatura is not installed.*pip install 'gristmill\[trafilatura\]'"):
         chosen_tools(["trafilatura"])
-    with pytest.raises(UserError, match=r"no tool resiliparsed.*Did you mean resiliparse"):
+    with pytest.raises(UserError, match=r"resiliparsed is not a tool.*Did you mean resiliparse"):
         chosen_tools(["resiliparsed"])

@@ -78,25 +78,25 @@ BAD = {
     "a text that is a number": (json.dumps({**GOOD, "text": 3}), ":2: text must be text, not 3."),
     "segments that are a text": (json.dumps({**GOOD, "must_have": "a"}), ":2: must_have must be a list, not"),
     "a segment that is none": (json.dumps({**GOOD, "must_not": ["a", 1]}), ":2: must_not.1 must be text, not 1."),
-    "an empty text": (json.dumps({**GOOD, "text": " "}), ":2 has nothing in text, so no tool"),
-    "an empty set": (json.dumps({**GOOD, "set": ""}), ":2 has nothing in set."),
-    "an empty id": (json.dumps({**GOOD, "warc_record_id": "<>"}), ":2 has nothing in warc_record_id."),
-    "an empty segment": (json.dumps({**GOOD, "must_have": ["a", ""]}), ":2 has nothing in must_have, and every text"),
-    "an empty segment not to have": (json.dumps({**GOOD, "must_not": ["\n"]}), ":2 has nothing in must_not, and every"),
-    "the same page twice": (json.dumps(GOOD), "again, which"),
+    "an empty text": (json.dumps({**GOOD, "text": " "}), ":2 has an empty text, so no tool"),
+    "an empty set": (json.dumps({**GOOD, "set": ""}), ":2 has an empty set."),
+    "an empty id": (json.dumps({**GOOD, "warc_record_id": "<>"}), ":2 has an empty warc_record_id."),
+    "an empty segment": (json.dumps({**GOOD, "must_have": ["a", ""]}), ":2 has an empty must_have, which every text"),
+    "an empty segment not to have": (json.dumps({**GOOD, "must_not": ["\n"]}), ":2 has an empty must_not, which every"),
+    "the same page twice": (json.dumps(GOOD), "has, too, so it is not clear"),
 }
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_a_line_that_cannot_be_gold_is_named(tmp_path, what):
     """File, number of the line, though blank lines stand between, and what to do."""
-    line, told = BAD[what]
+    line, result = BAD[what]
     write_gold(tmp_path)
     lines = [json.dumps({**GOOD, "warc_record_id": "<urn:uuid:1>"}), line]
     (tmp_path / "gold" / "extraction_gold.jsonl").write_text("\n".join(lines) + "\n")
     with pytest.raises(UserError) as error:
         read_gold(tmp_path)
-    assert told in str(error.value)
+    assert result in str(error.value)
     assert "extraction_gold.jsonl:2" in str(error.value)
 
 
@@ -119,39 +119,39 @@ def test_damaged_gold_is_refused(tmp_path):
             read_gold(tmp_path)
     plain.unlink()
     os.mkfifo(plain)
-    with pytest.raises(UserError, match="is a pipe and no file"):
+    with pytest.raises(UserError, match="is a pipe, not a file"):
         read_gold(tmp_path)
 
 
 def test_a_folder_in_which_something_is_missing_is_refused(tmp_path):
     """No folder, no gold, gold without a line, no archive, gold of pages that are not there, or are no pages."""
 
-    def told(folder):
+    def result(folder):
         with pytest.raises(UserError) as error:
             read_gold(folder)
         return str(error.value)
 
-    assert "is no folder" in told(tmp_path / "none")
+    assert "is not a folder" in result(tmp_path / "none")
     rows = write_gold(tmp_path)
     gold, archive = tmp_path / "gold" / "extraction_gold.jsonl", tmp_path / "warc" / "pages.warc.gz"
     write_rows(tmp_path, [*rows, {**GOOD, "warc_record_id": "<urn:uuid:elsewhere>"}])
-    assert "1 of 13 pages with gold stand in no WARC file" in told(tmp_path)
-    assert "a record urn:uuid:elsewhere (" in told(tmp_path)
+    assert "1 of 13 pages with gold are in no WARC file" in result(tmp_path)
+    assert "a record urn:uuid:elsewhere (" in result(tmp_path)
     ids = write_archive(tmp_path / "warc" / "empty.warc.gz", {"https://m.example/": " "})
     write_rows(tmp_path, [{**GOOD, "warc_record_id": ids["https://m.example/"]}])
-    assert "dropped as empty_body" in told(tmp_path)
+    assert "dropped as empty_body" in result(tmp_path)
     gold.write_text("\n\n")
-    assert "has no line in it" in told(tmp_path)
+    assert "is empty, so there is no gold" in result(tmp_path)
     gold.unlink()
-    assert "has no gold file" in told(tmp_path)
+    assert "has no gold file" in result(tmp_path)
     write_rows(tmp_path, rows)
     archive.unlink()
     (tmp_path / "warc" / "empty.warc.gz").unlink()
-    assert "has no WARC file" in told(tmp_path)
+    assert "have no WARC file" in result(tmp_path)
 
 
 def test_two_pages_of_one_id_are_refused(tmp_path):
-    """Whichever file comes first; without gold for it nobody minds."""
+    """Whichever file comes first; a page without gold may repeat."""
     rows = write_gold(tmp_path)
     archive = tmp_path / "warc" / "pages.warc.gz"
     (tmp_path / "warc" / "copy.warc.gz").write_bytes(archive.read_bytes())
@@ -174,21 +174,21 @@ OWN = {
 @pytest.mark.parametrize(
     "url", [None, "https://unknown.invalid/1", "http://10.0.0.1/a", "http://[::1]/", "http://intra/"]
 )
-def test_a_page_without_an_address_is_asked_itself(kind, url):
-    """In the order of KINDS, by the registered domain; a relative address says nothing."""
+def test_a_page_without_a_url_gives_its_own_domain(kind, url):
+    """In the order of KINDS, by the registered domain; a relative URL is ignored."""
     html = page("text", '<link rel=canonical href="/a">' if kind != "canonical" else "", OWN[kind])
     assert domain_of(url, html, "id") == ("mill.co.uk", kind)
     assert domain_of("https://a.b.known.com.au/x", html, "id") == ("known.com.au", "url")
 
 
-def test_what_says_most_is_believed():
-    """Each kind before all that come behind it."""
+def test_the_strongest_source_of_a_domain_wins():
+    """Each kind before all later ones."""
     html = "".join(markup.replace("mill", f"mill{KINDS.index(kind)}") for kind, markup in reversed(OWN.items()))
     assert domain_of(None, html, "id") == ("mill1.co.uk", "canonical")
 
 
-def test_links_to_everybody_say_nothing_and_pictures_say_more():
-    """A page is not Twitter's for its five links to it, and links to where its pictures come from count twice."""
+def test_links_to_everywhere_are_ignored_and_images_count_more():
+    """Five links to Twitter do not make a page Twitter's; links to the source of its images count twice."""
     assert "twitter.com" in EVERYWHERE
     links = '<a href="https://twitter.com/x">x</a>' * 5
     assert domain_of(None, links, "id") == ("id", "none")
@@ -212,7 +212,7 @@ some_pages = some.lists(
 def test_no_domain_is_in_two_folds(pages, count, random):
     """Every fold has pages, all of a domain are together, and the order of the pages has no say."""
     if len({one.domain for one in pages}) < count:
-        with pytest.raises(UserError, match="cannot be parted"):
+        with pytest.raises(UserError, match="cannot be split"):
             folds(pages, count)
         return
     found = folds(pages, count)

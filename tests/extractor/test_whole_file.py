@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill_extractor import whole_file
-from gristmill_extractor.whole_file import check_place, write_whole
+from gristmill_extractor.whole_file import check_target, write_whole
 
 
 def test_a_link_or_a_pipe_that_lies_in_wait_is_not_written_through(tmp_path, monkeypatch):
@@ -35,13 +35,16 @@ def test_the_mode_is_that_of_any_new_file(tmp_path):
 def test_nothing_is_left_of_a_write_that_fails(tmp_path, monkeypatch):
     """Not by an error, nor by a key that stops it."""
     (tmp_path / "out").write_bytes(b"as it was")
-    for error, told in ((OSError(28, "No space left on device"), UserError), (KeyboardInterrupt(), KeyboardInterrupt)):
+    for error, result in (
+        (OSError(28, "No space left on device"), UserError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ):
 
         def fail(*_, error=error):
             raise error
 
         monkeypatch.setattr(whole_file.os, "replace", fail)
-        with pytest.raises(told):
+        with pytest.raises(result):
             write_whole(tmp_path / "out", b"new")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out", b"as it was")]
 
@@ -49,13 +52,13 @@ def test_nothing_is_left_of_a_write_that_fails(tmp_path, monkeypatch):
 def test_a_place_that_can_have_no_file_is_refused_before_the_work(tmp_path):
     """A pipe, which would be waited for; a device, which a file would take the place of; a folder; no folder."""
     os.mkfifo(tmp_path / "pipe")
-    for path, told in (
-        (tmp_path / "pipe", "is a pipe and no file, so nothing was done"),
-        (whole_file.Path("/dev/null"), "is a device and no file"),
-        (tmp_path, "is a folder and no file"),
+    for path, result in (
+        (tmp_path / "pipe", "is a pipe, not a file, so nothing was done"),
+        (whole_file.Path("/dev/null"), "is a device, not a file"),
+        (tmp_path, "is a folder, not a file"),
         (tmp_path / "none" / "out", "there is no folder"),
         (tmp_path / ("x" * 300), "cannot be written"),
     ):
-        with pytest.raises(UserError, match=told):
-            check_place(path, "nothing was done")
-    assert check_place(tmp_path / "out", "nothing was done") is False
+        with pytest.raises(UserError, match=result):
+            check_target(path, "nothing was done")
+    assert check_target(tmp_path / "out", "nothing was done") is False

@@ -170,7 +170,7 @@ def audited(asked):
 def biased(asked):
     module = imported("gristmill_bias.bias")
     terms = imported("gristmill_bias.term_groups").TermGroups(str(asked.project.folder / "terms"), 1)
-    module.ask(asked.view, module.Question("near_dedup", edge=asked.count, terms=terms))
+    module.compare(asked.view, module.Question("near_dedup", edge=asked.count, terms=terms))
 
 
 def changed(asked):

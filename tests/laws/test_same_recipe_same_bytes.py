@@ -45,7 +45,7 @@ def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, numbe
     process.send_signal(number)
     _, stderr = process.communicate()
     assert process.returncode == 128 + number
-    assert "run the same command to go on" in stderr
+    assert "run the same command to continue" in stderr
     assert "Traceback" not in stderr
     assert not list((project.store / "tmp").iterdir())
     assert not list(project.store.glob("datasets/*")), "a dataset is only named when it is complete"

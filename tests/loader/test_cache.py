@@ -89,11 +89,11 @@ def test_the_folder_is_made_for_its_user_alone(folder):
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
 @pytest.mark.parametrize("inside", ["", "locks"])
 def test_a_folder_that_others_may_write_is_refused(folder, mode, inside):
-    """With the command that mends it."""
+    """With the command that fixes it."""
     (folder / inside).mkdir(parents=True, mode=0o700)
     folder.chmod(0o700)
     (folder / inside).chmod(mode)
-    with pytest.raises(UserError, match=r"may be written by other users \(mode 1?7\d\d\).*chmod go-w"):
+    with pytest.raises(UserError, match=r"is writable by other users \(mode 1?7\d\d\).*chmod go-w"):
         Loader(LOCATION, cache=folder)
     (folder / inside).chmod(mode & ~0o022)
     read_all(folder)
@@ -172,7 +172,7 @@ def test_room_is_made_by_taking_links_away_and_not_what_they_point_to(tmp_path):
     (made.folder / "link").symlink_to(tmp_path / "outside")
     os.mkfifo(made.folder / "pipe")
     (made.folder / "file").write_bytes(bytes(5))
-    made.make_room(10)
+    made.free_space(10)
     assert (tmp_path / "outside").stat().st_size == 1000
     assert files_of(made.folder) == []
 
@@ -182,7 +182,7 @@ def test_a_file_larger_than_the_whole_cache_is_not_fetched(tmp_path):
     system = MemoryFileSystem()
     system.pipe_file("/b/large", bytes(1000))
     made = Cache(tmp_path / "cache", 999)
-    with pytest.raises(UserError, match=r"has 1000 bytes, and the cache may hold 999"):
+    with pytest.raises(UserError, match=r"has 1000 bytes, but the cache may only hold 999"):
         made.opened("ab" * 32, "memory://b/large")
     assert made.fetched_files == 0
 
@@ -213,7 +213,7 @@ def test_a_temporary_file_that_is_swept_before_it_is_locked_is_made_again(tmp_pa
 
     def after_others_made_room(path, **options):
         if path.name.startswith(".part"):
-            made.make_room(0)
+            made.free_space(0)
         return open_file(path, **options)
 
     monkeypatch.setattr(cache.fcntl, "flock", late)
@@ -227,5 +227,5 @@ def test_a_cache_that_cannot_be_written_any_more_is_a_message(folder, monkeypatc
     """A disk that became read-only in the middle of a run."""
     made = Cache(folder, 10**6)
     (folder / "locks").rmdir()
-    with pytest.raises(UserError, match=r"cannot be used as a cache.*Give a folder"):
+    with pytest.raises(UserError, match=r"cannot be used as a cache.*Give a writable folder"):
         made.opened("ab" * 32, "memory://b/file")

@@ -14,7 +14,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.loader import Loader, checks, read_manifest
-from gristmill.loader.ahead import wanted
+from gristmill.loader.ahead import needed_shards
 from loader.small import Corpus, two_phases
 
 NAMES = [f"{stem}.{kind}" for stem in ("crawl-B/shard_00001", "wiki-A/shard_00000") for kind in ("bin", "index")]
@@ -67,10 +67,10 @@ def test_one_wrong_bit_ends_a_run_that_hashes_before_the_shard_is_used(manifest,
     first = first_sample_of(manifest, name)
     path = manifest.parent / name
     write_keeping_times(path, flipped(path.read_bytes(), path.stat().st_size - 3))
-    rows, told = rows_of(manifest, "hash", threads=threads)
+    rows, result = rows_of(manifest, "hash", threads=threads)
     assert rows == expected[: first // 10 * 10]
-    assert name in told
-    assert "does not have the hash" in told
+    assert name in result
+    assert "does not have the hash" in result
     if name.endswith(".bin"):
         assert rows_of(manifest, "seal")[1] is None
 
@@ -85,9 +85,9 @@ def test_rot_in_an_index_is_told_with_its_name_whatever_is_checked(tmp_path, sha
     data = index.read_bytes()
     at = int(len(data) * share)
     write_keeping_times(index, data[:at] + b"\xff" * 64 + data[at + 64 :])
-    rows, told = rows_of(path, how)
+    rows, result = rows_of(path, how)
     assert rows == good[: len(rows)]
-    assert "shard_00002.index does not have the hash" in told
+    assert "shard_00002.index does not have the hash" in result
 
 
 def swap(path, other):
@@ -130,11 +130,11 @@ def test_a_damaged_or_exchanged_file_is_refused(tmp_path, kind, fault, how):
     good = rows_of(path, "seal")[0]
     FAULTS[fault](tmp_path / f"a/shard_00002.{kind}", tmp_path / f"a/shard_00001.{kind}")
     try:
-        rows, told = rows_of(path, how)
+        rows, result = rows_of(path, how)
     except UserError as error:  # already at the start
-        rows, told = [], str(error)
-    assert told is not None
-    assert f".{kind}" in told
+        rows, result = [], str(error)
+    assert result is not None
+    assert f".{kind}" in result
     assert good[: len(rows)] == rows
     assert len(rows) < len(good)
 
@@ -183,7 +183,7 @@ def test_the_next_shards_are_hashed_while_the_present_ones_are_used(tmp_path):
     """Ahead of need, by a thread of its own."""
     path = Corpus({"a": [10] * 12, "b": [10] * 6}, [(180, {"a": 12, "b": 6})]).write(tmp_path)
     with Loader(path, check="hash", threads=0) as loader:
-        soon = wanted(loader.order, 0)
+        soon = needed_shards(loader.order, 0)
         assert len(soon) == 4
         next(iter(loader))
         assert loader._reader.ahead.idle.wait(30)
@@ -243,8 +243,8 @@ def test_a_file_that_never_stays_the_same_is_refused(manifest, monkeypatch):
         return found
 
     monkeypatch.setattr(checks.Checks, "_hashed", meanwhile)
-    rows, told = rows_of(manifest, "hash", threads=0)
-    assert "while it was hashed" in told
+    rows, result = rows_of(manifest, "hash", threads=0)
+    assert "while it was hashed" in result
     assert len(rows) < 450
 
 
@@ -281,11 +281,11 @@ def test_a_changed_byte_anywhere_in_a_manifest_is_refused_or_changes_nothing(tmp
     for at in range(0, len(data), stride):
         path.write_bytes(flipped(data, at))
         try:
-            rows, told = rows_of(path, "seal")
+            rows, result = rows_of(path, "seal")
         except UserError as error:
-            rows, told = [], str(error)
-        refused += told is not None
-        assert rows == good or told is not None, data[at - 20 : at + 20]
+            rows, result = [], str(error)
+        refused += result is not None
+        assert rows == good or result is not None, data[at - 20 : at + 20]
         assert rows == good[: len(rows)]
     assert refused > 0.95 * len(range(0, len(data), stride))
 
@@ -322,7 +322,7 @@ def test_a_fork_in_the_middle_of_a_hash_leaves_nothing_locked(manifest):
         "shards, ahead = loader._reader.shards, loader._reader.ahead\n"
         "threading.Thread(target=loader.sample, args=(0,), daemon=True).start()\n"
         "begun.wait()\n"
-        "ahead.tell(0)\n"
+        "ahead.prepare(0)\n"
         "for lock in (shards._lock, ahead._change): lock.acquire()\n"
         "child = os.fork()\n"
         "if child == 0:\n"

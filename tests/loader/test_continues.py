@@ -57,7 +57,7 @@ def test_a_run_may_be_cut_anywhere_and_go_on_with_other_phases_and_more_groups(t
 
 @given(phases_of, phases_of, st.integers(0, 100))
 @settings(max_examples=40, deadline=None)
-def test_whatever_is_let_through_has_the_same_samples_so_far(tmp_path_factory, phases, others, sample):
+def test_manifests_that_are_accepted_have_the_same_samples_so_far(tmp_path_factory, phases, others, sample):
     """Two unrelated mixtures: either it is refused, or the sequences are equal."""
     folder = tmp_path_factory.mktemp("mix")
     old, new = (Corpus(GROUPS, each).write(folder / str(n)) for n, each in enumerate((phases, others)))
@@ -75,17 +75,17 @@ def test_a_phase_may_also_be_made_longer(tmp_path):
 
 PHASES = [(40, {"a": 30, "b": 10}), (40, {"b": 10, "c/A": 30})]
 CHANGES = {
-    "another seed": ({"seed": 8}, 1, "the seed was 7 and is 8"),
-    "another length": ({"seq_len": 13}, 0, "seq_len was 12 and is 13"),
-    "another width": ({"token_bytes": 4}, 0, "token_bytes was 2 and is 4"),
-    "another weight": ({"phases": [(40, {"a": 31, "b": 10}), PHASES[1]]}, 1, "a in phase phase0 was 30 and is 31"),
+    "another seed": ({"seed": 8}, 1, "the seed was 7 and is now 8"),
+    "another length": ({"seq_len": 13}, 0, "seq_len was 12 and is now 13"),
+    "another width": ({"token_bytes": 4}, 0, "token_bytes was 2 and is now 4"),
+    "another weight": ({"phases": [(40, {"a": 31, "b": 10}), PHASES[1]]}, 1, "a in phase phase0 was 30 and is now 31"),
     "a group more": ({"phases": [(40, {**PHASES[0][1], "c/A": 1}), PHASES[1]]}, 40, "group c/A in phase phase0 was 0"),
-    "cut before": ({"phases": [(39, PHASES[0][1]), PHASES[1]]}, 40, "ended after sample 40 and ends after 39"),
-    "grown before": ({"phases": [(41, PHASES[0][1]), PHASES[1]]}, 41, "ended after sample 40 and ends after 41"),
+    "cut before": ({"phases": [(39, PHASES[0][1]), PHASES[1]]}, 40, "ended after sample 40, now after 39"),
+    "grown before": ({"phases": [(41, PHASES[0][1]), PHASES[1]]}, 41, "ended after sample 40, now after 41"),
     "shorter than the run": ({"phases": [PHASES[0]]}, 41, "it ends at sample 40"),
-    "other tokens": ({"groups": {**GROUPS, "a": [5, 7]}}, 1, "shard 0 of group a holds other tokens"),
-    "a shard more": ({"groups": {**GROUPS, "a": [7, 5, 1]}}, 1, "group a had 2 shards and has 3"),
-    "beyond the old": ({}, 81, "the old one ends at sample 80"),
+    "other tokens": ({"groups": {**GROUPS, "a": [5, 7]}}, 1, "shard 0 of group a has other tokens"),
+    "a shard more": ({"groups": {**GROUPS, "a": [7, 5, 1]}}, 1, "group a had 2 shards and now has 3"),
+    "beyond the old": ({}, 81, "the old manifest ends at sample 80"),
 }  # fmt: skip
 
 
@@ -103,16 +103,16 @@ def test_what_was_not_drawn_from_yet_may_change(tmp_path):
     old = Corpus(GROUPS, PHASES).write(tmp_path / "old")
     new = Corpus({**GROUPS, "c/A": [11]}, PHASES).write(tmp_path / "new")
     assert refused(old, new, 40) is None
-    assert "group c/A had 3 shards and has 1" in refused(old, new, 45)
+    assert "group c/A had 3 shards and now has 1" in refused(old, new, 45)
 
 
-def test_other_tokens_in_a_shard_of_the_same_size_are_told(tmp_path):
+def test_other_tokens_in_a_shard_of_the_same_size_are_refused(tmp_path):
     """A document was replaced: as many samples, and not the same ones."""
     old, new = (Corpus(GROUPS, PHASES).write(tmp_path / name) for name in ("old", "new"))
     groups = json.loads(new.read_text())["groups"]
     groups[0]["shards"][1]["bin"] = "d" * 64
     change_manifest(new, groups=groups)
-    assert "shard 1 of group a holds other tokens" in refused(old, new, 1)
+    assert "shard 1 of group a has other tokens" in refused(old, new, 1)
     assert refused(old, new, 0) is None
 
 
@@ -133,8 +133,8 @@ def test_a_loader_refuses_to_go_on_with_another_run(tmp_path):
     new = Corpus(GROUPS, [PHASES[0], (60, {"a": 1})]).write(tmp_path / "new")
     with Loader(new, start=40, continues=old) as loader:
         loader.load_state_dict({"sample": 20})
-        with pytest.raises(UserError, match="weight of group a in phase phase1 was 0 and is 1"):
+        with pytest.raises(UserError, match="weight of group a in phase phase1 was 0 and is now 1"):
             loader.load_state_dict({"sample": 41})
         assert loader.state_dict() == {"sample": 20}
-    with pytest.raises(UserError, match="does not go on where"):
+    with pytest.raises(UserError, match=r"does not continue .* at sample 50"):
         Loader(new, start=50, continues=old)

@@ -12,23 +12,23 @@ from gristmill.loader import Loader
 SAMPLES = 450
 
 ENDS = {
-    "another iterator": (lambda loader: iter(loader), "another loop.*Make a loader for each"),
-    "a seek": (lambda loader: loader.seek(100), "went to sample 100. Begin a new loop"),
-    "another state": (lambda loader: loader.load_state_dict({"sample": 100}), "went to sample 100"),
+    "another iterator": (lambda loader: iter(loader), "another loop.*Open a loader for each"),
+    "a seek": (lambda loader: loader.seek(100), "moved to sample 100. Start a new loop"),
+    "another state": (lambda loader: loader.load_state_dict({"sample": 100}), "moved to sample 100"),
     "a close": (lambda loader: loader.close(), "was closed"),
 }
 
 
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize("what", ENDS)
-def test_an_iterator_that_something_ended_says_so(corpus, what, threads):
-    """A training loop must not end as if it had come to the end; nor may it give batches of an order that was left."""
+def test_an_iterator_that_is_ended_early_raises(corpus, what, threads):
+    """A training loop must not end as if it were complete, nor return batches of an order that was abandoned."""
     end, message = ENDS[what]
     with Loader(corpus, batch_samples=10, threads=threads) as loader:
         run = iter(loader)
         next(run)
         other = end(loader)
-        with pytest.raises(UserError, match=f"no more batches.*{message}"):
+        with pytest.raises(UserError, match=f"ended before the last batch.*{message}"):
             next(run)
         assert list(run) == []
         if what == "another iterator":
@@ -39,7 +39,7 @@ def test_an_iterator_that_something_ended_says_so(corpus, what, threads):
 
 @pytest.mark.parametrize("what", ENDS)
 def test_an_iterator_at_its_end_stays_there(corpus, what):
-    """Whatever is done with the loader once the last batch is out."""
+    """Whatever is done with the loader after the last batch."""
     with Loader(corpus, batch_samples=45) as loader:
         run = iter(loader)
         for _ in range(10):
@@ -50,7 +50,7 @@ def test_an_iterator_at_its_end_stays_there(corpus, what):
 
 def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
     """From another thread: it must not take the end of waiting for the end of the samples."""
-    told = []
+    result = []
     with Loader(corpus, batch_samples=10) as loader:
         asked, go_on = threading.Event(), threading.Event()
         step = loader._reader.batch
@@ -61,7 +61,7 @@ def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
             try:
                 next(run)
             except UserError as error:
-                told.append(str(error))
+                result.append(str(error))
 
         consumer = threading.Thread(target=consume)
         consumer.start()
@@ -71,8 +71,8 @@ def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
         consumer.join(30)
         go_on.set()
         closer.join(30)
-    assert len(told) == 1
-    assert "was closed" in told[0]
+    assert len(result) == 1
+    assert "was closed" in result[0]
 
 
 def test_a_closed_loader_reads_nothing(corpus):
@@ -80,7 +80,7 @@ def test_a_closed_loader_reads_nothing(corpus):
     with Loader(corpus, batch_samples=10) as loader:
         next(iter(loader))
     for use in (lambda: iter(loader), lambda: loader[0]):
-        with pytest.raises(UserError, match=r"was closed.*start=10"):
+        with pytest.raises(UserError, match=r"is closed.*start=10"):
             use()
     assert loader.state_dict() == {"sample": 10}
     assert len(loader) == 44

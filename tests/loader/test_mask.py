@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.loader import IGNORE, Loader, read_manifest
-from gristmill.loader.batch import Names, batch_of
+from gristmill.loader.batch import BatchNames, batch_of
 from gristmill.shardformat.index import read_index
 from loader.small import Corpus, all_documents, change_manifest, write_manifest, write_receipt
 
@@ -100,7 +100,7 @@ def test_exactly_the_tokens_of_those_documents_are_masked(shards, receipt, expec
 def test_a_sample_is_masked_and_its_shard_is_not_written_to(shards, receipt, expected, mask_tokens):
     """A copy where padding stands in it, a view of the shard where not; made a batch, by themselves or pickled."""
     with Loader(shards) as plain, Loader(shards, mask=receipt, mask_tokens=mask_tokens) as masked:
-        names = Names.of(plain.manifest)
+        names = BatchNames.of(plain.manifest)
         pairs = [(masked[number], plain[number]) for number in range(0, 100, 3)]
         for sample, same in pairs:
             assert np.array_equal(sample.is_masked, expected[sample.number])

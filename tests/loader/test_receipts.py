@@ -35,28 +35,28 @@ def test_a_file_that_is_no_receipt_is_refused(corpus, tmp_path, text, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 2}, "of format 2.*reads receipts of format 1"),
-        ({"format": True}, "of format True"),
-        ({"format": "1"}, "of format '1'"),
-        ({"before": None}, "lacks a field or has a wrong one"),
+        ({"format": 2}, "has format 2.*reads format 1"),
+        ({"format": True}, "has format True"),
+        ({"format": "1"}, "has format '1'"),
+        ({"before": None}, "has a missing or wrong field"),
         ({"before": {}}, "KeyError: 'manifest'"),
         ({"before": {"manifest": 5}}, "5 is not text"),
-        ({"before": {"manifest": "f" * 64}}, "was made for the manifest f{64}, and .*Name the receipt of a takedown"),
-        ({"after": []}, "lacks a field or has a wrong one"),
+        ({"before": {"manifest": "f" * 64}}, "was made for the manifest f{64}, but .*Name the receipt of a takedown"),
+        ({"after": []}, "has a missing or wrong field"),
         ({"documents": {}}, "documents is not a list"),
-        ({"documents": [5]}, "lacks a field or has a wrong one"),
+        ({"documents": [5]}, "has a missing or wrong field"),
         ({"documents": [{**DOCUMENT, "doc_id": "00"}]}, "is not 32 hex digits"),
         ({"documents": [{**DOCUMENT, "doc_id": "00 " * 16}]}, "is not 32 hex digits"),
         ({"documents": [{**DOCUMENT, "doc_id": "x" * 32}]}, "non-hexadecimal"),
         ({"documents": [{**DOCUMENT, "doc_id": None}]}, "None is not text"),
         ({"documents": [{"doc_id": "0" * 32}]}, "KeyError: 'group'"),
         ({"documents": [{**DOCUMENT, "group": 1}]}, "1 is not text"),
-        ({"documents": [{**DOCUMENT, "shard": -1}]}, "-1 is not a number from 0 on"),
+        ({"documents": [{**DOCUMENT, "shard": -1}]}, "-1 is not a number of 0 or more"),
         ({"documents": [{**DOCUMENT, "shard": 1.0}]}, "1.0 is not a number"),
         ({"documents": [{**DOCUMENT, "rows": 3}]}, "rows 3 is not a list"),
         ({"documents": [{**DOCUMENT, "rows": [True]}]}, "True is not a number"),
-        ({"documents": [{**DOCUMENT, "group": "code", "shard": 1}]}, "shard 1 of group 'code', and .* no such shard"),
-        ({"documents": [{**DOCUMENT, "group": "gone", "shard": 0}]}, "shard 0 of group 'gone', and .* no such shard"),
+        ({"documents": [{**DOCUMENT, "group": "code", "shard": 1}]}, "shard 1 of group 'code', but .* no such shard"),
+        ({"documents": [{**DOCUMENT, "group": "gone", "shard": 0}]}, "shard 0 of group 'gone', but .* no such shard"),
     ],
 )
 def test_a_receipt_with_a_wrong_field_is_refused(corpus, tmp_path, changes, message):
@@ -66,16 +66,16 @@ def test_a_receipt_with_a_wrong_field_is_refused(corpus, tmp_path, changes, mess
         Loader(corpus, mask=receipt)
 
 
-def test_a_place_without_a_receipt_is_refused(corpus, tmp_path):
+def test_a_folder_without_a_receipt_is_refused(corpus, tmp_path):
     """The message says what to name."""
-    with pytest.raises(UserError, match=r"no such file.*Name a receipt.json, or the folder"):
+    with pytest.raises(UserError, match=r"does not exist.*Name a receipt.json, or its folder"):
         Loader(corpus, mask=[tmp_path])
 
 
 def test_the_receipt_that_led_to_these_shards_is_refused_as_what_it_is(corpus, tmp_path):
     """Nothing is left to mask in them."""
     about = {"before": {"manifest": "f" * 64}, "after": {"manifest": read_manifest(corpus).hash}}
-    with pytest.raises(UserError, match=r"documents are in them no more.*Leave this receipt out"):
+    with pytest.raises(UserError, match=r"no longer contain its documents.*Leave it out"):
         Loader(corpus, mask=write_receipt(tmp_path, corpus, [DOCUMENT], **about))
 
 
@@ -87,11 +87,11 @@ def test_what_becomes_of_tokens_is_one_of_two(corpus):
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_document_that_is_not_where_the_receipt_says_is_refused_when_its_shard_is_opened(corpus, tmp_path, threads):
-    """No sample of the shard is given out; one of which nobody says where it lies may lie nowhere."""
+    """No sample of the shard is returned. A document without a location in the receipt may be missing."""
     receipt = write_receipt(tmp_path, corpus, [{**DOCUMENT, "group": "wiki/A", "shard": 1, "rows": [0]}])
     with Loader(corpus, mask=receipt, threads=threads) as loader:
         seen = []
-        with pytest.raises(UserError, match=r"document 0{32} lies in shard 1 of group wiki/A, and it does not"):
+        with pytest.raises(UserError, match=r"document 0{32} is in shard 1 of group wiki/A, but it is not"):
             seen.extend(batch.first_sample for batch in loader)
         places = [loader.order.place(number) for number in range(loader.samples)]
     assert seen == list(range([(place.group, place.shard) for place in places].index((1, 1))))
@@ -99,10 +99,10 @@ def test_a_document_that_is_not_where_the_receipt_says_is_refused_when_its_shard
         assert not any(batch.is_masked.any() for batch in loader)
 
 
-def test_a_receipt_that_names_no_document_is_told_of(corpus, tmp_path, caplog):
+def test_a_receipt_that_names_no_document_gives_a_warning(corpus, tmp_path, caplog):
     """It masks nothing."""
     with caplog.at_level(logging.WARNING), Loader(corpus, mask=write_receipt(tmp_path, corpus, [])):
-        assert "names no document, so nothing is masked by it" in caplog.text
+        assert "names no document, so it masks nothing" in caplog.text
 
 
 def test_seen_before_is_what_a_walk_over_all_samples_finds(corpus, tmp_path):
@@ -128,7 +128,7 @@ def test_seen_before_refuses_what_does_not_belong_together(corpus, tmp_path):
     """Another manifest, a sample beyond the end, a row beyond the shard."""
     order, documents = Order(read_manifest(corpus)), all_documents(corpus)[:2]
     receipt = read_receipt(write_receipt(tmp_path, corpus, documents))
-    with pytest.raises(UserError, match="Sample 451 lies outside"):
+    with pytest.raises(UserError, match="Sample 451 is outside"):
         seen_before(receipt, order, 451)
     other = read_receipt(write_receipt(tmp_path, corpus, documents, before={"manifest": "f" * 64}))
     with pytest.raises(UserError, match="was made for the manifest"):

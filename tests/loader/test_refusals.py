@@ -20,7 +20,7 @@ def shard_file(manifest, kind, group=0, shard=0):
 
 
 def name_anew(manifest, path):
-    """Let the manifest name a changed index by the hash that it has now."""
+    """Give a changed index its new hash in the manifest."""
     content = json.loads(manifest.read_text())
     (old,) = (digest for digest, name in content["files"].items() if manifest.parent / name == path)
     new = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -61,7 +61,7 @@ def test_another_tokenizer_or_manifest_than_was_asked_for_is_refused(manifest, n
     right = {"tokenizer_hash": found.tokenizer["hash"], "manifest_hash": found.hash}
     with Loader(manifest, **right):
         pass
-    with pytest.raises(UserError, match="was asked for"):
+    with pytest.raises(UserError, match="is required"):
         Loader(manifest, **{name: "0" * 64})
 
 
@@ -85,7 +85,7 @@ def test_a_shard_that_is_not_the_manifests_is_refused(manifest, field):
     shorter = 8 if field == "samples" else 0
     path.write_bytes(data[: len(data) - shorter].tobytes())
     name_anew(manifest, path)
-    with pytest.raises(UserError, match=f"says {field} .*from the same run"):
+    with pytest.raises(UserError, match=f"has {field} .*of the same run"):
         all_batches(manifest)
 
 
@@ -97,7 +97,7 @@ def test_a_file_that_is_cut_or_missing_is_refused(manifest, kind, fault):
     data = path.read_bytes()
     if fault == "gone":
         path.unlink()
-        with pytest.raises(UserError, match=r"no such file.*crawl/B"):
+        with pytest.raises(UserError, match=r"does not exist.*crawl/B"):
             Loader(manifest)
     else:
         path.write_bytes(data[:-1] if fault == "shorter" else data + b"\0")
@@ -108,7 +108,7 @@ def test_a_file_that_is_cut_or_missing_is_refused(manifest, kind, fault):
 
 @pytest.mark.parametrize("fault", ["shorter", "longer", "cut to its header", "cut in its header", "empty"])
 def test_an_index_with_its_hash_and_another_size_is_refused(manifest, fault):
-    """A writer that stopped in the middle and was believed."""
+    """A writer that stopped in the middle and was trusted."""
     path = shard_file(manifest, "index")
     data = path.read_bytes()
     sizes = {"shorter": len(data) - 1, "cut to its header": HEADER.itemsize, "cut in its header": 100, "empty": 0}
@@ -135,16 +135,16 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
     ("options", "message"),
     [
         ({"start": 451}, "which has 450"),
-        ({"start": -1}, "lies outside"),
+        ({"start": -1}, "is outside"),
         ({"start": 1.0}, "not an integer"),
         ({"start": True}, "not an integer"),
         ({"world_size": 0}, "world_size is 0"),
-        ({"world_size": 2, "rank": 2}, "count from 0 to 1"),
+        ({"world_size": 2, "rank": 2}, "Ranks are 0 to 1"),
         ({"rank": -1}, "rank is -1"),
         ({"batch_samples": 0}, "batch_samples is 0"),
         ({"batch_samples": "8"}, "batch_samples is '8'"),
         ({"threads": -1}, "threads is -1"),
-        ({"threads": 10**6}, "threads is 1000000, and a loader starts at most 1024"),
+        ({"threads": 10**6}, "threads is 1000000, but a loader starts at most 1024"),
         ({"prefetch_batches": 0}, "prefetch_batches is 0"),
         ({"prefetch_batches": 2.0}, "prefetch_batches is 2.0"),
         ({"batch_samples": True}, "batch_samples is True"),
@@ -155,7 +155,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
         ({"check": "md5"}, r"check is 'md5'.*\"seal\".*\"hash\""),
         ({"check": None}, "check is None"),
         ({"check": ["hash"]}, "check is"),
-        ({"batch_samples": 451}, r"takes 451 samples.*has 450 in all, so not one batch.*drop_last=False"),
+        ({"batch_samples": 451}, r"takes 451 samples.*only has 450, so there is no batch.*drop_last=False"),
         ({"batch_samples": 46, "world_size": 10}, r"takes 460 samples \(batch_samples 46, world_size 10\)"),
     ],
 )
@@ -190,7 +190,7 @@ def test_samples_outside_are_an_index_error(corpus, number):
     ("changes", "message"),
     [
         ({"format": "parquet"}, "not a manifest"),
-        ({"format_version": 2}, "of format 2"),
+        ({"format_version": 2}, "has format 2"),
         ({"phases": []}, "no samples in any phase"),
         ({"phases": [{"name": "p", "samples": 5, "weights": {}}]}, "from 0 groups"),
         ({"phases": [{"name": "p", "samples": 5, "weights": {"nowhere": 5}}]}, "group nowhere"),
@@ -198,7 +198,7 @@ def test_samples_outside_are_an_index_error(corpus, number):
         ({"phases": [{"name": "p", "samples": -5, "weights": {"code": 5}}]}, "draws -5"),
         ({"token_bytes": 3}, "3 bytes"),
         ({"groups": [{"name": "code"}]}, "KeyError: 'source'"),
-        ({"files": {}}, "does not say where"),
+        ({"files": {}}, "has no location for the file"),
     ],
 )
 def test_a_manifest_that_contradicts_itself_is_refused(manifest, changes, message):
@@ -213,7 +213,7 @@ def test_a_group_whose_shards_do_not_add_up_is_refused(manifest):
     content = json.loads(manifest.read_text())
     content["groups"][0]["samples"] += 1
     write_manifest(manifest.parent, content)
-    with pytest.raises(UserError, match="says that group crawl/B has 52 samples, and its shards have 51"):
+    with pytest.raises(UserError, match="says that group crawl/B has 52 samples, but its shards have 51"):
         Loader(manifest)
 
 
@@ -227,7 +227,7 @@ def test_a_group_without_samples_cannot_be_drawn_from(tmp_path):
 def test_a_run_as_the_command_line_names_it_is_told_where_to_look(tmp_path):
     """The loader reads no store."""
     with pytest.raises(
-        UserError, match=r"Name a manifest.json, or the folder.*`gristmill shards head .*store@v1` shows"
+        UserError, match=r"Name a manifest.json, or its folder.*`gristmill shards head .*store@v1` shows"
     ):
         Loader(tmp_path / "store@v1")
     with pytest.raises(UserError) as refused:
@@ -238,7 +238,7 @@ def test_a_run_as_the_command_line_names_it_is_told_where_to_look(tmp_path):
 @pytest.mark.parametrize("name", ["nowhere", "nowhere/manifest.json", "shards/crawl-B"])
 def test_a_place_without_a_manifest_is_refused(manifest, name):
     """And the message says what to name."""
-    with pytest.raises(UserError, match=r"no such file.*Name a manifest.json"):
+    with pytest.raises(UserError, match=r"does not exist.*Name a manifest.json"):
         Loader(manifest.parents[1] / name)
 
 

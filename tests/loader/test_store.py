@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from gristmill.errors import UserError
 from gristmill.loader import Loader, cache
-from gristmill.loader.ahead import wanted
+from gristmill.loader.ahead import needed_shards
 from gristmill.loader.cache import Cache
 from gristmill.loader.order import Order
 from gristmill.shardformat.locations import file_system
@@ -219,7 +219,7 @@ def test_the_cache_stays_within_its_bytes(tmp_path, store):
     assert max(used) <= limit
     assert removed > 0
     assert len(set(store.fetched)) == 2 * (12 + 5)
-    Cache(folder, limit // 2).make_room(0)
+    Cache(folder, limit // 2).free_space(0)
     assert sum(map(size_of, os.scandir(folder))) <= limit // 2
 
 
@@ -231,12 +231,12 @@ def test_what_is_open_is_never_removed(tmp_path):
         os.utime(tmp_path / name, ns=(number + 1, 0))
     held = OpenFile(tmp_path / "a", lock=True)
     view = held.mapped()[0]
-    made.make_room(2)
+    made.free_space(2)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a", "d"]
     del held
-    made.make_room(4)
+    made.free_space(4)
     assert (tmp_path / "a").exists()
-    script = f"from gristmill.loader.cache import Cache; Cache({str(tmp_path)!r}, 10).make_room(10)"
+    script = f"from gristmill.loader.cache import Cache; Cache({str(tmp_path)!r}, 10).free_space(10)"
     subprocess.run([sys.executable, "-c", script], check=True)
     assert (tmp_path / "a").exists()
     del view
@@ -250,7 +250,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path):
     (tmp_path / ".part.abcd").write_bytes(bytes(50))
     (tmp_path / ".room.abcd").write_bytes(bytes(90))
     (tmp_path / "whole").write_bytes(bytes(20))
-    made.make_room(1)
+    made.free_space(1)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["whole"]
 
 
@@ -283,7 +283,7 @@ def test_the_next_shards_are_known_in_the_order_in_which_they_are_needed(tmp_pat
     order = Order(read_manifest(two_phases().write(tmp_path)))
     places = [order.place(sample) for sample in range(order.samples)]
     for sample in range(0, order.samples, 7):
-        found = wanted(order, sample)
+        found = needed_shards(order, sample)
         assert found == sorted(found)
         in_use = {(item.group, item.shard) for item in found if item.now}
         assert (places[sample].group, places[sample].shard) in in_use
@@ -298,7 +298,7 @@ def test_shards_are_fetched_before_they_are_needed(tmp_path, store):
     upload(local.parent, "unsteady://bucket/run")
     folder = tmp_path / "cache"
     with Loader("unsteady://bucket/run", cache=folder, threads=0) as loader:
-        soon = [loader.manifest.groups[item.group].shards[item.shard].bin for item in wanted(loader.order, 0)]
+        soon = [loader.manifest.groups[item.group].shards[item.shard].bin for item in needed_shards(loader.order, 0)]
         assert len(soon) == 4
         next(iter(loader))
         loader._reader.ahead.idle.wait(30)

@@ -171,5 +171,5 @@ def test_what_is_wrong_with_a_shard_reaches_the_trainer_through_workers(tmp_path
 @needs_torch
 def test_a_step_larger_than_the_corpus_is_refused_before_a_worker_starts(shards):
     """Instead of no batches."""
-    with pytest.raises(UserError, match=r"takes 600 samples.*not one batch"):
+    with pytest.raises(UserError, match=r"takes 600 samples.*there is no batch"):
         StreamDataset(shards, batch_samples=300, world_size=2)

@@ -83,7 +83,7 @@ ASKED = ("ablate", "words.yaml", "numbers.yaml", "--suite", "suite", "--seeds", 
 def test_without_torch_the_command_names_the_extra(tmp_path):
     """Before it opens anything."""
     ended = gristmill(tmp_path, *ASKED, code=2)
-    assert "gristmill ablate trains models, and torch is not installed: pip install 'gristmill[torch]'." in ended.stderr
+    assert "gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'." in ended.stderr
 
 
 @needs_torch

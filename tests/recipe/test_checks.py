@@ -53,7 +53,7 @@ def read(piece, config): return iter(())
 CASES = {
     "a step": ("  - line_dedup:\n      min_chars: 3\n      protected_patterns: ['(']\n", 12, "steps.line_dedup.prot"),
     "a folder of a step": ("  - known_dedup:\n      indexes: [folder]\n", 11, "steps.known_dedup.indexes: "),
-    "a pipe for a folder": ("  - known_dedup:\n      indexes: [pipes]\n", 11, "is a pipe and no file"),
+    "a pipe for a folder": ("  - known_dedup:\n      indexes: [pipes]\n", 11, "is a pipe, not a file"),
     "tokenizer.file": ("  []\ntokenizer:\n  file: bad.json\n", 12, "tokenizer.file: "),
     "tokenizer.pin": (TRAIN + "  pin: bad.json\n", 13, "tokenizer.pin: "),
     "shards": (TRAIN + "shards:\n  seq_len_tokens: 64\n  shard_tokens: 63\n", 15, "shards.shard_tokens: 63 is less"),

@@ -19,7 +19,7 @@ from gristmill_slurm import executor as executors
 from gristmill_slurm import job as slurm_job
 from gristmill_slurm import jobs as slurm_jobs
 from gristmill_slurm import sbatch
-from gristmill_slurm.executor import SlurmExecutor, _Waiting
+from gristmill_slurm.executor import SlurmExecutor, _QueuedTask
 from gristmill_slurm.job import _Host
 from gristmill_slurm.jobs import Jobs
 from gristmill_slurm.member import Member
@@ -79,10 +79,10 @@ def given(executor, members, *memories, node="a/b"):
         loop = asyncio.get_running_loop()
         executor._members = {make() for make in members}
         for number, memory in enumerate(memories):
-            executor._waiting.append(_Waiting((number,), number, task(number, node), memory, loop.create_future()))
+            executor._waiting.append(_QueuedTask((number,), number, task(number, node), memory, loop.create_future()))
         waiting = list(executor._waiting)
         executor._hand_out()
-        return [one.place.result().job if one.place.done() else None for one in waiting]
+        return [one.assigned.result().job if one.assigned.done() else None for one in waiting]
 
     return asyncio.run(main())
 
@@ -93,9 +93,9 @@ def test_tasks_of_one_job_fit_into_its_memory(executor):
     assert given(executor, several, 3 * GB, 2 * GB, 1) == ["1_0", None, None]
 
 
-def test_a_task_that_needs_more_than_any_job_has_gets_one_alone_and_that_is_told(executor):
+def test_a_task_that_needs_more_than_any_job_has_runs_alone_with_a_note(executor):
     assert given(executor, [lambda: member(slots=4, memory=GB)], 9 * GB, 1) == ["1_0", None]
-    assert "a task may need 9.0 GB, and jobs have 1.0 GB" in executor.notes[0]
+    assert "a task may need 9.0 GB, but jobs have 1.0 GB" in executor.notes[0]
 
 
 def test_a_step_that_declares_resources_has_jobs_of_that_size(executor):
@@ -116,11 +116,15 @@ def test_a_step_that_declares_resources_has_jobs_of_that_size(executor):
     async def main():
         loop = asyncio.get_running_loop()
         executor._members = {member(slots=8), member(kind=kind, job="2_0")}
-        large = [_Waiting((0,), n, task(n), 2 * GB, loop.create_future(), kind) for n in range(4)]
-        small = _Waiting((9,), 9, task(9), 1, loop.create_future())
+        large = [_QueuedTask((0,), n, task(n), 2 * GB, loop.create_future(), kind) for n in range(4)]
+        small = _QueuedTask((9,), 9, task(9), 1, loop.create_future())
         executor._waiting = [*large, small]
         executor._hand_out()
-        assert [one.place.done() and one.place.result().job for one in (*large, small)] == ["2_0", *[False] * 3, "1_0"]
+        assert [one.assigned.done() and one.assigned.result().job for one in (*large, small)] == [
+            "2_0",
+            *[False] * 3,
+            "1_0",
+        ]
         return executor._wanted(kind), executor._wanted("many")
 
     assert asyncio.run(main()) == (2, 1)  # four tasks, and jobs: 2
@@ -168,11 +172,11 @@ def test_a_task_without_a_job_that_has_time_holds_up_nobody(executor):
         old.hold(99, 1)
         executor._members = {old}
         executor._longest_s["slow/step"] = 120.0
-        slow = _Waiting((0,), 0, task(0, "slow/step"), 1, loop.create_future())
-        quick = _Waiting((1,), 1, task(1, "quick/step"), 1, loop.create_future())
+        slow = _QueuedTask((0,), 0, task(0, "slow/step"), 1, loop.create_future())
+        quick = _QueuedTask((1,), 1, task(1, "quick/step"), 1, loop.create_future())
         executor._waiting = [slow, quick]
         executor._hand_out()
-        return slow.place.done(), quick.place.done()
+        return slow.assigned.done(), quick.assigned.done()
 
     assert asyncio.run(main()) == (False, True)
 
@@ -187,7 +191,7 @@ def test_a_task_that_outlasts_whole_jobs_stops_the_run(executor):
         for _ in range(executors.TIMEOUTS - 1):
             executor._count_timeouts(task(), one, death)
         executor._count_timeouts(task(1), one, death)
-        with pytest.raises(UserError, match="the whole time of a job was not enough"):
+        with pytest.raises(UserError, match="did not finish within the time of a whole job"):
             executor._count_timeouts(task(), one, death)
 
     asyncio.run(main())
@@ -208,7 +212,7 @@ def test_what_became_of_a_job_says_whether_its_task_is_suspected():
 
     for state in ("CANCELLED", "NODE_FAIL", "PREEMPTED", "TIMEOUT", "PENDING", ""):
         assert asyncio.run(lost(state)) == (True, False), state
-    assert asyncio.run(lost("", "it was told to end")) == (True, False)
+    assert asyncio.run(lost("", "Slurm ended it")) == (True, False)
     for state in ("OUT_OF_MEMORY", "FAILED"):
         assert asyncio.run(lost(state)) == (False, False), state
 
@@ -229,7 +233,7 @@ def test_a_job_alone_has_its_own_options_and_no_other_task(tmp_path, monkeypatch
         executor._members = {member(), member(kind="alone", job="7_0")}
         reserving = asyncio.create_task(executor._reserve(executor._kind_alone))
         given = await reserving
-        executor._waiting.append(_Waiting((0,), 0, task(), 1, asyncio.get_running_loop().create_future()))
+        executor._waiting.append(_QueuedTask((0,), 0, task(), 1, asyncio.get_running_loop().create_future()))
         executor._hand_out()
         return given.job, executor._waiting
 
@@ -258,8 +262,8 @@ def test_more_jobs_than_an_array_may_have_are_several_arrays(monkeypatch):
     jobs = Jobs(ClusterFields(jobs=2500), "gristmill-x", 2500, print)
     jobs._submit("many", 2500)
     assert asked == [1001, 1001, 498]
-    assert len(jobs._asked) == 2500
-    assert "3_497" in jobs._asked
+    assert len(jobs._entries) == 2500
+    assert "3_497" in jobs._entries
 
 
 def test_a_slurm_that_takes_no_job_now_is_asked_again(monkeypatch):
@@ -276,19 +280,19 @@ def test_a_slurm_that_takes_no_job_now_is_asked_again(monkeypatch):
     jobs._submit("many", 10)
     assert "no job can be submitted now (Unable to contact slurm controller); trying again" in told[0]
     now[0] = slurm_jobs.BUSY_S + 1
-    with pytest.raises(UserError, match="Slurm has taken no job for 5 minutes"):
+    with pytest.raises(UserError, match="Slurm has accepted no job for 5 minutes"):
         jobs._submit("many", 10)
 
 
-def test_jobs_that_wait_for_long_are_told(monkeypatch):
+def test_jobs_that_wait_for_long_give_a_note(monkeypatch):
     told = []
     jobs = Jobs(ClusterFields(), "gristmill-x", 10, told.append)
-    jobs._asked = {"1_0": slurm_jobs._Asked("many", 0.0, reason="Priority")}
+    jobs._entries = {"1_0": slurm_jobs._JobState("many", 0.0, reason="Priority")}
     for seconds in (10, 61, 100, 130):
-        jobs._tell_pending(seconds)
+        jobs._note_pending(seconds)
     assert told == [
-        "no job runs, and 1 in the queue, for 1 min now (Priority); squeue --me -n gristmill-x shows them",
-        "no job runs, and 1 in the queue, for 2 min now (Priority); squeue --me -n gristmill-x shows them",
+        "no job has run for 1 min; 1 in the queue (Priority); squeue --me -n gristmill-x shows them",
+        "no job has run for 2 min; 1 in the queue (Priority); squeue --me -n gristmill-x shows them",
     ]
 
 
@@ -297,19 +301,19 @@ def test_jobs_that_end_at_once_beside_others_that_work_are_asked_for_later(monke
     told = []
     jobs = Jobs(ClusterFields(), "gristmill-x", 10, told.append)
     jobs._clock = lambda: 5.0
-    jobs._asked = {f"1_{number}": slurm_jobs._Asked("many", 0.0) for number in range(4)}
+    jobs._entries = {f"1_{number}": slurm_jobs._JobState("many", 0.0) for number in range(4)}
     failed = {f"1_{number}": sbatch.Job(1, number, "FAILED", "n7", math.inf, "") for number in range(3)}
     monkeypatch.setattr(sbatch, "jobs_of", lambda _: failed)
     monkeypatch.setattr(sbatch, "log_of", lambda job: "Its log is empty.")
     monkeypatch.setattr(jobs, "_submit", lambda *_: pytest.fail("asked for more"))
 
     async def main():
-        await jobs.look({"1_3"})
+        await jobs.poll({"1_3"})
         await jobs.order({"many": 10})
 
     asyncio.run(main())
     assert "on n7: FAILED" in told[0]
-    assert told[0].endswith("Others work, so some are asked for later.")
+    assert told[0].endswith("Other jobs work, so more are requested later.")
 
 
 def test_a_fault_of_ours_ends_the_run(executor):
@@ -320,7 +324,7 @@ def test_a_fault_of_ours_ends_the_run(executor):
             raise ZeroDivisionError
 
         place = asyncio.get_running_loop().create_future()
-        executor._waiting.append(_Waiting((0,), 0, task(), 1, place))
+        executor._waiting.append(_QueuedTask((0,), 0, task(), 1, place))
         executor._keep(asyncio.create_task(broken()))
         with pytest.raises(ZeroDivisionError):
             await place
@@ -367,7 +371,7 @@ def welcome(tmp_path, **changed):
 
 def test_a_job_that_does_not_see_the_store_says_so(tmp_path, monkeypatch):
     """A folder of that name on its own disk is not the store."""
-    monkeypatch.setattr(slurm_job, "STORE_LOOKS", 1)
+    monkeypatch.setattr(slurm_job, "STORE_READS", 1)
     monkeypatch.setenv(slurm_job.NAME, "run")
     [(said, why)] = welcome(tmp_path)
     assert said == "unfit"
@@ -389,7 +393,7 @@ def test_the_module_of_jobs_is_not_for_people():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.run([sys.executable, "-m", slurm_job.MODULE], env=environment, capture_output=True, text=True)
     assert told.returncode == 1
-    assert "started by the executor slurm of a run" in told.stderr
+    assert "started by the slurm executor of a run" in told.stderr
 
 
 def test_without_slurm_there_is_one_message(project, tmp_path):
@@ -401,7 +405,7 @@ def test_without_slurm_there_is_one_message(project, tmp_path):
     assert not project.store.joinpath("parts").exists()
 
 
-def test_programs_of_slurm_without_a_cluster_are_told_as_such(monkeypatch):
+def test_slurm_commands_without_a_cluster_are_refused_as_such(monkeypatch):
     """No setting of a recipe mends that."""
     said = "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
     ended = subprocess.CompletedProcess((), 1, "", said)

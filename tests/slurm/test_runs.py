@@ -55,7 +55,7 @@ def test_a_cancelled_job_costs_nothing_but_its_task(project, stuck, slurm):
     slurm.command("scancel", stuck.read_text())
     told = ended(process)
     assert "stuck_once" in told
-    assert "it was told to end" in told
+    assert "Slurm ended it" in told
     assert same_as_local(project)
     until(lambda: not slurm.jobs())
 
@@ -97,7 +97,7 @@ def test_a_run_that_was_killed_leaves_no_job_and_goes_on(project, stuck, slurm):
     assert left
     slurm.set_up("n1"), slurm.set_up("n2")
     told = ended(start(project))
-    assert "cancelled what was left of a run that was killed" in told
+    assert "cancelled jobs of a run that was killed" in told
     assert same_as_local(project)
     until(lambda: not slurm.jobs())
     assert not [*(project.store / "cluster").iterdir()]
@@ -120,7 +120,7 @@ def test_ctrl_c_takes_all_jobs_along(project, stuck, slurm):
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
     assert process.returncode == 130, told
-    assert "run the same command to go on" in told
+    assert "run the same command to continue" in told
     until(lambda: not slurm.jobs())
 
 
@@ -163,7 +163,7 @@ def test_jobs_that_end_at_once_are_one_message_with_their_log(project, slurm, mo
     monkeypatch.setattr(jobs, "STILLBORN", 2)
     settings = "{jobs: 1, setup: ['echo there is no such module: python', 'exit 7']}"
     told, submitted = refused(project, settings, monkeypatch)
-    assert "2 jobs of Slurm ended before they did anything" in told
+    assert "2 Slurm jobs ended before they did anything" in told
     assert told.endswith("there is no such module: python")
     assert submitted == 2
     assert not slurm.jobs()
@@ -178,4 +178,4 @@ def test_jobs_that_cannot_reach_the_run_say_what_to_set(project, slurm, monkeypa
     wrapper.chmod(0o755)
     told, _ = refused(project, f"{{jobs: 1, host: nowhere.invalid, python: {wrapper}}}", monkeypatch)
     assert "cannot be reached from" in told
-    assert "set host (and port, where a firewall is)" in told
+    assert "set host (and port, if there is a firewall)" in told

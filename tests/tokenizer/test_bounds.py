@@ -32,11 +32,11 @@ def test_an_id_out_of_bounds_is_refused_without_a_table_for_it(tmp_path: Path, n
     made["model"]["vocab"]["zz"] = number
     text = json.dumps(made)
     tracemalloc.start()
-    told = refused(tmp_path / "tokenizer.json", text)
+    result = refused(tmp_path / "tokenizer.json", text)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "'zz'" in told
-    assert f"0 to {MOST_IDS - 1}" in told
+    assert "'zz'" in result
+    assert f"0 to {MOST_IDS - 1}" in result
     assert peak < 32 << 20
 
 
@@ -45,14 +45,14 @@ def test_an_id_that_is_no_whole_number_is_refused(tmp_path: Path, number: object
     """In the vocabulary and among the added tokens."""
     made = spec()
     made["model"]["vocab"]["zz"] = number
-    assert "no whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
+    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
     made = spec()
     made["added_tokens"][0]["id"] = number
-    assert "no whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
+    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
 
 
 def test_ids_that_nearly_all_lack_a_token_are_refused(tmp_path: Path) -> None:
-    """Room for later is room for some thousands, not for millions."""
+    """Files reserve some thousands of ids, not millions."""
     made = spec()
     made["added_tokens"][0]["id"] = MOST_IDS - 1
     assert "without a token" in refused(tmp_path / "tokenizer.json", json.dumps(made))
@@ -75,8 +75,8 @@ def test_ids_that_nearly_all_lack_a_token_are_refused(tmp_path: Path) -> None:
 )
 def test_files_of_another_shape_are_refused(tmp_path: Path, text: str) -> None:
     """One message each, whatever is where something else should be."""
-    told = refused(tmp_path / "tokenizer.json", text)
-    assert "no text can be encoded" in told
+    result = refused(tmp_path / "tokenizer.json", text)
+    assert "no text can be encoded" in result
 
 
 def test_a_file_larger_than_any_tokenizer_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def ranks(*more: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("line", "fact"),
     [
-        (b"YWE= 4000000000", "ids go from 0"),
+        (b"YWE= 4000000000", "ids are 0 to"),
         (b"YWE= -1", "neither a tokenizer.json nor a rank file"),
         (b"YWE= 1_000", "neither a tokenizer.json nor a rank file"),
         (b"YWE= " + b"9" * 5000, "neither a tokenizer.json nor a rank file"),
@@ -150,9 +150,9 @@ def test_steps_that_double_a_text_again_and_again_are_refused(tmp_path: Path) ->
         ("normalizer", nested),
         ("decoder", {"type": "Sequence", "decoders": [twice] * 50}),
     ):
-        told = refused(tmp_path / "tokenizer.json", json.dumps({**spec(), part: step}))
-        assert "more than 64 times longer" in told
-        assert part in told
+        result = refused(tmp_path / "tokenizer.json", json.dumps({**spec(), part: step}))
+        assert "more than 64 times longer" in result
+        assert part in result
 
 
 def test_steps_that_files_in_use_have_are_taken(tmp_path: Path) -> None:

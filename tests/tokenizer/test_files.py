@@ -111,7 +111,7 @@ BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": Tru
 WRONG = {
     "normalizer": {"normalizer": {"type": "NFC"}},
     "pre-tokenizer": {"pre_tokenizer": BYTE_LEVEL},
-    "none of the patterns": {"pre_tokenizer": {"type": "Whitespace"}},
+    "not one of the patterns": {"pre_tokenizer": {"type": "Whitespace"}},
     "unk_token": {"model_unk_token": "<|end|>"},
     "byte_fallback": {"model_byte_fallback": True},
     "end_of_word_suffix": {"model_end_of_word_suffix": "</w>", "model_merges": []},
@@ -231,8 +231,8 @@ BROKEN = {
     "other json": ("tokenizer.json", '{"a": 1}', "not a tokenizer.json"),
     "prose": ("x.tiktoken", "what is this", "neither"),
     "no number": ("x.tiktoken", "IQ== one\n", "neither"),
-    "no pattern": ("x.tiktoken", "IQ== 0\n", "does not say which pattern"),
-    "empty": ("x.tiktoken", "", "does not say which pattern"),
+    "no pattern": ("x.tiktoken", "IQ== 0\n", "does not name the pattern"),
+    "empty": ("x.tiktoken", "", "does not name the pattern"),
 }
 
 
@@ -305,17 +305,19 @@ def test_added_tokens_that_merges_make_are_written_with_them(
         assert [again.encode_text(text, allowed) for text in texts] == [
             once.encode_text(text, allowed) for text in texts
         ]
-    with pytest.raises(UserError, match=r"cannot be a rank file: its .* token .*Export it as tokenizer\.json"):
+    with pytest.raises(
+        UserError, match=r"cannot be written as a rank file: its .* token .*Export it as tokenizer\.json"
+    ):
         files.write_ranks(once, tmp_path / "ranks")
     assert not (tmp_path / "ranks").exists()
 
 
 def test_tokens_that_no_merge_makes_are_not_written_as_ranks(tmp_path: Path) -> None:
-    """tiktoken joins any neighbours that make up a token, and takes a pre-token that is one whole."""
+    """tiktoken merges any neighbours that form a token, and keeps a pre-token that is a token."""
     for merges in (["t h", "th e", "a a"], ["th e", "a a", "aa aa"]):
         lacking = files.load(small(tmp_path, [], merges=merges), probe="never")
         assert isinstance(lacking, Tokenizer)
-        with pytest.raises(UserError, match=r"its merges do not make its token b'(aaaa|th)'"):
+        with pytest.raises(UserError, match=r"its merges do not produce its token b'(aaaa|th)'"):
             files.write_ranks(lacking, tmp_path / "lacking.tiktoken")
 
 
@@ -366,7 +368,7 @@ def test_a_panic_of_the_library_is_one_message(tmp_path: Path, capfd: pytest.Cap
             files.load(write(tmp_path, json.dumps({"version": "1.0", "model": given})))
     assert capfd.readouterr().err == ""
     broken = json.dumps({"version": "1.0", "model": {**model, "continuing_subword_prefix": "####"}})
-    with pytest.raises(ValueError, match="the library broke down"):
+    with pytest.raises(ValueError, match="the library crashed"):
         open_library(broken)
     with pytest.raises(KeyboardInterrupt), panics_raised():
         raise KeyboardInterrupt

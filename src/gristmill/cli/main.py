@@ -1,4 +1,4 @@
-"""The command line: one file a command; this one puts them together and says what went wrong."""
+"""The command line. Each command has its own file; this one assembles them and reports errors."""
 
 import gc
 import importlib
@@ -16,8 +16,8 @@ from gristmill.cli.shared.help import ADDED, added_commands
 from gristmill.cli.shared.leaving import stopped
 from gristmill.cli.shared.log_options import with_log
 from gristmill.cli.shared.sample_option import with_sample
-from gristmill.cli.shared.screen import complain, log_as_it_is, say, speaking
-from gristmill.cli.shared.usage import Commands, told, unknown_command
+from gristmill.cli.shared.screen import complain, log_unwrapped, say, speaking
+from gristmill.cli.shared.usage import Commands, message_for, unknown_command
 from gristmill.errors import UserError
 from gristmill.hints import as_command_line
 from gristmill.printable import CannotPrint
@@ -30,33 +30,33 @@ COMMANDS = {
     "run": "Run what is not cached, then show what was read and kept.",
     "status": "Show what each stage has done, and what it cost.",
     "funnel": "Show what came in, what each step dropped, and what is left.",
-    "inspect": "Show documents, and what was decided about them.",
-    "lineage": "Show the life of a document.",
+    "inspect": "Show documents and the decisions about them.",
+    "lineage": "Show the history of a document.",
     "removed": "Show how many documents each rule removed.",
-    "audit": "Draw a sample of what steps matched, to be read by a person.",
-    "bias": "Show whom a step keeps and whom it removes.",
+    "audit": "Draw a sample of what steps matched, for a person to read.",
+    "bias": "Show which groups a step keeps and removes.",
     "report": "Write charts and tables of a finished corpus as one page.",
-    "page": "Write a report page of a finished corpus, as HTML.",
+    "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",
-    "sql": "Ask with SQL (DuckDB, extra `sql`).",
-    "versions": "List what runs made; name it, keep it, make it again.",
+    "sql": "Query a corpus with SQL (DuckDB, extra `sql`).",
+    "versions": "List, name, keep and reproduce the versions that runs made.",
     "takedown": "Take documents down, and prove it.",
-    "suite": "Check and pin eval suites; show which items a corpus held.",
-    "extractor": "Judge extractors on gold pages; train ours, see what it keeps.",
-    "quality": "Train and judge models of quality; write them as files.",
+    "suite": "Check and pin eval suites; show which items a corpus contains.",
+    "extractor": "Score extractors on gold pages; train ours, see what it keeps.",
+    "quality": "Train and evaluate quality models; write them as files.",
     "export": "Write the kept documents as a dataset.",
     "index": "Write an index of the documents that a recipe kept.",
-    "tokenizer": "Train a tokenizer on a recipe's corpus, audit it, use it.",
-    "shards": "Check the shards of a manifest, and look into them.",
+    "tokenizer": "Train, audit and use a tokenizer.",
+    "shards": "Check the shards of a manifest, and show what they contain.",
     "sample": "Show the documents that a training step sees.",
-    "ablate": "Train small models on two corpora, and say which is better.",
-    "mix": "Search for the shares of domains by small trainings.",
-    "budget": "Show how many tokens a model wants, and what they cost.",
+    "ablate": "Train small models on two corpora, and show which is better.",
+    "mix": "Search for a mixture of domains with small models.",
+    "budget": "Show how many tokens a model needs, and what they cost.",
     "verify": "Hash every part and published file again, and read every record.",
-    "gc": "Remove from the store what nothing needs.",
+    "gc": "Remove unneeded files from the store.",
 }
-"""What the help says of each, so that it imports none of them."""
+"""Each command's line in the help, which is shown without importing the commands."""
 
 FOLDERS = {
     "run": "init steps plan run status ablate mix budget",
@@ -65,29 +65,29 @@ FOLDERS = {
     "tokenizer": "tokenizer",
     "shards": "shards",
 }
-"""The folders of this package -> the commands in them. A command in none of them is a package of plugins/, which
-registers it by an entry point as any other package does.
+"""The folders of this package and the commands in each. Any other command is a package in plugins/, which registers
+it by an entry point as any other package does.
 """
 
 WITH_WORKERS = ("run", "verify")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_set: bool) -> None:
+    if is_set:
         say(f"gristmill {__version__}")
         raise typer.Exit
 
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """What stands before a command."""
+    """The options before the command's name."""
 
 
 class _Commands(Commands):
-    """All commands by name; only those that `make_app` imported can be run."""
+    """Lists all commands; only those that `make_app` imported can run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -101,7 +101,7 @@ class _Commands(Commands):
 
 
 def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
-    """The commands of these names, imported; importing all of them takes two seconds."""
+    """The app with these commands imported. Importing all of them takes two seconds."""
     app = typer.Typer(
         name="gristmill",
         help="Raw crawls, code and licensed text in; a clean corpus out, reproducible to the byte.",
@@ -124,7 +124,7 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
 
 
 def _command(name: str) -> tuple[Any, str | None]:
-    """A command, or an app of several, and its example."""
+    """A command, or an app with several, and its example."""
     folder = next((folder for folder, names in FOLDERS.items() if name in names.split()), None)
     if folder is not None:
         module = importlib.import_module(f"gristmill.cli.{folder}.{name}")
@@ -134,7 +134,7 @@ def _command(name: str) -> tuple[Any, str | None]:
     point = installed.installed(installed.COMMANDS).get(name)
     if point is None:
         raise UserError(
-            f"gristmill {name} is a separate package, which is not installed, so nothing was done. Install it: "
+            f"gristmill {name} is a separate package, which is not installed. Nothing was done. Install it: "
             f"pip install ./plugins/{name} in a clone of Gristmill"
         )
     command = installed.load(point, f"gristmill {name}")
@@ -147,22 +147,22 @@ def main() -> None:
 
 
 def run_command() -> int:
-    """Its exit code. A bug is told here, where what it quotes from data is made printable, not by the interpreter."""
+    """Run the command and return its exit code. Tracebacks are printed here, where text from data is made printable."""
     with as_command_line():
         return _run_command()
 
 
 def _run_command() -> int:
-    asked = sys.argv[1] if len(sys.argv) > 1 else None
+    name = sys.argv[1] if len(sys.argv) > 1 else None
     known: Collection[str] = COMMANDS
     try:
-        if asked is not None and asked not in COMMANDS and not asked.startswith("-"):
+        if name is not None and name not in COMMANDS and not name.startswith("-"):
             known = [*COMMANDS, *added_commands()]
-            if asked not in known:
-                raise UserError(unknown_command("gristmill", asked, known))  # before Typer imports pydantic
+            if name not in known:
+                raise UserError(unknown_command("gristmill", name, known))  # before Typer imports pydantic
         with _importing():
-            app = make_app([asked] if asked is not None and asked in known else ())
-        if asked in WITH_WORKERS:
+            app = make_app([name] if name is not None and name in known else ())
+        if name in WITH_WORKERS:
             from gristmill.engine.executors.early_server import fork_early
 
             fork_early()
@@ -170,7 +170,7 @@ def _run_command() -> int:
     except SystemExit as end:
         return int(end.code or 0)
     except typer.TyperException as error:
-        complain(told(error))
+        complain(message_for(error))
         return 2
     except UserError as error:
         complain(error)
@@ -181,11 +181,11 @@ def _run_command() -> int:
     except CannotPrint:
         raise
     except Exception as error:
-        return _tell(error)
+        return _report(error)
 
 
-def _tell(error: Exception) -> int:
-    """What went wrong, if it is no bug of ours; the exit code."""
+def _report(error: Exception) -> int:
+    """Report an error and return the exit code. A bug of ours shows its traceback."""
     from gristmill.engine.executors.shared_kernels import OthersCanWrite
 
     if isinstance(error, OthersCanWrite):  # before anything that imports kernels
@@ -200,25 +200,25 @@ def _tell(error: Exception) -> int:
         return 2
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         complain(
-            f"this process may not have what it needs ({error or 'memory'}). What is finished is kept. Allow more "
+            f"This process ran out of memory or threads ({error or 'memory'}). Finished tasks are kept. Allow more "
             "memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer --workers."
         )
         return 2
     own_fault = own_code.trace_in_own_code(error)
     if own_fault is None:
-        log_as_it_is("".join(traceback.format_exception(error)).rstrip("\n"))
+        log_unwrapped("".join(traceback.format_exception(error)).rstrip("\n"))
         return 1
-    complain(f"{own_fault}\nWhat is finished is kept. Correct the code and run again.")
+    complain(f"{own_fault}\nFinished tasks are kept. Fix the code and run again.")
     return 2
 
 
 @contextmanager
 def _importing() -> Iterator[None]:
-    """What is imported stays. To look through it for garbage, again and again while it grows and once more at the end,
-    takes a quarter of the time that a command takes to start and to leave.
+    """Imports without garbage collection, which would take a quarter of the time that a command needs to start and
+    exit. Imported modules are never freed.
 
-    NumPy's threads, for products of matrices that we have none of, take as long as NumPy itself; and a process that has
-    threads cannot be forked.
+    NumPy's threads, which we do not use, take as long to start as NumPy itself, and a process with threads cannot be
+    forked.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()

@@ -1,4 +1,4 @@
-"""What a trainer imports. Needs numpy only; torch adapters and object stores are imported where they are used."""
+"""The loader, for trainers. It needs only numpy; torch adapters and object stores are imported where they are used."""
 
 from gristmill.loader.batch import IGNORE, Batch, Sample
 from gristmill.loader.continues import continues

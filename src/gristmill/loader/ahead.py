@@ -1,4 +1,4 @@
-"""Read-ahead: the shard that each group needs next is fetched and checked while the present one is used."""
+"""Read-ahead: the next shard of each group is fetched and checked while the current one is in use."""
 
 import threading
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ from gristmill.shardformat.locations import is_remote
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Wanted:
+class NeededShard:
     """A shard that will be needed."""
 
     sample: int
-    """About when: the global sample."""
+    """The global sample at which it is needed, approximately."""
     group: int
     shard: int
     now: bool = field(compare=False)
-    """Whether it is in use at this moment."""
+    """Whether it is in use now."""
 
 
-def wanted(order: Order, sample: int) -> list[Wanted]:
+def needed_shards(order: Order, sample: int) -> list[NeededShard]:
     """For each group of this phase and the next: the shard in use and the one after it, soonest first."""
     manifest = order.manifest
     first = order.phase_of(sample)
-    found: dict[tuple[int, int], Wanted] = {}
+    found: dict[tuple[int, int], NeededShard] = {}
     for phase in range(first, min(first + 2, len(manifest.phases))):
         at = max(sample, order.starts[phase])
         counts = order.counts(at)
@@ -37,12 +37,12 @@ def wanted(order: Order, sample: int) -> list[Wanted]:
             for begins, shard in _next_shards(order, group, counts[group]):
                 due = at + (begins - counts[group]) * total // weight
                 if due < order.starts[phase + 1]:
-                    found.setdefault((group, shard), Wanted(due, group, shard, due == sample))
+                    found.setdefault((group, shard), NeededShard(due, group, shard, due == sample))
     return sorted(found.values())
 
 
 def _next_shards(order: Order, group: int, position: int) -> Iterator[tuple[int, int]]:
-    """(position from which it is needed, shard) of the present shard and the next."""
+    """(the position where it is first needed, shard) of the current shard and the next."""
     begins = position
     for _ in range(2):
         epoch, rest = divmod(begins, order.manifest.groups[group].samples)
@@ -53,7 +53,7 @@ def _next_shards(order: Order, group: int, position: int) -> Iterator[tuple[int,
 
 
 class ReadAhead:
-    """One thread that fetches and hashes; told where the reader stands each time that it opens a shard."""
+    """A thread that fetches and hashes. The reader reports its position whenever it opens a shard."""
 
     def __init__(self, order: Order, shards: Shards) -> None:
         self.order = order
@@ -65,11 +65,11 @@ class ReadAhead:
         self.forget_thread()
 
     def forget_thread(self) -> None:
-        """It is not in the process that a fork made; and the lock may be held by one that is not there either."""
+        """Start anew after a fork: the thread does not exist in the child, and it may have held the lock."""
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def tell(self, sample: int) -> None:
+    def prepare(self, sample: int) -> None:
         with self._change:
             self.idle.clear()
             self._sample = sample
@@ -96,18 +96,18 @@ class ReadAhead:
             self._prepare(sample)
 
     def _prepare(self, sample: int) -> None:
-        """What fits into the cache beside what is in use; a failure is left to the reader, which will meet it too."""
+        """Fetch what fits into the cache next to the shards in use. Failures are left for the reader to report."""
         manifest, cache = self.order.manifest, self.shards.cache
-        room = cache.limit_bytes if cache else 0
-        for item in sorted(wanted(self.order, sample), key=lambda item: not item.now):
+        free = cache.limit_bytes if cache else 0
+        for item in sorted(needed_shards(self.order, sample), key=lambda item: not item.now):
             shard = manifest.groups[item.group].shards[item.shard]
             for digest, size in ((shard.index, None), (shard.bin, manifest.bin_bytes(shard))):
                 in_cache = is_remote(manifest.where(digest))
-                room -= size or 0 if in_cache else 0
-                if room < 0 or self._closed or (self._sample is not None and not item.now):
+                free -= size or 0 if in_cache else 0
+                if free < 0 or self._closed or (self._sample is not None and not item.now):
                     return
                 try:
                     file = self.shards.file(digest, item.group, item.shard, size)
                 except UserError:
                     return
-                room -= file.size if in_cache and size is None else 0
+                free -= file.size if in_cache and size is None else 0

@@ -1,7 +1,7 @@
-"""What a trainer gets: a sample, and a batch of them.
+"""Samples and batches, which a trainer receives.
 
-A sample is `seq_len` tokens: pieces of documents one behind the other, then padding. Everything about the pieces is
-computed when it is first asked for, so a trainer that wants only tokens pays for nothing else.
+A sample is `seq_len` tokens: concatenated pieces of documents, then padding. Everything about the pieces is
+computed at first use, so a trainer that uses only tokens pays for nothing else.
 """
 
 from collections.abc import Sequence
@@ -11,33 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.loader.order import Place
+from gristmill.loader.order import SampleLocation
 from gristmill.shardformat.index import Index
 from gristmill.shardformat.manifest import Manifest
 
 Array = np.ndarray[Any, Any]
 
 IGNORE = -100
-"""The label of a token after which there is nothing to predict; what PyTorch's cross entropy leaves out by default."""
+"""The label of a token with nothing to predict after it. PyTorch's cross entropy ignores it by default."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample and where it comes from; the arrays are read-only views of the shard's maps.
+    """One sample and its origin. The arrays are read-only views of the mapped shard.
 
-    Only tokens that stand replaced by padding are a copy.
+    Tokens are a copy only if some of them are replaced by padding.
     """
 
     number: int
     """The global sample."""
     tokens: Array
     pieces: "Pieces"
-    place: Place
+    place: SampleLocation
     phase: str
     group: str
     source: str
     masked: "Spans" = ()
-    """Where documents lie that were taken down."""
+    """Spans of documents that were taken down."""
 
     @property
     def is_masked(self) -> Array:
@@ -56,11 +56,11 @@ class Sample:
 
     @property
     def doc_offsets(self) -> Array:
-        """Where in its document each piece begins, in tokens."""
+        """The offset of each piece in its document, in tokens."""
         return self._of("doc_offset")
 
     def __getstate__(self) -> dict[str, Any]:
-        """With its own part of the index alone."""
+        """The state with only this sample's part of the index."""
         header, count = self.pieces[0].header, len(self.lengths)
         first = np.array([0, count], np.uint64)
         own = Index(header, first, self.lengths.copy(), self.doc_offsets.copy(), self.doc_ids.copy())
@@ -77,8 +77,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Names:
-    """What the numbers in a batch stand for; the same object in every batch."""
+class BatchNames:
+    """The names behind the numbers in a batch; the same object in every batch."""
 
     groups: tuple[str, ...]
     sources: tuple[str, ...]
@@ -87,7 +87,7 @@ class Names:
     learning_rates: tuple[dict[str, Any] | None, ...]
 
     @classmethod
-    def of(cls, manifest: Manifest) -> "Names":
+    def of(cls, manifest: Manifest) -> "BatchNames":
         order = {source: number for number, source in enumerate(manifest.sources)}
         return cls(
             tuple(group.name for group in manifest.groups),
@@ -99,14 +99,14 @@ class Names:
 
 
 Pieces = tuple[Index, int, int]
-"""The pieces of a sample: those of a shard's index from a number on, up to another."""
+"""The pieces of a sample: a shard's index, the first piece and the end."""
 
 Spans = Sequence[tuple[int, int]]
 """Begin and end of pieces in a sample, in tokens."""
 
 
 class Batch:
-    """B samples that follow each other in the global order. `len(batch)` is B."""
+    """B consecutive samples of the global order. `len(batch)` is B."""
 
     def __init__(
         self,
@@ -116,40 +116,40 @@ class Batch:
         pieces: Sequence[Pieces],
         group_ids: Array,
         phase_ids: Array,
-        names: Names,
+        names: BatchNames,
         masked: Sequence[tuple[int, Spans]] = (),
     ) -> None:
-        """masked: rows of the batch in which documents lie that were taken down, and where in the row."""
+        """masked: rows of the batch with documents that were taken down, and their spans."""
         self.tokens = tokens
         """(B, seq_len), uint16 or uint32."""
         self.first_sample = first_sample
         """The global sample of row 0."""
         self.state = state
-        """What `state_dict()` is once this batch is used: a resume from it goes on with the batch that follows."""
+        """The value of `state_dict()` after this batch; resuming from it continues with the next batch."""
         self.group_ids = group_ids
-        """(B,): into `names.groups`."""
+        """(B,): indices into `names.groups`."""
         self.phase_ids = phase_ids
-        """(B,): into `names.phases`."""
+        """(B,): indices into `names.phases`."""
         self.names = names
         self._masked = masked
         self._pieces = pieces
         self.pieces = np.array([last - first for _, first, last in pieces], np.int64)
-        """(B,): how many pieces each sample has."""
+        """(B,): the number of pieces of each sample."""
         self.lengths = _joined([index.length[first:last] for index, first, last in pieces], np.int64)
-        """Of all pieces, in tokens, end-of-document token included."""
+        """Tokens of every piece, end-of-document token included."""
 
     @cached_property
     def doc_ids(self) -> Array:
-        """Of all pieces, 16 bytes each."""
+        """Ids of all pieces, 16 bytes each."""
         return _joined([index.doc_id[first:last] for index, first, last in self._pieces], "V16")
 
     @cached_property
     def doc_offsets(self) -> Array:
-        """Where in its document each piece begins, in tokens."""
+        """The offset of each piece in its document, in tokens."""
         return _joined([index.doc_offset[first:last] for index, first, last in self._pieces], np.int64)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without maps of shards: they do not travel to other processes."""
+        """The state without mapped shards, which cannot be sent to other processes."""
         own = {"doc_ids": self.doc_ids, "doc_offsets": self.doc_offsets}
         return {**self.__dict__, **own, "_pieces": ()}
 
@@ -158,7 +158,7 @@ class Batch:
 
     @property
     def source_ids(self) -> Array:
-        """(B,): into `names.sources`, which is also `loader.sources`."""
+        """(B,): indices into `names.sources`, which is also `loader.sources`."""
         return np.asarray(self.names.source_of_group[self.group_ids])
 
     @property
@@ -178,7 +178,7 @@ class Batch:
 
     @property
     def learning_rate(self) -> dict[str, Any] | None:
-        """What the recipe recommends for the phase, if anything."""
+        """The learning rate that the recipe recommends for the phase, if any."""
         return self.names.learning_rates[int(self.phase_ids[0])]
 
     @cached_property
@@ -192,7 +192,7 @@ class Batch:
 
     @cached_property
     def stretches(self) -> Array:
-        """Lengths of all pieces and of the padding behind them, row after row: they fill the batch."""
+        """Lengths of all pieces and of the padding after them, row by row: they fill the batch."""
         ends = np.cumsum(self.pieces)
         filled = np.empty(len(self.lengths) + len(self), np.int64)
         paddings = ends + np.arange(len(self))
@@ -204,7 +204,7 @@ class Batch:
 
     @cached_property
     def cu_seqlens(self) -> Array:
-        """int32: where each stretch of the flattened batch begins, and the end; for attention of variable length."""
+        """int32: the start of each stretch of the flattened batch, and the end; for variable-length attention."""
         return np.concatenate(([0], np.cumsum(self.stretches))).astype(np.int32)
 
     @property
@@ -216,14 +216,14 @@ class Batch:
         """(B, seq_len), int32: 0 at the first token of every piece."""
         size = self.tokens.shape[1]
         begins = np.repeat(self.cu_seqlens[:-1] % size, self.stretches).reshape(self.tokens.shape)
-        # One row of numbers stays in the cache: a tenth of the time of counting through the batch.
+        # One row of numbers stays in the CPU cache: a tenth of the time of counting over the batch.
         return np.asarray(np.subtract(np.arange(size, dtype=np.int32), begins, out=begins))
 
     @cached_property
     def documents(self) -> Array:
-        """(B, seq_len), int32: a number for each stretch, so that tokens see each other where it is equal.
+        """(B, seq_len), int32: the number of each token's stretch. Tokens with equal numbers see each other.
 
-        Numbers go through the whole batch. Padding has one of its own, so that no row of a mask is empty.
+        Numbers are unique in the batch. Padding has its own, so that no row of a mask is empty.
         """
         count = len(self.stretches)
         return np.repeat(np.arange(count, dtype=np.int32), self.stretches).reshape(self.tokens.shape)
@@ -251,7 +251,7 @@ class Batch:
 
     @cached_property
     def is_masked(self) -> Array:
-        """(B, seq_len): the tokens of documents that were taken down, by the receipts that the loader was given."""
+        """(B, seq_len): the tokens of documents that were taken down, according to the loader's receipts."""
         return _covered(self.tokens.shape, self._masked)
 
     @property
@@ -260,7 +260,7 @@ class Batch:
         return np.asarray(self.labels != IGNORE)
 
     def to_torch(self, **options: Any) -> Any:
-        """As tensors: `gristmill.loader.torch.tensors`."""
+        """The batch as tensors: `gristmill.loader.torch.tensors`."""
         from gristmill.loader.tensors import tensors
 
         return tensors(self, **options)
@@ -273,8 +273,8 @@ class Batch:
         return np.asarray(before[ends] - before[ends - self.pieces])
 
 
-def batch_of(samples: Sequence[Sample], names: Names) -> Batch:
-    """Samples, from wherever they come, as a batch; its state is the one after the last of them."""
+def batch_of(samples: Sequence[Sample], names: BatchNames) -> Batch:
+    """A batch of any samples. Its state is the one after the last of them."""
     return Batch(
         np.stack([sample.tokens for sample in samples]),
         samples[0].number,

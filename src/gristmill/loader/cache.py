@@ -1,10 +1,10 @@
-"""A bounded folder of files that were fetched from an object store; several processes may share it.
+"""A bounded folder of files fetched from an object store. Several processes may share it.
 
-Files are named by their sha256. One appears whole or not at all (temporary name, hash, rename). Names are not believed:
-what lies in the folder is hashed when a process first uses it, through the descriptor that is then read from, and is
-fetched again if it differs. The folder is its user's alone, and no link in it is followed. The access time says when a
-file was last used; the files that were not used for longest go first. Whoever has a file open holds a shared lock on
-it, and what is locked is never removed.
+Files are named by their sha256. A file appears whole or not at all (temporary name, hash, rename). Names are not
+trusted: a file is hashed when a process first uses it, through the descriptor that is then read from, and fetched again
+if the hash differs. The folder belongs to one user, and no link in it is followed. The access time is the time of last
+use; the least recently used files are removed first. A process holds a shared lock on a file while it is open, and
+locked files are never removed.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from gristmill.loader.checks import Checks
 from gristmill.shardformat.locations import file_system
 from gristmill.shardformat.open_file import OpenFile, open_plain
 
-# Waits before each new attempt: a store that is away for half a minute does not end a training run.
+# Waits before each retry: an outage of half a minute does not end a training run.
 RETRY_SECONDS = (1.0, 5.0, 25.0)
-# Fetched, removed by another process, fetched again: more often than so is no accident.
+# A file that other processes remove more often than this, before it is read, means that the cache is too small.
 MOST_TRIES = 10
 
 
@@ -42,14 +42,14 @@ class Cache:
         self.fetched_bytes = 0
         self.removed_files = 0
         try:
-            for made in (self.folder, self.folder / "locks"):
-                made.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _check_private(made)
+            for folder in (self.folder, self.folder / "locks"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _check_private(folder)
         except OSError as error:
             raise self._unusable(error) from None
 
     def opened(self, digest: str, location: str, size: int | None = None) -> OpenFile:
-        """A file, fetched if need be; not removed before it is closed and the last view of it is gone."""
+        """A file, fetched if necessary. It is not removed while it is open or has views."""
         try:
             for _ in range(MOST_TRIES):
                 found = self._whole(digest, size)
@@ -64,21 +64,21 @@ class Cache:
         except OSError as error:
             raise self._unusable(error) from None
         raise UserError(
-            f"{location} was fetched into {self.folder} and removed by others {MOST_TRIES} times before it could be "
-            "read: the cache is too small for all that use it. Raise cache_bytes, or give each its own cache."
+            f"{location} was fetched into {self.folder} and removed by others {MOST_TRIES} times before it was "
+            "read: the cache is too small for all of them. Raise cache_bytes, or give each process its own cache."
         )
 
     def ensure(self, digest: str, location: str, size: int | None = None) -> Path:
-        """Have a file in the folder."""
+        """Fetch a file into the folder if it is not there."""
         self.opened(digest, location, size)
         return self.folder / digest
 
     def _whole(self, digest: str, size: int | None) -> OpenFile | None:
-        """The file, if it is there and has its hash."""
+        """The file, if it exists and has its hash."""
         try:
             file = OpenFile(self.folder / digest, lock=True, private=True)
         except OSError:
-            return None  # not there, or a link or a folder in its place, which a fetch replaces or tells of
+            return None  # missing, or a link or a folder, which a fetch replaces or reports
         if (size is not None and file.size != size) or not self.checks.right(file, digest):
             return None
         file.used(time.time_ns())
@@ -91,14 +91,14 @@ class Cache:
                 raise UserError(f"{location} was not fetched: the loader was closed. Open it again.")
             try:
                 system, remote = file_system(location)
-                bytes_there = int(system.size(remote) or 0)
-                if size is not None and bytes_there not in (0, size):
-                    fault = f"it has {bytes_there} bytes and should have {size}"
+                remote_bytes = int(system.size(remote) or 0)
+                if size is not None and remote_bytes not in (0, size):
+                    fault = f"it has {remote_bytes} bytes and should have {size}"
                     continue
-                if bytes_there > self.limit_bytes:
-                    fault = f"it has {bytes_there} bytes, and the cache may hold {self.limit_bytes}"
+                if remote_bytes > self.limit_bytes:
+                    fault = f"it has {remote_bytes} bytes, but the cache may only hold {self.limit_bytes}"
                     break
-                with self._room(bytes_there), self._temporary(".part") as (temporary, _):
+                with self._reserved(remote_bytes), self._temporary(".part") as (temporary, _):
                     system.get_file(remote, str(temporary))
                     file = OpenFile(temporary, private=True)
                     if size is not None and file.size != size:
@@ -109,7 +109,7 @@ class Cache:
                         self.fetched_files += 1
                         self.fetched_bytes += file.size
                         return
-                fault = "its content does not have the hash that the manifest names"
+                fault = "its content does not have the hash in the manifest"
             except FileNotFoundError:
                 fault = "there is no such file"
                 break
@@ -123,27 +123,27 @@ class Cache:
     def _unusable(self, error: OSError) -> UserError:
         return UserError(
             f"{self.folder} cannot be used as a cache ({error}), so shards cannot be fetched. "
-            "Give a folder that you may write with cache=."
+            "Give a writable folder with cache=."
         )
 
     @contextlib.contextmanager
-    def _room(self, size: int) -> Iterator[None]:
-        """So many bytes kept free while a file is fetched: a sparse file stands for it, which others count."""
+    def _reserved(self, size: int) -> Iterator[None]:
+        """Reserve space while a file is fetched, by a sparse file that other processes count."""
         with contextlib.ExitStack() as stack:
             with self._only_one("room"):
-                self.make_room(size)
+                self.free_space(size)
                 _, file = stack.enter_context(self._temporary(".room"))
                 os.ftruncate(file, size)
             yield
 
-    def make_room(self, wanted: int) -> None:
-        """Remove what was not used for longest until so many bytes fit in; what is open anywhere stays."""
+    def free_space(self, wanted: int) -> None:
+        """Remove the least recently used files until `wanted` bytes fit. Files that are open anywhere stay."""
         files = []
         for entry in os.scandir(self.folder):
             with contextlib.suppress(FileNotFoundError):
                 if not entry.is_dir(follow_symlinks=False):
                     found = entry.stat(follow_symlinks=False)
-                    # A temporary that nobody holds is what a killed process left. Its room is counted, and not itself.
+                    # A temporary file without a lock is left from a killed process. Its reservation is counted instead.
                     used = 0 if entry.name.startswith(".") else found.st_atime_ns
                     files.append((used, 0 if entry.name.startswith(".part") else found.st_size, entry.path))
         total = sum(size for _, size, _ in files) + wanted
@@ -156,7 +156,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _temporary(self, kind: str) -> Iterator[tuple[Path, int]]:
-        """A file, locked while in use and gone afterwards."""
+        """A file that is locked while in use and deleted afterwards."""
         while True:
             path = self.folder / f"{kind}.{uuid.uuid4().hex}"
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -164,7 +164,7 @@ class Cache:
                 fcntl.flock(file, fcntl.LOCK_EX)
             if os.fstat(file).st_nlink:
                 break
-            os.close(file)  # who made room took it for one that a dead process left, before it was locked
+            os.close(file)  # another process removed it before it was locked, as if a dead process had left it
         try:
             yield path, file
         finally:
@@ -174,11 +174,11 @@ class Cache:
 
     @contextlib.contextmanager
     def _only_one(self, name: str) -> Iterator[None]:
-        """One process and thread at a time: of all that want a file, one fetches it and the others wait."""
+        """A lock between processes and threads: one fetches a file, the others wait."""
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         file = os.open(self.folder / "locks" / name, flags, 0o600)
         try:
-            with contextlib.suppress(OSError):  # a file system without locks: it is fetched twice, no more
+            with contextlib.suppress(OSError):  # without file locks, a file may be fetched twice
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
         finally:
@@ -190,7 +190,7 @@ def _removed(path: str) -> bool:
         file, _ = open_plain(path, follow=False)
     except FileNotFoundError:
         return True
-    except OSError:  # a link or a pipe, which nobody reads from
+    except OSError:  # a link or a pipe, which is never read
         file = -1
     try:
         if file >= 0:
@@ -207,17 +207,17 @@ def _removed(path: str) -> bool:
 
 
 def _check_private(folder: Path) -> None:
-    """That nobody else can put files into a folder, or links."""
+    """Raise unless only this user can create files in the folder."""
     found = folder.stat(follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(f"{folder} is no folder")
+        raise NotADirectoryError(f"{folder} is not a folder")
     if found.st_uid != os.geteuid():
         raise UserError(
-            f"{folder} belongs to another user ({found.st_uid}), who could exchange the shards in it, so it is not "
-            "used as a cache. Give a folder of your own with cache=."
+            f"{folder} belongs to another user ({found.st_uid}), who could replace the shards in it, so it is not "
+            "used as a cache. Give a folder that you own with cache=."
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UserError(
-            f"{folder} may be written by other users (mode {stat.S_IMODE(found.st_mode):o}), who could exchange the "
-            f"shards in it, so it is not used as a cache. Take the right away: chmod go-w {folder}"
+            f"{folder} is writable by other users (mode {stat.S_IMODE(found.st_mode):o}), who could replace the "
+            f"shards in it, so it is not used as a cache. Fix it: chmod go-w {folder}"
         )

@@ -1,9 +1,9 @@
-"""Whether a file holds what the manifest says: by its seal, or by its hash.
+"""Checks that a file has the content that the manifest names: by its seal, or by its hash.
 
-What Gristmill writes is sealed: its modification time is computed from its hash. To look at that costs nothing, and
-shows that a file was swapped, replaced or written to; it does not show bits that changed on the disk by themselves. A
-hash shows everything, and costs one pass over the file, which for an index is so little that it is always hashed. A
-file that was found right is not hashed again in this process while its inode, size and times stay as they are.
+Files that Gristmill writes are sealed: their modification time is computed from their hash. Checking the seal is free
+and detects that a file was swapped, replaced or written to; it does not detect bits that flipped on the disk. A hash
+detects everything and costs one pass over the file; an index is so small that it is always hashed. A file with the
+right hash is not hashed again in this process while its inode, size and times stay the same.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ from gristmill.shardformat.open_file import Identity, OpenFile
 _LOG = Log("loader")
 CHECKS = ("seal", "hash")
 BLOCK_BYTES = 1 << 20
-# A file that somebody writes to is another one each time that it was hashed.
+# A file that is being written to changes each time while it is hashed.
 MOST_TRIES = 5
 
 
-# By device and inode: the hash of a file, and what else was true of it when it was hashed.
+# By device and inode: the hash of a file, and its identity when it was hashed.
 _right: dict[Identity, tuple[str, Identity]] = {}
-# Of several threads that want a file, one hashes it. A lock may stand for several files: they wait for each other.
+# One thread hashes a file while others wait. Several files may share a lock.
 _locks = [threading.Lock() for _ in range(64)]
 
 
 def _forget_locks() -> None:
-    """A thread that held one is not in the process that a fork made."""
+    """Replace the locks after a fork: the threads that held them do not exist in the child."""
     _locks[:] = [threading.Lock() for _ in _locks]
 
 
@@ -40,35 +40,35 @@ def seal(digest: str) -> int:
     """The modification time of an untouched file, in nanoseconds: the hash's first 32 bits taken as seconds."""
     try:
         return int(digest[:8], 16) * 10**9
-    except ValueError:  # a name that is no hash has no seal
+    except ValueError:  # a name that is not a hash has no seal
         return -1
 
 
 def renew_seal(path: str, digest: str) -> None:
-    """Seal a file that has this hash again, where that is allowed."""
+    """Seal a file with this hash again, if permissions allow."""
     with contextlib.suppress(OSError):
         os.utime(path, ns=(os.stat(path).st_atime_ns, seal(digest)))
 
 
 class Checks:
-    """How the files of a loader are checked, and what that took."""
+    """How the files of a loader are checked, and how many bytes were hashed."""
 
     def __init__(self, how: str = "seal") -> None:
         if how not in CHECKS:
             raise UserError(
-                f'check is {how!r}, so it is unknown how to check shards. Give "seal" (modification times, free) or '
+                f'check is {how!r}, which is not a way to check shards. Give "seal" (modification times, free) or '
                 '"hash" (one pass over each shard before it is used).'
             )
         self.how = how
         self.hashed_files = 0
         self.hashed_bytes = 0
         self.closed = threading.Event()
-        """Set where nobody waits for a hash any more."""
+        """Set when the loader is closed, so that hashing stops."""
         self.seal_broken = False
-        """Whether a file was met that had to be hashed for want of its seal."""
+        """Whether a file without a valid seal was found, which had to be hashed."""
 
     def sealed(self, file: OpenFile, digest: str, location: str) -> bool:
-        """Whether the seal is enough to believe a file, and is whole. The first that is not is told of."""
+        """Whether the seal is enough to trust a file and is intact. Warns about the first broken seal."""
         if self.how != "seal":
             return False
         if file.modified == seal(digest):
@@ -76,9 +76,9 @@ class Checks:
         if not self.seal_broken:
             self.seal_broken = True
             _LOG.warn(
-                f"{location} does not have the modification time that Gristmill gave it, so it is hashed before it is "
-                "used, and so is every other such file, once in each process. Copy with times (cp -p, rsync -t), or "
-                "renew them: gristmill shards verify"
+                f"{location} does not have the modification time that Gristmill set, so it is hashed before it is "
+                "used, like every other such file, once per process. Copy with times (cp -p, rsync -t), or "
+                "restore them: gristmill shards verify"
             )
         return False
 
@@ -97,7 +97,7 @@ class Checks:
                 file.hashed_as = before
                 return True
         raise UserError(
-            f"{file.path} changed {MOST_TRIES} times while it was hashed, so its samples are not to be trusted. "
+            f"{file.path} changed {MOST_TRIES} times while it was hashed, so its samples cannot be trusted. "
             "Find out what writes to it, and copy the shard again."
         )
 

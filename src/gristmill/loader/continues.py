@@ -1,4 +1,4 @@
-"""Whether one manifest goes on where another stands: the same samples up to there, none lost or twice after it."""
+"""Checks that one manifest continues another at a sample, without losing or repeating samples."""
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
@@ -8,30 +8,30 @@ from gristmill.shardformat.manifest import Manifest
 
 
 def continues(old: Manifest, new: Manifest, sample: int) -> None:
-    """UserError with the first difference if a run that consumed `sample` samples of `old` cannot go on with `new`.
+    """Raise UserError with the first difference if a run with `sample` samples of `old` cannot continue with `new`.
 
-    Free to change: the mixture after `sample` (the phase that is cut there included), groups that were not drawn
-    from yet, where files lie. Not free: seed, tokenizer, sample length, the phases before, the shards of groups in use.
+    May change: the mixture after `sample` (including the phase at that point), groups that were not drawn from yet,
+    file locations. Must not change: seed, tokenizer, sample length, earlier phases, the shards of groups in use.
     """
     difference = first_difference(old, new, sample)
     if difference:
         raise UserError(
-            f"{new.location} does not go on where {old.location} stands at sample {sample}: {difference}. "
-            "Samples would be lost or repeated. Change only what comes after that sample, or start a new run."
+            f"{new.location} does not continue {old.location} at sample {sample}: {difference}. "
+            "Samples would be lost or repeated. Only change what comes after that sample, or start a new run."
         )
 
 
 def first_difference(old: Manifest, new: Manifest, sample: int) -> str | None:
-    """In words; None where there is none."""
+    """A description of the first difference; None if there is none."""
     if difference := head_difference(old.head, new.head):
         return difference
     if sample > old.samples:
-        return f"the old one ends at sample {old.samples}"
+        return f"the old manifest ends at sample {old.samples}"
     return _phase_difference(old, new, sample) or _shard_difference(old, new, sample)
 
 
 def _phase_difference(old: Manifest, new: Manifest, sample: int) -> str | None:
-    """A phase may be longer or shorter than it was, if both lengths reach the sample: the shorter is a prefix."""
+    """The first phase that differs. A phase may change its length if both lengths reach the sample."""
     before, after = ([phase for phase in each.phases if phase.samples] for each in (old, new))
     start = 0
     for was, number in zip(before, range(len(before)), strict=True):
@@ -42,10 +42,10 @@ def _phase_difference(old: Manifest, new: Manifest, sample: int) -> str | None:
         now = after[number]
         for name in sorted(was.weights.keys() | now.weights.keys()):
             if was.weights.get(name, 0) != now.weights.get(name, 0):
-                weights = f"{was.weights.get(name, 0)} and is {now.weights.get(name, 0)}"
+                weights = f"{was.weights.get(name, 0)} and is now {now.weights.get(name, 0)}"
                 return f"the weight of group {name} in phase {was.name} was {weights}"
         if was.samples != now.samples and start + min(was.samples, now.samples) < sample:
-            return f"phase {was.name} ended after sample {start + was.samples} and ends after {start + now.samples}"
+            return f"phase {was.name} ended after sample {start + was.samples}, now after {start + now.samples}"
         start += was.samples
     return None
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.loader.batch import Batch, Names, Sample
+from gristmill.loader.batch import Batch, BatchNames, Sample
 from gristmill.loader.checks import Checks
 from gristmill.loader.continues import continues as check_continues
 from gristmill.loader.order import Order
@@ -35,7 +35,7 @@ CACHE_BYTES = 64 * 2**30
 
 
 class Loader:
-    """Batches of a manifest from any global sample on; each `for` goes on where the last one stopped."""
+    """Batches of a manifest, starting at any global sample. Each `for` continues where the last one stopped."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class Loader:
     ) -> None:
         """
         path: a manifest.json, its folder, or a location such as s3://bucket/shards/web.
-        batch_samples, rank, world_size: a step takes world_size · batch_samples samples, the rank its run of them.
+        batch_samples, rank, world_size: a step takes world_size · batch_samples samples; each rank gets batch_samples.
         start: the global sample to start at.
-        seed: instead of the manifest's.
-        threads, prefetch_batches: how many make batches ahead, and how many batches. 0 threads: none are made ahead.
-        tokenizer_hash, manifest_hash: refuse any other.
+        seed: replaces the manifest's seed.
+        threads, prefetch_batches: threads that prepare batches, and how many batches ahead. 0 threads: no prefetching.
+        tokenizer_hash, manifest_hash: raise if the manifest has another one.
         cache, cache_bytes: the folder for shards from an object store, and its size.
         drop_last: leave out the last samples if they do not fill a step; otherwise the ranks share them evenly.
-        continues: the manifest that the run used so far; refuse to lose or repeat a sample of it.
-        check: "seal": a shard's modification time must be the one that it was given, or the shard is hashed before it
-            is used. "hash": every shard is hashed before it is used, ahead of need: one pass over each.
-        mask: a takedown's receipt.json, its folder or location, or several: no label is a token of those documents.
-        mask_tokens: "keep": their tokens stay in the batch, as context of each other. "padding": padding stands there.
+        continues: the manifest that the run has used so far; raise if a sample would be lost or repeated.
+        check: "seal": a shard with a changed modification time is hashed before it is used. "hash": every shard is
+            hashed ahead of its use, which costs one pass over it.
+        mask: receipt.json of a takedown, its folder or location, or several: tokens of those documents get no label.
+        mask_tokens: "keep": their tokens stay in the batch as context. "padding": padding replaces them.
         """
         self._options = {name: value for name, value in locals().items() if name != "self"}
         check_numbers(batch_samples, rank, world_size, threads, prefetch_batches, cache_bytes, seed)
@@ -89,7 +89,7 @@ class Loader:
         self._cache = made_cache(self.manifest, cache, cache_bytes, checks)
         shards = Shards(self.manifest, self._cache, checks, mask=masked)
         shards.check_files()
-        self._reader = Reader(self.order, shards, Names.of(self.manifest), masked_as)
+        self._reader = Reader(self.order, shards, BatchNames.of(self.manifest), masked_as)
         self._waits = Waits()
         self._run: Prefetch[Batch] | None = None
         self._sample = 0
@@ -110,26 +110,26 @@ class Loader:
         return self._reader.names.sources
 
     def __len__(self) -> int:
-        """Batches of this rank from where the loader stands to the end: fewer after each batch, and 0 there."""
+        """Batches of this rank that are left: one fewer after each batch, 0 at the end."""
         return len(self._schedule(self._sample))
 
     @property
     def left_out(self) -> int:
-        """Global samples at the end that no batch holds, as they do not fill a step; 0 with drop_last=False."""
+        """Global samples at the end that do not fill a step and are left out; 0 with drop_last=False."""
         return (self.samples - self._sample) % self._schedule(self._sample).stride if self._drop_last else 0
 
     def __iter__(self) -> Iterator[Batch]:
-        """Batches from where the loader stands; an iterator that was begun before and is not at its end raises."""
+        """Batches from the current position on. An earlier iterator that is not at its end then raises."""
         return self.batches()
 
     def batches(self, offset: int = 0, stride: int = 1) -> Iterator[Batch]:
-        """All steps from here on, or every stride-th from an offset on (for the workers of a torch DataLoader)."""
-        self._end_run("another loop over the same loader was begun. Make a loader for each loop")
+        """All steps from here on, or every stride-th step from an offset (for the workers of a torch DataLoader)."""
+        self._end_run("another loop over the same loader was started. Open a loader for each loop")
         self._check_open()
         if not 0 <= offset < stride:
-            raise UserError(f"Every {stride}th step from {offset} on leaves steps out. Offsets are 0 to {stride - 1}.")
+            raise UserError(f"offset {offset} skips steps of stride {stride}. Give an offset from 0 to {stride - 1}.")
         schedule = self._schedule(self._sample)
-        reader = self._reader  # the threads must not hold the loader, or a forgotten one would never end them
+        reader = self._reader  # threads must not reference the loader, or an unused loader would never be collected
         run = Prefetch(
             lambda number: reader.batch(schedule.step(number)),
             offset,
@@ -140,9 +140,9 @@ class Loader:
             self._waits,
         )
         self._run = run
-        return self._followed(run, tell=self.rank == offset == 0)
+        return self._followed(run, warn=self.rank == offset == 0)
 
-    def _followed(self, run: Prefetch[Batch], tell: bool) -> Iterator[Batch]:
+    def _followed(self, run: Prefetch[Batch], warn: bool) -> Iterator[Batch]:
         try:
             for batch in run:
                 if self._run is run:
@@ -150,14 +150,14 @@ class Loader:
                 yield batch
         finally:
             run.close()
-        if tell and self.left_out:
+        if warn and self.left_out:
             _LOG.warn(
                 f"{self.manifest.location}: the last {self.left_out} of {counted(self.samples, 'sample')} do not fill "
-                f"a step of {self.batch_samples * self.world_size} and were left out. drop_last=False gives them."
+                f"a step of {self.batch_samples * self.world_size} and were left out. drop_last=False includes them."
             )
 
     def sample(self, number: int) -> Sample:
-        """Any global sample; its tokens are a read-only view of the shard, not a copy, but where padding masks some."""
+        """Any global sample. Its tokens are a read-only view of the shard, or a copy if padding masks some."""
         if not 0 <= operator.index(number) < self.samples:
             raise IndexError(f"sample {number} of {self.samples}")
         self._check_open()
@@ -166,27 +166,27 @@ class Loader:
     __getitem__ = sample
 
     def seek(self, sample: int) -> None:
-        """Go on from a global sample."""
+        """Continue at a global sample."""
         check_sample(sample, self.samples)
         if self._old is not None:
             check_continues(self._old, self.manifest, sample)
-        self._end_run(f"the loader went to sample {sample}. Begin a new loop after seek or load_state_dict")
+        self._end_run(f"the loader moved to sample {sample}. Start a new loop after seek or load_state_dict")
         self._sample = int(sample)
 
     def state_dict(self) -> dict[str, int]:
-        """One integer: the global samples in the batches that were handed out, whatever was read ahead."""
+        """One integer: the global samples in the batches returned so far, not counting prefetched ones."""
         return {"sample": self._sample}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         if not isinstance(state, dict) or set(state) != {"sample"}:
             raise UserError(
-                f"{state!r} is not the state of a loader, so where to go on is unknown. "
-                'Give what state_dict() returned: {"sample": n}.'
+                f"{state!r} is not the state of a loader, so it does not say where to continue. "
+                'Give the value of state_dict(): {"sample": n}.'
             )
         self.seek(state["sample"])
 
     def stats(self) -> dict[str, float]:
-        """Batches, those that the consumer waited for, how long, that as a share of time; shards, bytes fetched."""
+        """Batches, those that the consumer waited for, the time and its share; shards opened, bytes fetched."""
         waits = self._waits
         share = waits.starved_seconds / waits.running_seconds if waits.running_seconds else 0.0
         cache, checks = self._cache, self._reader.shards.checks
@@ -202,8 +202,8 @@ class Loader:
         }
 
     def close(self) -> None:
-        """End all threads and let go of the files."""
-        self._end_run("the loader was closed. Open another")
+        """End all threads and close the files."""
+        self._end_run("the loader was closed. Open another one")
         self._finalizer()
 
     def __enter__(self) -> "Loader":
@@ -224,14 +224,13 @@ class Loader:
 
     def _end_run(self, reason: str) -> None:
         if self._run is not None:
-            self._run.close(f"This iterator gives no more batches, though there are more: {reason}.")
+            self._run.close(f"This iterator ended before the last batch: {reason}.")
             self._run = None
 
     def _check_open(self) -> None:
         if not self._finalizer.alive:
             raise UserError(
-                f"The loader of {self.manifest.location} was closed, so it reads nothing. Open another with "
-                f"start={self._sample}."
+                f"The loader of {self.manifest.location} is closed. Open another one with start={self._sample}."
             )
 
     def _schedule(self, start: int) -> Schedule:

@@ -1,9 +1,9 @@
-"""From a global sample to its place: phase, group, epoch, shard and row, by arithmetic alone.
+"""Computes the location of a global sample (phase, group, epoch, shard and row) without tables.
 
-Group g stands at position i = (its samples in all earlier phases) + (its index in the blend of this one). Its epoch is
-i // samples, and the rest goes first through the order of the shards, then through that of the samples inside a shard.
-Shards hold random documents of their group, so this is as random as one permutation of all of them; but a
-reader is done with one shard before it opens the next.
+Group g is at position i = (its samples in all earlier phases) + (its index in the blend of this phase). Its epoch is
+i // samples. The remainder selects a shard in the order of the shards, then a sample in the order inside that shard.
+Shards hold random documents of their group, so this is as random as one permutation of all samples, but a reader
+finishes one shard before it opens the next.
 """
 
 from bisect import bisect_right
@@ -22,8 +22,8 @@ from gristmill.shardformat.manifest import Manifest
 Array = np.ndarray[Any, Any]
 
 
-class Place(NamedTuple):
-    """Where a sample lies; all are numbers that count from 0 in the manifest."""
+class SampleLocation(NamedTuple):
+    """The location of a sample; all numbers count from 0 in the manifest."""
 
     phase: int
     group: int
@@ -33,8 +33,8 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The same for many samples: five arrays of int64."""
+class SampleLocations:
+    """The locations of many samples: five arrays of int64."""
 
     phase: Array
     group: Array
@@ -42,8 +42,8 @@ class Places:
     shard: Array
     row: Array
 
-    def __getitem__(self, rows: slice) -> "Places":
-        return Places(self.phase[rows], self.group[rows], self.epoch[rows], self.shard[rows], self.row[rows])
+    def __getitem__(self, rows: slice) -> "SampleLocations":
+        return SampleLocations(*(getattr(self, name)[rows] for name in SampleLocation._fields))
 
 
 class Order:
@@ -65,14 +65,14 @@ class Order:
             self._trees.append(tree)
             self._before.append(counts)
         self._sizes = [np.array([shard.samples for shard in group.shards], np.int64) for group in manifest.groups]
-        # Two epochs of each group are in play where one ends inside a block of samples.
+        # A block of samples may contain two epochs of each group.
         self.layout = lru_cache(maxsize=max(16, 3 * len(manifest.groups)))(self._layout)
 
     def phase_of(self, sample: int) -> int:
         return bisect_right(self.starts, sample) - 1
 
-    def place(self, sample: int) -> Place:
-        """Where one sample lies."""
+    def place(self, sample: int) -> SampleLocation:
+        """The location of one sample."""
         phase = self.phase_of(sample)
         group, index = place(self._tree(phase), sample - self.starts[phase])
         epoch, rest = divmod(self._before[phase][group] + index, self.manifest.groups[group].samples)
@@ -81,10 +81,10 @@ class Order:
         shard = int(shards[turn])
         count = self.manifest.groups[group].shards[shard].samples
         key = key_of(self.seed, self.manifest.groups[group].name, epoch, shard)
-        return Place(phase, group, epoch, shard, permuted(rest - int(ends[turn]) + count, count, key))
+        return SampleLocation(phase, group, epoch, shard, permuted(rest - int(ends[turn]) + count, count, key))
 
-    def places(self, first: int, offsets: Array) -> Places:
-        """Where the samples first + offsets lie (offsets: int64, ascending)."""
+    def places(self, first: int, offsets: Array) -> SampleLocations:
+        """The locations of the samples first + offsets (offsets: int64, ascending)."""
         found = [np.empty(len(offsets), np.int64) for _ in range(5)]
         cuts = [int(np.searchsorted(offsets, start - first)) for start in self.starts]
         for phase, (begin, end) in enumerate(pairwise(cuts)):
@@ -95,7 +95,7 @@ class Order:
                 indices += np.array(self._before[phase], np.int64)[groups]
                 found[0][begin:end], found[1][begin:end], found[2][begin:end] = phase, groups, indices
         self._locate(*found[1:])
-        return Places(*found)
+        return SampleLocations(*found)
 
     def counts(self, sample: int) -> list[int]:
         """How many samples of each group come before a sample."""
@@ -107,20 +107,20 @@ class Order:
         return counts
 
     def seen(self, group: int, shard: int, row: int) -> Iterator[int]:
-        """The global samples at which a row of a shard is drawn, in order: the way of `place`, backwards."""
-        made = self.manifest.groups[group]
-        count, rows = made.shards[shard].samples, np.arange(made.shards[shard].samples)
-        for epoch in range(-(-self._before[-1][group] // made.samples) if made.samples else 0):
-            key = key_of(self.seed, made.name, epoch, shard)
+        """The global samples that draw a row of a shard, in order: the inverse of `place`."""
+        info = self.manifest.groups[group]
+        count, rows = info.shards[shard].samples, np.arange(info.shards[shard].samples)
+        for epoch in range(-(-self._before[-1][group] // info.samples) if info.samples else 0):
+            key = key_of(self.seed, info.name, epoch, shard)
             turn = int(np.flatnonzero(permuted_all(rows, None, [count], [key]) == row)[0])
             shards, ends = self.layout(group, epoch)
             begins = int(ends[np.flatnonzero(shards == shard)[0]]) - count
-            position = epoch * made.samples + begins + turn
+            position = epoch * info.samples + begins + turn
             if position < self._before[-1][group]:
                 yield self._sample_at(group, position)
 
     def _sample_at(self, group: int, position: int) -> int:
-        """The global sample that draws a position of a group: the first behind which it is counted."""
+        """The global sample that draws a position of a group: the first after which it is counted."""
         low, high = 0, self.samples - 1
         while low < high:
             middle = (low + high) // 2
@@ -136,13 +136,13 @@ class Order:
         return tree
 
     def _locate(self, group: Array, epoch: Array, shard: Array, row: Array) -> None:
-        """Fill in the last three; `epoch` comes holding positions."""
+        """Fill in epoch, shard and row; on entry, `epoch` holds positions."""
         which = np.empty(len(group), np.int64)
         counts: list[int] = []
         keys: list[int] = []
         for number, slots in _runs(group):
-            made = self.manifest.groups[number]
-            epoch[slots], rest = np.divmod(epoch[slots], made.samples)
+            info = self.manifest.groups[number]
+            epoch[slots], rest = np.divmod(epoch[slots], info.samples)
             for turn_epoch, inside in _runs(epoch[slots]):
                 shards, ends = self.layout(number, turn_epoch)
                 here, left = slots[inside], rest[inside]
@@ -150,22 +150,22 @@ class Order:
                 shard[here] = shards[turns]
                 for turn, run in _runs(turns):
                     chosen, there = int(shards[turn]), here[run]
-                    count = made.shards[chosen].samples
+                    count = info.shards[chosen].samples
                     row[there], which[there] = left[run] - int(ends[turn]) + count, len(counts)
                     counts.append(count)
-                    keys.append(key_of(self.seed, made.name, turn_epoch, chosen))
+                    keys.append(key_of(self.seed, info.name, turn_epoch, chosen))
         row[:] = permuted_all(row, which, counts, keys)
 
     def _layout(self, group: int, epoch: int) -> tuple[Array, Array]:
-        """The shards of a group in the order of an epoch, and where in the epoch each of them ends."""
-        made = self.manifest.groups[group]
-        key = key_of(self.seed, made.name, epoch)
-        shards = permuted_all(np.arange(len(made.shards)), None, [len(made.shards)], [key])
+        """The shards of a group in the order of an epoch, and the position where each ends."""
+        info = self.manifest.groups[group]
+        key = key_of(self.seed, info.name, epoch)
+        shards = permuted_all(np.arange(len(info.shards)), None, [len(info.shards)], [key])
         return shards, np.cumsum(self._sizes[group][shards])
 
 
 def _runs(values: Array) -> Iterator[tuple[int, Array]]:
-    """(value, where it stands) for each value that occurs; where it stands in ascending order."""
+    """(value, its indices in ascending order) for each value that occurs."""
     if len(values) and values[0] == values[-1] and (values == values[0]).all():
         yield int(values[0]), np.arange(len(values))
         return

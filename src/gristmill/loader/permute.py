@@ -1,11 +1,11 @@
-"""A keyed permutation of 0 … n-1 of which any single place is computed by itself: no table, nothing to store.
+"""A keyed permutation of 0 … n-1 that computes any single position without a table.
 
 A Feistel network over a grid of a × b >= n cells (Black and Rogaway 2002, *Ciphers with arbitrary finite domains*),
 with a the square root of n rounded up: a number is a row and a column; in turn the row is moved by a hash of the column
-and the column by a hash of the row. A result outside 0 … n-1 is put in again until it falls inside (cycle walking); the
+and the column by a hash of the row. A result outside 0 … n-1 is permuted again until it is inside (cycle walking); the
 grid is larger than n by less than a row, so that happens about once in sqrt(n).
-Eight rounds: every place goes everywhere equally often, and so does every pair; sixteen change nothing that
-20,000 keys could show, and a place costs 15 us in plain Python with eight.
+With eight rounds, every position and every pair is mapped everywhere equally often; sixteen change nothing that
+20,000 keys could show. A position costs 15 us in plain Python.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ ROUNDS = 8
 
 
 def key_of(seed: int, group: str, epoch: int, shard: int | None = None) -> int:
-    """The key of an order: of the samples in a shard, or, without one, of the shards of a group."""
+    """The key of an order of samples in a shard or, without a shard, of the shards of a group."""
     words = ("gristmill order", str(seed), str(epoch), "shards" if shard is None else str(shard), group)
     return int.from_bytes(hashlib.sha256("\n".join(words).encode()).digest()[:8], "little")
 
 
 def permuted(place: int, count: int, key: int) -> int:
-    """Where the permutation of 0 … count-1 sends one place."""
+    """The image of one position under the permutation of 0 … count-1."""
     rows, columns = sides(count)
     keys = round_keys(key)
     while True:
@@ -43,9 +43,9 @@ def permuted(place: int, count: int, key: int) -> int:
 
 
 def permuted_all(places: Array, which: Array | None, counts: list[int], keys: list[int]) -> Array:
-    """The same for an array of places (int64) in several permutations, each of a count and a key.
+    """The images of an array of positions (int64) under several permutations, each with a count and a key.
 
-    `which` says for each place which of the permutations is meant; None: there is only one.
+    `which` gives the permutation of each position; None: there is only one.
     """
     rows, columns = np.array([sides(count) for count in counts], np.uint64).reshape(-1, 2).T.copy()
     table = np.array([round_keys(key) for key in keys], np.uint64).reshape(-1, ROUNDS).T.copy()
@@ -73,7 +73,7 @@ def round_keys(key: int) -> tuple[int, ...]:
 
 
 def _walked(places: Array, rows: Any, columns: Any, table: Array, mine: Any) -> Array:
-    """Once through all rounds, with the round keys in the table's columns `mine`."""
+    """One pass of all rounds, with the round keys in columns `mine` of the table."""
     row: Array = places // columns
     column = places - row * columns
     for turn in range(0, ROUNDS, 2):

@@ -1,4 +1,4 @@
-"""Threads that make batches before they are asked for: in order, bounded, and gone when nobody wants them any more."""
+"""Threads that prepare batches ahead of use: in order, bounded, and ended when the consumer is gone."""
 
 import os
 import threading
@@ -15,21 +15,21 @@ T = TypeVar("T")
 
 @dataclass
 class Waits:
-    """How long the consumer stood still."""
+    """How long the consumer waited."""
 
     batches: int = 0
     starved_batches: int = 0
-    """Batches that were not ready when they were asked for, the first of a run aside."""
+    """Batches that were not ready when requested, except the first of a run."""
     starved_seconds: float = 0.0
     first_seconds: float = 0.0
-    """Until the first batch of a run: start-up, not starvation."""
+    """Seconds until the first batch of a run: start-up, not starvation."""
     running_seconds: float = 0.0
-    """From the first batch to the latest."""
+    """Seconds from the first batch to the latest."""
 
 
 @dataclass
-class _Shared:
-    """What threads and consumer see. Threads hold this and nothing else, so that a forgotten consumer is collected."""
+class _PrefetchState:
+    """The state that threads and consumer share. Threads reference nothing else, so an unused consumer is collected."""
 
     make: Callable[[int], object]
     next: int
@@ -40,11 +40,11 @@ class _Shared:
     ready: dict[int, tuple[object, BaseException | None]] = field(default_factory=dict)
     closed: bool = False
     reason: str = ""
-    """Why it was closed, where the consumer did not come to the end and shall hear of it."""
+    """Why it was closed, if the consumer was not at the end and must get an error."""
     change: threading.Condition = field(default_factory=threading.Condition)
 
 
-def _work(shared: _Shared) -> None:
+def _work(shared: _PrefetchState) -> None:
     while True:
         with shared.change:
             while not shared.closed and shared.next < shared.stop and shared.next >= shared.taken + shared.depth:
@@ -54,20 +54,20 @@ def _work(shared: _Shared) -> None:
             number = shared.next
             shared.next += shared.stride
         try:
-            made: tuple[object, BaseException | None] = (shared.make(number), None)
-        except BaseException as error:  # whatever it is, the consumer shall see it and not wait for ever
-            made = (None, error)
+            result: tuple[object, BaseException | None] = (shared.make(number), None)
+        except BaseException as error:  # any error must reach the consumer, which would wait forever otherwise
+            result = (None, error)
         with shared.change:
             if not shared.closed:
-                shared.ready[number] = made
+                shared.ready[number] = result
             shared.change.notify_all()
-            if made[1] is not None:
+            if result[1] is not None:
                 return
-        del made
+        del result
 
 
-def _end(shared: _Shared, threads: list[threading.Thread]) -> None:
-    """End the threads. One that is in the middle of something ends after it; nobody waits longer than a second."""
+def _end(shared: _PrefetchState, threads: list[threading.Thread]) -> None:
+    """End the threads. A busy thread ends after its work; we wait at most a second for it."""
     with shared.change:
         shared.closed = True
         shared.ready.clear()
@@ -78,12 +78,12 @@ def _end(shared: _Shared, threads: list[threading.Thread]) -> None:
 
 
 class Prefetch(Generic[T]):
-    """make(first), make(first + stride), … below `stop`, in order, up to `depth` ahead. 0 threads: none ahead."""
+    """Yields make(first), make(first + stride), … below `stop`, in order, at most `depth` ahead (0 threads: none)."""
 
     def __init__(
         self, make: Callable[[int], T], first: int, stop: int, stride: int, threads: int, depth: int, waits: Waits
     ) -> None:
-        self._shared = _Shared(make, first, stop, stride, max(depth, threads, 1) * stride, first)
+        self._shared = _PrefetchState(make, first, stop, stride, max(depth, threads, 1) * stride, first)
         self._waits = waits
         self._begun: float | None = None
         self._process = os.getpid()
@@ -91,8 +91,8 @@ class Prefetch(Generic[T]):
             threading.Thread(target=_work, args=(self._shared,), name=f"gristmill-loader-{number}", daemon=True)
             for number in range(threads)
         ]
-        # Runs once: at close, when this is collected, or before the interpreter exits. Then the threads must be over,
-        # and the lock must not be asked for again: a thread that the interpreter stops may hold it for ever.
+        # Runs once: at close, when this is collected, or before the interpreter exits. The threads must end then, and
+        # the lock must not be taken again: a thread that the interpreter stops may hold it forever.
         self._ending = weakref.finalize(self, _end, self._shared, self._threads)
         for thread in self._threads:
             thread.start()
@@ -103,15 +103,15 @@ class Prefetch(Generic[T]):
     def __next__(self) -> T:
         if os.getpid() != self._process:
             raise UserError(
-                "This iterator was begun before a fork, and its threads are not in this process: no batch would come. "
-                "Begin the loop, or open the loader, after the fork."
+                "This iterator was started before a fork, and its threads do not exist in this process. "
+                "Start the loop, or open the loader, after the fork."
             )
         shared = self._shared
         number = shared.taken
         if shared.closed or number >= shared.stop:
             self.close()
             raise self._over()
-        asked = time.perf_counter()
+        start = time.perf_counter()
         if self._threads:
             with shared.change:
                 late = number not in shared.ready
@@ -119,20 +119,20 @@ class Prefetch(Generic[T]):
                     shared.change.wait()
                 if shared.closed:
                     raise self._over()
-                made, error = shared.ready.pop(number)
+                result, error = shared.ready.pop(number)
                 shared.taken += shared.stride
                 shared.change.notify_all()
         else:
-            late, error, made = True, None, shared.make(number)
+            late, error, result = True, None, shared.make(number)
             shared.taken += shared.stride
-        self._count(asked, late)
+        self._count(start, late)
         if error is not None:
             self.close()
             raise error
-        return made  # type: ignore[return-value]
+        return result  # type: ignore[return-value]
 
     def close(self, reason: str = "") -> None:
-        """End the threads; a second time does nothing. A consumer that asks for more is told the reason."""
+        """End the threads; further calls do nothing. The next request of the consumer raises the reason."""
         if self._ending.alive and self._shared.taken < self._shared.stop:
             self._shared.reason = reason
         self._ending()
@@ -140,13 +140,13 @@ class Prefetch(Generic[T]):
     def _over(self) -> Exception:
         return UserError(self._shared.reason) if self._shared.reason else StopIteration()
 
-    def _count(self, asked: float, late: bool) -> None:
+    def _count(self, start: float, late: bool) -> None:
         now, waits = time.perf_counter(), self._waits
         waits.batches += 1
         if self._begun is None:
-            waits.first_seconds += now - asked
+            waits.first_seconds += now - start
         else:
             waits.running_seconds += now - self._begun
             waits.starved_batches += late
-            waits.starved_seconds += now - asked if late else 0.0
+            waits.starved_seconds += now - start if late else 0.0
         self._begun = now

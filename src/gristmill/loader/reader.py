@@ -1,4 +1,4 @@
-"""From places to tokens."""
+"""Reads the tokens of samples from their locations."""
 
 import os
 import weakref
@@ -9,10 +9,10 @@ import numpy as np
 
 from gristmill.errors import UserError
 from gristmill.loader.ahead import ReadAhead
-from gristmill.loader.batch import Batch, Names, Pieces, Sample, Spans
+from gristmill.loader.batch import Batch, BatchNames, Pieces, Sample, Spans
 from gristmill.loader.checks import MOST_TRIES
 from gristmill.loader.order import Order
-from gristmill.loader.schedule import Step
+from gristmill.loader.schedule import BatchStep
 from gristmill.loader.shards import Key, OpenShard, Shards
 
 Array = np.ndarray[Any, Any]
@@ -21,8 +21,8 @@ Array = np.ndarray[Any, Any]
 class Reader:
     """Makes samples and batches; safe from any number of threads."""
 
-    def __init__(self, order: Order, shards: Shards, names: Names, masked_as: int | None = None) -> None:
-        """masked_as: the id that stands in for tokens that are masked; None leaves them."""
+    def __init__(self, order: Order, shards: Shards, names: BatchNames, masked_as: int | None = None) -> None:
+        """masked_as: the id that replaces masked tokens; None keeps them."""
         self.order = order
         self.shards = shards
         self.names = names
@@ -47,19 +47,19 @@ class Reader:
                 for begin, end in masked:
                     tokens[begin:end] = self._masked_as
                 tokens.flags.writeable = False
-            made = Sample(number, tokens, pieces, place, phase, group.name, group.source, masked)
+            sample = Sample(number, tokens, pieces, place, phase, group.name, group.source, masked)
             if not self._watches or self.shards.unchanged({(place.group, place.shard): shard}):
-                return made
+                return sample
         raise self._changing(number)
 
-    def batch(self, step: Step) -> Batch:
+    def batch(self, step: BatchStep) -> Batch:
         """The samples of a step, copied into one array."""
         keys = list(zip(step.places.group.tolist(), step.places.shard.tolist(), strict=True))
         for _ in range(MOST_TRIES):
             opened = self._opened(step.first_sample, keys)
-            made = self._read(step, keys, opened)
+            batch = self._read(step, keys, opened)
             if not self._watches or self.shards.unchanged(opened):
-                return made
+                return batch
         raise self._changing(step.first_sample)
 
     def close(self) -> None:
@@ -67,13 +67,13 @@ class Reader:
         self.shards.close()
 
     def forget_threads(self) -> None:
-        """They are not in the process that a fork made, nor will they let go of what they held."""
+        """Forget threads and locks after a fork: the threads do not exist in the child."""
         self.ahead.forget_thread()
         self.shards.forget_lock()
 
-    def _read(self, step: Step, keys: list[Key], opened: dict[Key, OpenShard]) -> Batch:
+    def _read(self, step: BatchStep, keys: list[Key], opened: dict[Key, OpenShard]) -> Batch:
         places = step.places
-        # Methods are looked up once a shard and not once a sample: a sample has some microseconds in all.
+        # Methods are looked up once per shard, not per sample: a sample takes only some microseconds.
         found = {
             key: (shard.file.read_into, shard.index.first_piece.item, shard.index, shard.masked)
             for key, shard in opened.items()
@@ -101,13 +101,13 @@ class Reader:
         before = self.shards.opened
         found = {key: self.shards.get(*key) for key in set(keys)}
         if (self.shards.opened != before or not before) and self.shards.is_slow:
-            self.ahead.tell(sample)
+            self.ahead.prepare(sample)
         return found
 
     def _changing(self, sample: int) -> UserError:
         return UserError(
-            f"{self.order.manifest.location}: the shards of sample {sample} change while they are read, so what is in "
-            "them is not what was hashed. Find out what writes to them, and copy them again."
+            f"{self.order.manifest.location}: the shards of sample {sample} change while they are read, so their "
+            "content is not what was hashed. Find out what writes to them, and copy them again."
         )
 
 

@@ -1,7 +1,7 @@
-"""What the receipts of takedowns mean for a loader: the tokens that it masks, and the samples that had them before.
+"""Receipts of takedowns in a loader: the tokens that it masks, and the samples that contained them.
 
-Pieces are known by the ids of their documents, which come from source and locator and are the same in every manifest.
-Where a receipt says that a document lies only decides which shards are searched.
+Pieces are matched by document id, which depends on source and locator and is the same in every manifest. The location
+in a receipt only decides which shards are searched.
 """
 
 import os
@@ -31,33 +31,33 @@ MASK_TOKENS = ("keep", "padding")
 
 
 def read_receipts(named: Receipts) -> list[Receipt]:
-    """None, one or several; one that names no document is told of."""
+    """The receipts: none, one or several. Warns about a receipt that names no document."""
     if named is None:
         return []
     locations = [named] if isinstance(named, str | os.PathLike) else named
     found = [read_receipt(location) for location in locations]
     for receipt in found:
         if not receipt.documents:
-            _LOG.warn(f"{receipt.location} names no document, so nothing is masked by it.")
+            _LOG.warn(f"{receipt.location} names no document, so it masks nothing.")
     return found
 
 
 def padding_of(manifest: Manifest, mask_tokens: str) -> int | None:
-    """The id that stands in for tokens that are masked; None where they are kept."""
+    """The id that replaces masked tokens; None if they are kept."""
     if mask_tokens not in MASK_TOKENS:
         raise UserError(
-            f'mask_tokens is {mask_tokens!r}, so what becomes of tokens that are masked is unknown. Give "keep" (they '
-            'stay, without labels) or "padding" (the padding id stands in their place).'
+            f'mask_tokens is {mask_tokens!r}, which is not a way to mask tokens. Give "keep" (they '
+            'stay, without labels) or "padding" (the padding id replaces them).'
         )
     return int(manifest.tokenizer["padding"]) if mask_tokens == "padding" else None
 
 
 class Mask:
-    """The documents of receipts, and where they lie in the shards of a manifest.
+    """The documents of receipts, and their locations in the shards of a manifest.
 
-    A receipt holds where it was made for these shards. Then a document that it places in a shard is sought there alone,
-    and must be found. It also holds where it was made for the manifest that this one continues, or for the shards after
-    a takedown whose receipt holds: shards may be others there, so its documents are sought in all.
+    A receipt for these shards is valid. A document that it locates in a shard is searched for only there, and must be
+    found. A receipt for the manifest that this one continues, or for the shards after a takedown with a valid receipt,
+    is also valid; shards may differ there, so its documents are searched for in all shards.
     """
 
     def __init__(self, manifest: Manifest, receipts: Sequence[Receipt], old: Manifest | None = None) -> None:
@@ -69,7 +69,7 @@ class Mask:
         for receipt in receipts:
             of = known.get(receipt.before)
             for document in receipt.documents:
-                key = None if of is None else place_of(document, receipt, of)
+                key = None if of is None else location_of(document, receipt, of)
                 here = None if key is None or of is None else _same_tokens(key, of, manifest)
                 if here is not None:
                     inside.setdefault(here, set()).add(document.doc_id)
@@ -79,25 +79,25 @@ class Mask:
         self._inside = {key: _Ids(documents) for key, documents in inside.items()}
 
     def rows(self, group: int, shard: int, index: Index) -> Mapping[int, Spans]:
-        """Where documents that are masked lie in a shard, by row; UserError where one is not in its place."""
+        """Spans of masked documents in a shard, by row. Raises UserError if one is not where its receipt says."""
         inside = self._inside.get((group, shard))
         if not inside and not self._anywhere:
             return NOTHING_MASKED
         found = self._anywhere.pieces(index)
         if inside:
-            placed = inside.pieces(index)
-            if missing := inside.ids.difference(placed.values()):
+            located = inside.pieces(index)
+            if missing := inside.ids.difference(located.values()):
                 raise UserError(
-                    f"A receipt says that document {min(missing).hex()} lies in shard {shard} of group "
-                    f"{self.manifest.groups[group].name}, and it does not, so its tokens could be trained on. The "
+                    f"A receipt says that document {min(missing).hex()} is in shard {shard} of group "
+                    f"{self.manifest.groups[group].name}, but it is not, so its tokens could be trained on. The "
                     "receipt is damaged, or was made for other shards: copy it again, or take down the document again."
                 )
-            found |= placed
+            found |= located
         return _spans(index, sorted(found)) if found else NOTHING_MASKED
 
 
 class _Ids:
-    """Ids of documents that are sought in the indexes of shards."""
+    """Document ids to find in the indexes of shards."""
 
     def __init__(self, ids: Iterable[bytes]) -> None:
         self.ids = frozenset(ids)
@@ -107,13 +107,13 @@ class _Ids:
 
     @cached_property
     def _table(self) -> Array:
-        """Whether an id is sought whose first bits are these: of 16 that are not, 15 are seen here not to be."""
+        """Whether a wanted id has these first bits. It excludes 15 of 16 other ids."""
         table = np.zeros(1 << max(16, (16 * len(self.ids)).bit_length()), bool)
         table[_heads(np.frombuffer(b"".join(self.ids), "V16"), len(table))] = True
         return table
 
     def pieces(self, index: Index) -> dict[int, bytes]:
-        """The pieces that have one of the ids, by number, and which."""
+        """The pieces with one of the ids, by number, and the id of each."""
         if not self.ids:
             return {}
         possible = np.flatnonzero(self._table.take(_heads(index.doc_id, len(self._table))))
@@ -122,7 +122,7 @@ class _Ids:
 
 
 def _heads(doc_ids: Array, size: int) -> Array:
-    """The first bits of ids as numbers below a power of 2; ids are hashes, so that any bits are as good as others."""
+    """The first bits of ids as numbers below a power of 2. Ids are hashes, so any bits will do."""
     return np.asarray(doc_ids.view("<u4")[::4] & np.uint32(size - 1), np.intp)
 
 
@@ -141,7 +141,7 @@ def _spans(index: Index, pieces: list[int]) -> Mapping[int, Spans]:
 
 
 def check_receipts(manifest: Manifest, receipts: Iterable[Receipt], old: Manifest | None = None) -> None:
-    """UserError where a receipt does not hold for the shards of a manifest, which may continue an old one."""
+    """Raise UserError if a receipt is not valid for the shards of a manifest, which may continue an old one."""
     known = {manifest.hash} if old is None else {manifest.hash, old.hash}
     left = list(receipts)
     while holding := [receipt for receipt in left if receipt.before in known]:
@@ -150,33 +150,33 @@ def check_receipts(manifest: Manifest, receipts: Iterable[Receipt], old: Manifes
     for receipt in left:
         if receipt.after == manifest.hash:
             raise UserError(
-                f"{manifest.location} holds the shards that {receipt.location} left behind: its documents are in them "
-                "no more, so there is nothing to mask. Leave this receipt out, or name the shards before the takedown."
+                f"{manifest.location} has the shards after the takedown of {receipt.location}, which no longer contain "
+                "its documents, so there is nothing to mask. Leave it out, or name the shards before the takedown."
             )
         raise UserError(
-            f"{receipt.location} was made for the manifest {receipt.before}, and {manifest.location} is "
-            f"{manifest.hash}, so its documents could lie elsewhere and be trained on. Name the receipt of a takedown "
-            "from these shards (with those between, if it followed others), or give continues= the manifest of the "
-            "receipt, if these shards go on from it."
+            f"{receipt.location} was made for the manifest {receipt.before}, but {manifest.location} is "
+            f"{manifest.hash}, so its documents could be elsewhere and be trained on. Name the receipt of a takedown "
+            "from these shards (with all receipts in between), or give continues= the manifest of the "
+            "receipt, if these shards continue it."
         )
 
 
-def place_of(document: TakenDown, receipt: Receipt, manifest: Manifest) -> tuple[int, int] | None:
-    """Group and shard by number, in the manifest of a receipt; None where the receipt does not say."""
+def location_of(document: TakenDown, receipt: Receipt, manifest: Manifest) -> tuple[int, int] | None:
+    """Group and shard numbers in the manifest of a receipt; None if the receipt has none."""
     if document.group is None or document.shard is None:
         return None
     group = manifest.numbers.get(document.group)
     if group is None or document.shard >= len(manifest.groups[group].shards):
         raise UserError(
-            f"{receipt.location}: document {document.doc_id.hex()} lies in shard {document.shard} of group "
-            f"{document.group!r:.80}, and {manifest.location} has no such shard, so the document could be missed. The "
+            f"{receipt.location}: document {document.doc_id.hex()} is in shard {document.shard} of group "
+            f"{document.group!r:.80}, but {manifest.location} has no such shard, so the document could be missed. The "
             "receipt is damaged: copy it again from where the takedown wrote it."
         )
     return group, document.shard
 
 
 def _same_tokens(key: tuple[int, int], old: Manifest, new: Manifest) -> tuple[int, int] | None:
-    """The shard of the same group and number, where it holds the same tokens; None where it does not."""
+    """The shard of the same group and number if it has the same tokens, or None."""
     group, shard = new.numbers.get(old.groups[key[0]].name), key[1]
     if group is None or shard >= len(new.groups[group].shards):
         return None
@@ -184,21 +184,21 @@ def _same_tokens(key: tuple[int, int], old: Manifest, new: Manifest) -> tuple[in
 
 
 def seen_before(receipt: Receipt, order: Order, sample: int) -> dict[bytes, list[int] | None]:
-    """For each document of a receipt (by doc_id): the global samples below `sample` that had tokens of it, ascending.
+    """For each document of a receipt (by doc_id): the global samples below `sample` that contain it, ascending.
 
-    `sample` is what a loader's state holds: steps · world_size · batch_samples. None where the receipt does not say
-    where the document lies: then only a search through the shards can tell. No file is opened.
+    `sample` is the loader's state: steps · world_size · batch_samples. The value is None if the receipt does not locate
+    the document; then the shards must be searched. No file is opened.
     """
     check_receipts(order.manifest, [receipt])
     check_sample(sample, order.samples)
     found: dict[bytes, set[int] | None] = {}
     for document in receipt.documents:
-        place = place_of(document, receipt, order.manifest)
+        location = location_of(document, receipt, order.manifest)
         known = found.setdefault(document.doc_id, set())
-        if place is None or not document.rows or known is None:
+        if location is None or not document.rows or known is None:
             found[document.doc_id] = None
             continue
-        group, shard = place
+        group, shard = location
         for row in _rows(document, receipt, order.manifest.groups[group].shards[shard].samples):
             known.update(takewhile(lambda number: number < sample, order.seen(group, shard, row)))
     return {doc_id: None if samples is None else sorted(samples) for doc_id, samples in found.items()}
@@ -208,7 +208,7 @@ def _rows(document: TakenDown, receipt: Receipt, samples: int) -> tuple[int, ...
     if max(document.rows) < samples:
         return document.rows
     raise UserError(
-        f"{receipt.location}: document {document.doc_id.hex()} lies in row {max(document.rows)} of shard "
-        f"{document.shard} of group {document.group}, which has {samples} rows, so when it was seen is unknown. The "
+        f"{receipt.location}: document {document.doc_id.hex()} is in row {max(document.rows)} of shard "
+        f"{document.shard} of group {document.group}, which has {samples} rows, so its samples are unknown. The "
         "receipt is damaged: copy it again from where the takedown wrote it."
     )

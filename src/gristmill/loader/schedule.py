@@ -1,4 +1,4 @@
-"""Which samples a rank takes in which step, and where they lie."""
+"""The samples of each rank and step, and their locations."""
 
 import threading
 from collections import OrderedDict
@@ -6,25 +6,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gristmill.loader.order import Order, Places
+from gristmill.loader.order import Order, SampleLocations
 
-# Samples whose places are computed at once: with 4096, some hundred numpy calls a block do not show in the time of one.
+# Samples located at once: with 4096, the cost of some hundred numpy calls per block does not matter.
 BLOCK_SAMPLES = 4096
 
 
 @dataclass(frozen=True)
-class Step:
-    """The samples of one rank in one step of the world."""
+class BatchStep:
+    """The samples of one rank in one step of all ranks."""
 
     first_sample: int
-    places: Places
+    places: SampleLocations
     after: int
-    """The global samples that are consumed once every rank has done the step."""
+    """The number of global samples consumed after all ranks finish the step."""
 
 
 @dataclass
 class Schedule:
-    """Step k covers the global samples from start + k·W·B on; rank r takes the r-th run of B of them."""
+    """Step k covers the global samples from start + k·W·B on; rank r gets the r-th run of B samples."""
 
     order: Order
     start: int
@@ -32,7 +32,7 @@ class Schedule:
     rank: int
     world_size: int
     drop_last: bool
-    _blocks: OrderedDict[int, Places] = field(default_factory=OrderedDict)
+    _blocks: OrderedDict[int, SampleLocations] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -43,8 +43,8 @@ class Schedule:
         left = self.order.samples - self.start
         return left // self.stride if self.drop_last else -(-left // self.stride)
 
-    def step(self, number: int) -> Step:
-        """The places of one step; asking in order costs least."""
+    def step(self, number: int) -> BatchStep:
+        """The locations of one step. Requesting steps in order is fastest."""
         begin = self.start + number * self.stride
         left = self.order.samples - begin
         if left < self.stride:
@@ -52,15 +52,15 @@ class Schedule:
         steps = max(1, BLOCK_SAMPLES // self.batch_samples)
         block, inside = divmod(number, steps)
         places = self._block(block, steps)[inside * self.batch_samples : (inside + 1) * self.batch_samples]
-        return Step(begin + self.rank * self.batch_samples, places, begin + self.stride)
+        return BatchStep(begin + self.rank * self.batch_samples, places, begin + self.stride)
 
-    def _last(self, begin: int, left: int) -> Step:
-        """What is left at the end, cut into runs that differ by one sample at most: every rank gets a batch."""
+    def _last(self, begin: int, left: int) -> BatchStep:
+        """The remaining samples, split evenly so that every rank gets a batch."""
         cuts = [left * rank // self.world_size for rank in (self.rank, self.rank + 1)]
         places = self.order.places(begin, np.arange(*cuts))
-        return Step(begin + cuts[0], places, begin + left)
+        return BatchStep(begin + cuts[0], places, begin + left)
 
-    def _block(self, block: int, steps: int) -> Places:
+    def _block(self, block: int, steps: int) -> SampleLocations:
         with self._lock:
             if block in self._blocks:
                 return self._blocks[block]

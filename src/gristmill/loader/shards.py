@@ -1,4 +1,4 @@
-"""Shards as they are needed: opened, checked against the manifest, mapped, and closed again when others are in use."""
+"""Opens shards when they are needed, checks them against the manifest, maps them, and closes unused ones."""
 
 import mmap
 import os
@@ -23,7 +23,7 @@ from gristmill.shardformat.open_file import OpenFile
 
 Array = np.ndarray[Any, Any]
 
-# Each open shard holds two to four file descriptors, and many systems allow a process 1024.
+# Each open shard has two to four file descriptors, and many systems allow 1024 per process.
 OPEN_SHARDS = 192
 
 
@@ -41,13 +41,13 @@ class OpenShard:
         self.size = file.size + len(index.doc_id) * 28 + len(index.first_piece) * 8
         self.file = file
         self.watched = watched
-        """Files that must be what they were when they were hashed, at every use."""
+        """Files that must be unchanged since they were hashed, at every use."""
         self.masked = masked
-        """By row: where documents lie that were taken down."""
+        """Spans of documents that were taken down, by row."""
         self._sample_bytes = index.header.seq_len * index.header.token_bytes
 
     def view(self, row: int) -> Array:
-        """The tokens of a sample, not copied; the disk is asked for all of them at once."""
+        """The tokens of a sample, not copied. All of them are read from the disk at once."""
         data, map_ = self._map
         if map_ is not None:
             begin = row * self._sample_bytes
@@ -63,11 +63,11 @@ class OpenShard:
 
 
 Key = tuple[int, int]
-"""The number of a group, and of a shard in it."""
+"""The numbers of a group and of a shard in it."""
 
 
 class Shards:
-    """The shards of a manifest; those that were used last stay open."""
+    """The shards of a manifest. The most recently used ones stay open."""
 
     def __init__(
         self,
@@ -83,38 +83,38 @@ class Shards:
         self.checks = checks or Checks()
         self.opened = 0
         self._limit = open_shards
-        # Half of the cache at most is held open, so that the other half can be fetched ahead.
+        # At most half of the cache is held open, so that the other half can be fetched ahead.
         self._limit_bytes = cache.limit_bytes // 2 if cache else None
         self._open: OrderedDict[Key, OpenShard] = OrderedDict()
         self.forget_lock()
 
     def forget_lock(self) -> None:
-        """It may be held by a thread that is not in the process that a fork made."""
+        """Replace the lock after a fork: the thread that held it may not exist in the child."""
         self._lock = threading.Lock()
 
     @property
     def is_slow(self) -> bool:
-        """Whether it takes time to open a shard, which is worth to be done ahead."""
+        """Whether opening a shard takes time, so that it should be done ahead."""
         return self.cache is not None or self.checks.how == "hash" or self.checks.seal_broken
 
     def get(self, group: int, shard: int) -> OpenShard:
-        """An open shard; safe from any thread. Views that a caller holds stay good after it is closed here."""
+        """An open shard; thread-safe. Views of it stay valid after it is closed here."""
         key = (group, shard)
         with self._lock:
             found = self._open.get(key)
             if found is not None:
                 self._open.move_to_end(key)
                 return found
-        made = self._opened(group, shard)
+        new = self._opened(group, shard)
         with self._lock:
             self.opened += 1
-            self._open[key] = made
+            self._open[key] = new
             while len(self._open) > 1 and self._too_many():
                 self._open.popitem(last=False)
-        return made
+        return new
 
     def unchanged(self, used: Mapping[Key, OpenShard]) -> bool:
-        """Whether shards are as they were when they were hashed; those that are not will be opened anew."""
+        """Whether shards are unchanged since they were hashed. Changed ones will be opened again."""
         for key, shard in used.items():
             if any(file.identity() != file.hashed_as for file in shard.watched):
                 with self._lock:
@@ -128,7 +128,7 @@ class Shards:
             self._open.clear()
 
     def check_files(self) -> None:
-        """That every local file of the groups that are drawn from exists: one listing a folder, no file opened."""
+        """Check that every local file of groups in use exists: one listing per folder, no file is opened."""
         folders: dict[str, set[str]] = {}
         for group in self.manifest.drawn:
             for shard in group.shards:
@@ -145,30 +145,30 @@ class Shards:
     def file(self, digest: str, group: int, shard: int, size: int | None = None) -> OpenFile:
         """A file of a shard, open and checked: tokens (`size` is known) by seal or hash, an index always by its hash.
 
-        An index says where every sample's documents lie, and is a hundredth of the tokens: a wrong bit in it must not
-        be met in the middle of a batch.
+        An index locates the documents of every sample and is a hundredth of the size of the tokens: a wrong bit must
+        not be found in the middle of a batch.
         """
         location = self.manifest.where(digest)
         if is_remote(location):
             assert self.cache is not None
             return self.cache.opened(digest, location, size)
-        made = self._local(location, self.manifest.groups[group])
-        if size is not None and made.size != size:
+        file = self._local(location, self.manifest.groups[group])
+        if size is not None and file.size != size:
             raise UserError(
-                f"{location} has {made.size} bytes and should have {size} (samples of "
+                f"{location} has {file.size} bytes and should have {size} (samples of "
                 f"{counted(self.manifest.seq_len, 'token')}), so it is damaged. Copy the shard again."
             )
-        is_believed = self.checks.sealed(made, digest, location) and size is not None
-        if not is_believed and not self.checks.right(made, digest):
+        is_trusted = self.checks.sealed(file, digest, location) and size is not None
+        if not is_trusted and not self.checks.right(file, digest):
             raise UserError(
-                f"{location} does not have the hash that the manifest names for shard {shard} of group "
-                f"{self.manifest.groups[group].name}: it is damaged, or another file. None of its samples is given "
-                "out. Copy the shard again; gristmill shards verify lists all that is wrong."
+                f"{location} does not have the hash in the manifest for shard {shard} of group "
+                f"{self.manifest.groups[group].name}: it is damaged, or another file. None of its samples is "
+                "returned. Copy the shard again; gristmill shards verify lists all faults."
             )
-        return made
+        return file
 
     def compare(self, index: Index, group: Group, shard: Shard) -> None:
-        """That the shard is the one that the manifest speaks of."""
+        """Raise unless the shard is the one in the manifest."""
         manifest, header = self.manifest, index.header
         pairs = (
             ("tokenizer", header.tokenizer, manifest.tokenizer["hash"]),
@@ -182,8 +182,8 @@ class Shards:
         for name, found, expected in pairs:
             if found != expected:
                 raise UserError(
-                    f"{manifest.where(shard.index)} says {name} {found}, and the manifest says {expected}. Its tokens "
-                    "would be read wrongly, so nothing is. Take shards and manifest from the same run."
+                    f"{manifest.where(shard.index)} has {name} {found}, but the manifest has {expected}. Its tokens "
+                    "would be misread, so nothing is read. Use shards and manifest of the same run."
                 )
 
     def _too_many(self) -> bool:
@@ -210,12 +210,12 @@ class Shards:
         except OSError as error:
             raise UserError(
                 f"{location} cannot be read ({error.strerror}), so samples of group {group.name} are missing."
-                " Check the disk and the rights to the file."
+                " Check the disk and the permissions of the file."
             ) from None
 
 
 def _missing(location: str, group: Group) -> UserError:
     return UserError(
-        f"{location}: there is no such file, so samples of group {group.name} are missing. "
+        f"{location} does not exist, so samples of group {group.name} are missing. "
         "Copy the whole folder of the manifest, or run the recipe again to make the shards."
     )

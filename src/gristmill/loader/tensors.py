@@ -1,4 +1,4 @@
-"""Batches as tensors of PyTorch."""
+"""Batches as PyTorch tensors."""
 
 import importlib
 from collections.abc import Callable
@@ -13,7 +13,7 @@ try:
     torch: Any = importlib.import_module("torch")
 except ImportError:
     raise UserError(
-        "torch is not installed, so gristmill.loader.torch cannot be used; gristmill.loader alone needs numpy only. "
+        "torch is not installed, so gristmill.loader.torch cannot be used (gristmill.loader only needs numpy). "
         "Install it: pip install 'gristmill[torch]'."
     ) from None
 
@@ -23,13 +23,13 @@ ALL_FIELDS = (*FIELDS, "is_masked")
 
 @dataclass(frozen=True)
 class TorchBatch:
-    """Tensors of a batch; those that were not asked for are None."""
+    """Tensors of a batch; fields that were not requested are None."""
 
     state: dict[str, int]
     first_sample: int
     source_ids: Any
     max_seqlen: int | None
-    """Beside cu_seqlens."""
+    """Set together with cu_seqlens."""
     tokens: Any = None
     """(B, seq_len), int64."""
     labels: Any = None
@@ -41,7 +41,7 @@ class TorchBatch:
     cu_seqlens: Any = None
     """int32, of the flattened batch."""
     is_masked: Any = None
-    """(B, seq_len), bool; `labels` heed it already."""
+    """(B, seq_len), bool; already applied to `labels`."""
 
     def to(self, device: Any, non_blocking: bool = False) -> "TorchBatch":
         return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
@@ -55,15 +55,15 @@ class TorchBatch:
 
 
 def tensors(batch: Any, fields: tuple[str, ...] = FIELDS) -> TorchBatch:
-    """A batch as tensors: the `fields` of it."""
+    """The `fields` of a batch as tensors."""
     unknown = set(fields) - set(ALL_FIELDS)
     if unknown:
         raise UserError(f"{sorted(unknown)} are not fields of a batch of tensors. Fields: {', '.join(ALL_FIELDS)}.")
-    made = {name: torch.from_numpy(_signed(getattr(batch, name))) for name in fields}
+    found = {name: torch.from_numpy(_signed(getattr(batch, name))) for name in fields}
     longest = batch.max_seqlen if "cu_seqlens" in fields else None
-    return TorchBatch(batch.state, batch.first_sample, torch.from_numpy(batch.source_ids), longest, **made)
+    return TorchBatch(batch.state, batch.first_sample, torch.from_numpy(batch.source_ids), longest, **found)
 
 
 def _signed(values: Any) -> Any:
-    """Tokens as int64: embeddings take no unsigned integers."""
+    """Tokens as int64: embeddings do not accept unsigned integers."""
     return values.astype(np.int64) if values.dtype.kind == "u" else values

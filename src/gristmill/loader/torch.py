@@ -1,13 +1,13 @@
 """Adapters for PyTorch: an IterableDataset and a map-style one, and batches as tensors.
 
-A DataLoader reads ahead in its workers, so where to resume is known by the batch that was used last: `batch.state`.
+A DataLoader reads ahead in its workers, so resume from the state of the last used batch: `batch.state`.
 """
 
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gristmill.loader.batch import Names, Sample, batch_of
+from gristmill.loader.batch import BatchNames, Sample, batch_of
 from gristmill.loader.loader import Loader
 from gristmill.loader.tensors import FIELDS as FIELDS
 from gristmill.loader.tensors import TorchBatch as TorchBatch
@@ -19,13 +19,13 @@ data: Any = importlib.import_module("torch.utils.data")
 class StreamDataset(data.IterableDataset):  # type: ignore[misc]
     """Batches in the global order, under a DataLoader with batch_size=None and any number of workers.
 
-    Of n workers, worker w makes the steps w, w + n, …; a DataLoader takes from them in turn, which restores the order.
+    Of n workers, worker w prepares steps w, w + n, …; a DataLoader reads from them in turn, which restores the order.
     """
 
     def __init__(self, path: Any, *, fields: tuple[str, ...] = FIELDS, **options: Any) -> None:
         self.fields = fields
         with Loader(path, **options) as loader:
-            self._options = loader.pinned  # each worker opens its own loader, perhaps after `latest` has moved on
+            self._options = loader.pinned  # each worker opens its own loader, perhaps after `latest` has changed
             self._length = len(loader)
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class StreamDataset(data.IterableDataset):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[TorchBatch]:
         worker = data.get_worker_info()
-        # A worker is a process that reads ahead by itself.
+        # A worker process reads ahead on its own.
         options = {"threads": 0, **self._options} if worker else self._options
         with Loader(**options) as loader:
             for batch in loader.batches(worker.id if worker else 0, worker.num_workers if worker else 1):
@@ -41,7 +41,7 @@ class StreamDataset(data.IterableDataset):  # type: ignore[misc]
 
 
 class SampleDataset(data.Dataset):  # type: ignore[misc]
-    """Global sample -> Sample, for a DataLoader with a sampler of its own, a batch_size, and `collate`."""
+    """Maps a global sample to a Sample, for a DataLoader with its own sampler, a batch_size, and `collate`."""
 
     def __init__(self, path: Any, **options: Any) -> None:
         self._loader = Loader(path, **options)
@@ -53,12 +53,12 @@ class SampleDataset(data.Dataset):  # type: ignore[misc]
         return self._loader.sample(number)
 
     def collate(self, samples: list[Sample]) -> TorchBatch:
-        """Samples as a batch of tensors; its state is that after the last of them."""
-        return tensors(batch_of(samples, Names.of(self._loader.manifest)))
+        """Samples as a batch of tensors. Its state is the one after the last sample."""
+        return tensors(batch_of(samples, BatchNames.of(self._loader.manifest)))
 
 
 def document_mask(documents: Any) -> Callable[[Any, Any, Any, Any], Any]:
-    """The mask_mod of FlexAttention for a batch's `documents`: causal, and each document by itself."""
+    """The mask_mod of FlexAttention for a batch's `documents`: causal, and within each document."""
 
     def mask(batch: Any, _head: Any, query: Any, key: Any) -> Any:
         return (documents[batch, query] == documents[batch, key]) & (query >= key)

@@ -1,1 +1,1 @@
-"""What the writer of shards writes and the loader reads, described once. Needs numpy only."""
+"""The shard format, which the shard writer and the loader share. It needs only numpy."""

@@ -1,13 +1,13 @@
-"""Which group the t-th sample of a phase comes from, in closed form: no table, and as many steps as the tree is deep.
+"""Computes the group of the t-th sample of a phase without a table, in as many steps as the tree is deep.
 
 The groups are the leaves of a Huffman tree by weight. A fork with weights A (left) and N (both) sends its j-th visitor,
 counted from 0, to the left if L(j + 1) > L(j), where L(j) = (j·A + N//2) // N is how many of the first j went left. So
-of N visitors exactly A go left, spread evenly. A stretch of visitors is out by less than one at each fork, and what a
-fork inherits from above shrinks with its share; in a Huffman tree an inner child holds at most two thirds of its
-fork, so no stretch of any length is out by three samples or more, however many groups there are.
+of N visitors exactly A go left, spread evenly. The error over a stretch of visitors is less than one at each fork, and
+the error inherited from above shrinks with the fork's share; in a Huffman tree an inner child has at most two thirds of
+its fork, so the error over any stretch is less than three samples, however many groups there are.
 
-The first two to be joined are those of the smallest (weight, name); a fork goes by the smallest name below it, the
-lighter child is the left one.
+The two items with the smallest (weight, name) are joined first; a fork has the smallest name below it, and the lighter
+child is on the left.
 """
 
 import heapq
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-_ROOM = 2**62
+_SAFE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ Tree = Leaf | Fork
 
 
 def grow(weights: Mapping[str, int], numbers: Mapping[str, int]) -> Tree:
-    """The tree of the groups that have a weight above 0; `numbers` are the groups' own."""
+    """The tree of the groups with a weight above 0; `numbers` maps groups to their numbers."""
     heap: list[tuple[int, str, Tree]] = [
         (weight, name, Leaf(numbers[name], weight)) for name, weight in weights.items() if weight > 0
     ]
@@ -56,7 +56,7 @@ def grow(weights: Mapping[str, int], numbers: Mapping[str, int]) -> Tree:
 
 
 def place(tree: Tree, visitor: int) -> tuple[int, int]:
-    """(group, how many samples of the group come before) of one sample of the phase."""
+    """(group, number of earlier samples of the group) for one sample of the phase."""
     while isinstance(tree, Fork):
         left, weight = tree.left.weight, tree.weight
         gone, rest = divmod(visitor * left + weight // 2, weight)
@@ -68,7 +68,7 @@ def place(tree: Tree, visitor: int) -> tuple[int, int]:
 
 
 def drawn(tree: Tree, samples: int) -> Iterator[tuple[int, int]]:
-    """(group, its samples) among the first so many samples of the phase."""
+    """(group, its samples) among the first `samples` samples of the phase."""
     waiting = [(tree, samples)]
     while waiting:
         node, visitors = waiting.pop()
@@ -82,7 +82,7 @@ def drawn(tree: Tree, samples: int) -> Iterator[tuple[int, int]]:
 def places(tree: Tree, first: int, offsets: Array) -> tuple[Array, Array]:
     """`place` for the samples first + offsets (int64, not negative): groups (int32) and indices (int64).
 
-    Products stay below 2^63: the part that grows with `first` is reduced modulo N with Python's integers beforehand.
+    Products stay below 2^63: the part that grows with `first` is reduced modulo N in Python integers first.
     """
     groups, indices = np.empty(len(offsets), np.int32), np.empty(len(offsets), np.int64)
     waiting: list[tuple[Tree, int, Array, Array]] = [(tree, first, offsets, np.arange(len(offsets)))]
@@ -95,7 +95,7 @@ def places(tree: Tree, first: int, offsets: Array) -> tuple[Array, Array]:
             continue
         left, weight = node.left.weight, node.weight
         gone, rest = divmod(base * left + weight // 2, weight)
-        if (int(steps.max()) + 2) * weight < _ROOM:
+        if (int(steps.max()) + 2) * weight < _SAFE:
             more, over = np.divmod(steps * left + rest, weight)
             goes_left = over >= weight - left
         else:
@@ -107,6 +107,6 @@ def places(tree: Tree, first: int, offsets: Array) -> tuple[Array, Array]:
 
 
 def _slowly(steps: Array, left: int, rest: int, weight: int) -> tuple[Array, Array]:
-    """With Python's integers, for weights that leave no room in 64 bits."""
+    """The same with Python integers, for weights whose products exceed 64 bits."""
     both = [divmod(step * left + rest, weight) for step in steps.tolist()]
     return np.array([more for more, _ in both], np.int64), np.array([over >= weight - left for _, over in both])

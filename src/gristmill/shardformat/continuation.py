@@ -1,7 +1,7 @@
-"""What a mixture that goes on where another stands must share with it: samples that were drawn stay what they were.
+"""What a mixture must share with the one that it continues, so that samples already drawn stay the same.
 
-The seed, the tokenizer and the length of a sample; and, of a group that was drawn from, the tokens of every shard.
-Index and lineage of a shard may be written anew (another recipe's name is in them); the tokens are the samples.
+These are the seed, the tokenizer, the sample length, and the tokens of every shard of groups that were drawn from.
+Index and lineage of a shard may differ (they contain the recipe's name); the tokens are the samples.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from gristmill.shardformat.manifest import Shard
 
 
 def head_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    """The first difference between the heads of two manifests that would change samples; None where there is none."""
+    """The first difference between the heads of two manifests that would change samples, or None."""
     for name, then, now in (
         ("seq_len", old["seq_len"], new["seq_len"]),
         ("token_bytes", old["token_bytes"], new["token_bytes"]),
@@ -20,15 +20,15 @@ def head_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | Non
         ("the seed", old["seed"], new["seed"]),
     ):
         if then != now:
-            return f"{name} was {then} and is {now}"
+            return f"{name} was {then} and is now {now}"
     return None
 
 
 def shards_difference(group: str, old: Sequence[Shard], new: Sequence[Shard]) -> str | None:
-    """The first difference between the shards of a group, then and now."""
+    """The first difference between the old and new shards of a group, or None."""
     if len(old) != len(new):
-        return f"group {group} had {counted(len(old), 'shard')} and has {len(new)}"
+        return f"group {group} had {counted(len(old), 'shard')} and now has {len(new)}"
     for number, (was, now) in enumerate(zip(old, new, strict=True)):
         if was.bin != now.bin or was.samples != now.samples:
-            return f"shard {number} of group {group} holds other tokens"
+            return f"shard {number} of group {group} has other tokens"
     return None

@@ -1,15 +1,15 @@
-"""The index of a shard: where every sample begins, which documents lie in it, and what the tokens are.
+"""The index of a shard: the pieces of every sample, their documents, and facts about the tokens.
 
-A shard is a `.bin` of raw little-endian ids, `seq_len` to a sample, and an index beside it:
+A shard is a `.bin` of raw little-endian ids, `seq_len` per sample, and an index next to it:
 
     512 bytes     HEADER
     first_piece   uint64[samples + 1]   pieces of sample i: first_piece[i] up to first_piece[i + 1]
     length        uint32[pieces]        tokens of a piece, end-of-document token included; padded to 8 bytes
-    doc_offset    uint64[pieces]        where in the tokens of its document the piece begins
+    doc_offset    uint64[pieces]        offset of the piece in the tokens of its document
     doc_id        16 bytes[pieces]
 
-The pieces of a sample lie one behind the other from its first token on; what is left at the end is padding. Everything
-is read through one memory map: to open an index is to read its header.
+The pieces of a sample are concatenated from its first token on; the rest of the sample is padding. Everything
+is read through one memory map: opening an index only reads its header.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ DOC_ID = np.dtype("V16")
 
 @dataclass(frozen=True)
 class Header:
-    """What a shard says of itself."""
+    """The facts that a shard stores about itself."""
 
     token_bytes: int
     """2 or 4."""
@@ -70,7 +70,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Index:
-    """A header and the arrays behind it; read from a file they are views of its map."""
+    """A header and the arrays after it. When read from a file, they are views of its map."""
 
     header: Header
     first_piece: Array
@@ -80,7 +80,7 @@ class Index:
 
 
 def write_index(path: str | Path, index: Index) -> None:
-    """Write an index; the same index is the same bytes."""
+    """Write an index. Equal indexes give equal bytes."""
     head = np.zeros((), HEADER)
     head["magic"], head["version"] = MAGIC, VERSION
     for name, value in vars(index.header).items():
@@ -95,24 +95,24 @@ def write_index(path: str | Path, index: Index) -> None:
 
 
 def read_index(path: str | Path) -> Index:
-    """Map an index; UserError where the file is something else, or cut short."""
+    """Map an index. Raises UserError if the file is something else, or truncated."""
     try:
         return index_of(map_bytes(path), path)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file, so its shard cannot be read. Copy the shard again.") from None
+        raise UserError(f"{path} does not exist, so its shard cannot be read. Copy the shard again.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}). Copy the shard again.") from None
 
 
 def index_of(data: Array, path: str | Path) -> Index:
-    """The index that the bytes of a file hold, as views of them."""
+    """The index in the bytes of a file, as views of them."""
     if len(data) < HEADER.itemsize or bytes(data[:8]) != MAGIC:
         raise UserError(f"{path} is not the index of a shard, so its samples cannot be found. Name another file.")
     head = data[: HEADER.itemsize].view(HEADER)[0]
     if int(head["version"]) != VERSION:
         raise UserError(
-            f"{path} is of format {int(head['version'])}, and this Gristmill reads format {VERSION}. "
-            "Use the Gristmill that wrote it, or make the shards again."
+            f"{path} has format {int(head['version'])}, but this version of Gristmill reads format {VERSION}. "
+            "Use the version that wrote it, or make the shards again."
         )
     try:
         fields: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Where files lie: local paths, locations like s3://bucket/key (`objects/`), and what else fsspec opens."""
+"""File locations: local paths, URLs such as s3://bucket/key (`objects/`), and whatever else fsspec opens."""
 
 import os
 import re
@@ -12,11 +12,11 @@ _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 _URL = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
 _ON_DISK = re.compile(r"(?:file|local)://")
 _RUN = re.compile(r".+@[A-Za-z0-9][A-Za-z0-9._-]*", re.DOTALL)
-"""STORE@NAME, by which the command line names a run."""
+"""STORE@NAME, which names a run on the command line."""
 
 
 def is_remote(location: str) -> bool:
-    """Whether a location begins with a scheme; what has `://` later in its name is a path. As in gristmill.places."""
+    """Whether a location begins with a scheme. A name with `://` further on is a path. As in gristmill.places."""
     return _URL.match(location) is not None and _ON_DISK.match(location) is None
 
 
@@ -25,17 +25,17 @@ def local_path(location: str) -> str:
 
 
 def manifest_at(location: str | os.PathLike[str], name: str = "manifest.json") -> str:
-    """The manifest's own location, where it or its folder was named; or that of another file of this kind."""
+    """The location of a manifest (or another file, by `name`) that is given by its file or its folder."""
     named = os.fspath(location)
     if is_remote(named):
         return named if named.endswith(".json") else named.rstrip("/") + f"/{name}"
-    # Through links once and for all: `latest` may point to another folder while a trainer runs.
+    # Links are resolved once: `latest` may point to another folder while a trainer runs.
     path = os.path.realpath(local_path(named))
     return os.path.join(path, name) if os.path.isdir(path) else path
 
 
 def beside(manifest: str, named: str) -> str:
-    """Where a file lies that a manifest names: relative to the manifest, absolute, or a location of its own."""
+    """The location of a file in a manifest: relative to the manifest, an absolute path, or a URL."""
     if is_remote(named):
         return named
     if _ON_DISK.match(named) or os.path.isabs(named):
@@ -45,7 +45,7 @@ def beside(manifest: str, named: str) -> str:
 
 
 def read_bytes(location: str, name: str = "manifest.json") -> bytes:
-    """A small file, from anywhere; `name` is what such a file is called."""
+    """The bytes of a small file from any location; `name` is the usual name of such a file, for messages."""
     try:
         if is_remote(location):
             system, path = file_system(location)
@@ -54,19 +54,19 @@ def read_bytes(location: str, name: str = "manifest.json") -> bytes:
             return file.read()
     except FileNotFoundError:
         raise UserError(
-            f"{location}: there is no such file, so there is nothing to load. "
-            f"Name a {name}, or the folder in which it lies.{_of_a_run(location)}"
+            f"{location} does not exist, so there is nothing to load. "
+            f"Name a {name}, or its folder.{_of_a_run(location)}"
         ) from None
     except OSError as error:
         raise UserError(f"{location} cannot be read ({error}), so nothing can be loaded. Check the location.") from None
 
 
 def _of_a_run(location: str) -> str:
-    """Where to find the folder, for who names a run as the command line takes it."""
+    """A hint for a location in the STORE@NAME form of the command line."""
     named = location.removesuffix("/manifest.json")
     if _RUN.fullmatch(named) is None:
         return ""
-    return f" STORE@NAME is for the command line; `gristmill shards head {named}` shows the folder of that run."
+    return f" STORE@NAME only works on the command line; `gristmill shards head {named}` shows the folder of that run."
 
 
 def file_system(location: str) -> tuple[Any, str]:
@@ -75,7 +75,7 @@ def file_system(location: str) -> tuple[Any, str]:
         import fsspec
     except ImportError:
         raise UserError(
-            f"{location} is not a local path, and fsspec, which opens such locations, is not installed. "
+            f"{location} is not a local path, and fsspec, which is needed to open it, is not installed. "
             f"Install it: pip install fsspec (for s3:// and gs://: {objects.EXTRA})."
         ) from None
     if objects.is_object(location):
@@ -86,6 +86,6 @@ def file_system(location: str) -> tuple[Any, str]:
         system, path = fsspec.url_to_fs(location)
     except (ImportError, ValueError) as error:
         raise UserError(
-            f"{location} cannot be opened: {error}. Install what is missing, or correct the location."
+            f"{location} cannot be opened: {error}. Install the missing package, or correct the location."
         ) from None
     return system, path

@@ -1,4 +1,4 @@
-"""The manifest: which shards there are, in which phases they are drawn, and where the files lie."""
+"""The manifest: the shards, the phases that draw them, and the locations of the files."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Group:
-    """Documents that are drawn at one rate."""
+    """Documents that are drawn at the same rate."""
 
     name: str
     source: str
@@ -46,13 +46,13 @@ class Phase:
     name: str
     samples: int
     weights: dict[str, int]
-    """By group; those with a weight above 0."""
+    """Weights by group, without those of 0."""
     learning_rate: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that a loader knows before it opens a shard."""
+    """Everything that a loader knows before it opens a shard."""
 
     location: str
     hash: str
@@ -71,12 +71,12 @@ class Manifest:
 
     @property
     def head(self) -> dict[str, Any]:
-        """What holds for all samples, under the names of the file."""
+        """The facts about all samples, by their names in the file."""
         return {name: getattr(self, name) for name in ("seed", "tokenizer", "seq_len", "token_bytes")}
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Of the groups, by name."""
+        """Numbers of the groups, by name."""
         return {group.name: number for number, group in enumerate(self.groups)}
 
     @cached_property
@@ -95,7 +95,7 @@ class Manifest:
             return beside(self.location, self.files[digest])
         except KeyError:
             raise UserError(
-                f"{self.location} does not say where the file {digest} lies, so a shard is missing. "
+                f"{self.location} has no location for the file {digest}, so a shard is missing. "
                 "Publish the manifest again."
             ) from None
 
@@ -104,45 +104,45 @@ class Manifest:
 
 
 def manifest_hash(content: dict[str, Any]) -> str:
-    """What a manifest is named by: its content, without where the files lie."""
+    """The hash of a manifest's content, without the file locations."""
     named = {key: value for key, value in content.items() if key not in ("hash", "files")}
     return hashlib.sha256(json.dumps(named, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def read_manifest(location: str | os.PathLike[str]) -> Manifest:
-    """Read and check a manifest; UserError where it is none, or was changed by hand."""
+    """Read and check a manifest. Raises UserError if it is not one, or was edited by hand."""
     found = manifest_at(location)
     try:
         content = json.loads(read_bytes(found))
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{found} is not JSON ({error}), so it is no manifest, or a damaged one. Name the manifest.json that "
-            "a run wrote, or its folder; if that is the one, run the recipe again."
+            f"{found} is not JSON ({error}), so it is not a manifest or is damaged. Name the manifest.json that "
+            "a run wrote, or its folder; if it is damaged, run the recipe again."
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(f"{found} is not a manifest of Gristmill, so there is nothing to load. Name another file.")
     if content.get("format_version") != VERSION:
         raise UserError(
-            f"{found} is of format {content.get('format_version')}, and this loader reads format {VERSION}. "
-            "Use the Gristmill that wrote it, or make the manifest again."
+            f"{found} has format {content.get('format_version')}, but this loader reads format {VERSION}. "
+            "Use the version of Gristmill that wrote it, or make the manifest again."
         )
     if content.get("hash") != manifest_hash(content):
         raise UserError(
-            f"{found} was changed after it was written: its content does not have the hash that it names. "
-            "Samples could be lost or repeated. Run the recipe again to make another manifest."
+            f"{found} was changed after it was written: its content does not match its hash. "
+            "Samples could be lost or repeated. Run the recipe again to write a new manifest."
         )
     try:
-        made = _made(found, content)
+        manifest = _parsed(found, content)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UserError(
-            f"{found} lacks a field or has a wrong one ({type(error).__name__}: {error}), so it cannot be loaded. "
+            f"{found} has a missing or wrong field ({type(error).__name__}: {error}), so it cannot be loaded. "
             "Make the manifest again."
         ) from None
-    _check(made)
-    return made
+    _check(manifest)
+    return manifest
 
 
-def _made(location: str, content: dict[str, Any]) -> Manifest:
+def _parsed(location: str, content: dict[str, Any]) -> Manifest:
     groups = tuple(
         Group(
             name=_text(group["name"]),
@@ -175,7 +175,7 @@ def _made(location: str, content: dict[str, Any]) -> Manifest:
     )
     seq_len, token_bytes = int(content["seq_len"]), int(content["token_bytes"])
     tokenizer = dict(content["tokenizer"])
-    files = {_text(digest): _text(place) for digest, place in content["files"].items()}
+    files = {_text(digest): _text(location) for digest, location in content["files"].items()}
     return Manifest(
         location,
         content["hash"],
@@ -196,30 +196,30 @@ def _text(value: Any) -> str:
     return value
 
 
-def _check(made: Manifest) -> None:
-    for fault in _faults(made):
-        raise UserError(f"{made.location} {fault}, so it cannot be loaded. Make the manifest again.")
-    if not made.samples:
+def _check(manifest: Manifest) -> None:
+    for fault in _faults(manifest):
+        raise UserError(f"{manifest.location} {fault}, so it cannot be loaded. Make the manifest again.")
+    if not manifest.samples:
         raise UserError(
-            f"{made.location} has no samples in any phase, so there is nothing to train on. Give the mixture a budget."
+            f"{manifest.location} has no samples in any phase, so there is nothing to train on. Set mix.tokens."
         )
 
 
-def _faults(made: Manifest) -> Iterator[str]:
-    """Numbers that contradict each other."""
-    known = {group.name: group.samples for group in made.groups}
-    if len(known) < len(made.groups):
+def _faults(manifest: Manifest) -> Iterator[str]:
+    """Numbers that contradict each other, one message each."""
+    known = {group.name: group.samples for group in manifest.groups}
+    if len(known) < len(manifest.groups):
         yield "names a group twice"
-    if made.token_bytes not in (2, 4):
-        yield f"has tokens of {made.token_bytes} bytes (2 and 4 are known)"
-    if made.seq_len < 1:
-        yield f"has samples of {counted(made.seq_len, 'token')}"
-    for group in made.groups:
+    if manifest.token_bytes not in (2, 4):
+        yield f"has tokens of {manifest.token_bytes} bytes (only 2 and 4 are supported)"
+    if manifest.seq_len < 1:
+        yield f"has samples of {counted(manifest.seq_len, 'token')}"
+    for group in manifest.groups:
         counts = [shard.samples for shard in group.shards]
         if sum(counts) != group.samples or min(counts, default=0) < 0:
             says = counted(group.samples, "sample")
-            yield f"says that group {group.name} has {says}, and its shards have {sum(counts):,}"
-    for phase in made.phases:
+            yield f"says that group {group.name} has {says}, but its shards have {sum(counts):,}"
+    for phase in manifest.phases:
         if phase.samples < 0 or (phase.samples and not phase.weights):
             groups = counted(len(phase.weights), "group")
             yield f"draws {counted(phase.samples, 'sample')} in phase {phase.name} from {groups}"

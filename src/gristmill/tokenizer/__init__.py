@@ -1,1 +1,1 @@
-"""Tokenizers: the model, its patterns and special tokens, and the files that hold one."""
+"""Tokenizers: the model, its patterns and special tokens, and tokenizer files."""

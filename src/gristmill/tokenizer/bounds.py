@@ -1,9 +1,8 @@
-"""What a tokenizer file may ask for: ids up to a bound, each a whole number, tokens of a bounded length, steps that
-make a text a bounded number of times longer.
+"""Bounds on tokenizer files: the largest id, the length of tokens, and how much steps may lengthen a text.
 
-A file says in eleven bytes that a token has the id 4,000,000,000, and a table of that many rows fills the memory; so
-ids are looked at before anything is built from them. Forty steps that each double the text fill it as well, and the
-library ends the process then.
+Eleven bytes in a file can give a token the id 4,000,000,000, and a table with that many rows fills the memory; so ids
+are checked before anything is built from them. Forty steps that each double the text fill it as well, and then the
+library ends the process.
 """
 
 from collections.abc import Iterable
@@ -14,48 +13,48 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 
 MOST_BYTES = 1 << 28
-"""Of a file. That of a vocabulary of 256,000 tokens has some 35 MB."""
+"""Size limit of a file. A vocabulary of 256,000 tokens takes about 35 MB."""
 MOST_IDS = 1 << 22
 """Sixteen times the largest vocabularies in use; each id is a row of an embedding."""
 MOST_UNUSED = 1 << 18
-"""Ids without a token, beside as many as there are tokens: files leave room for later, not for a million."""
+"""Ids without a token, beyond the number of tokens: files reserve some ids, not a million."""
 MOST_TOKEN_BYTES = 1 << 10
-"""Of a token that is cut in two at every place, as those of rank files are; the longest in use have 512 spaces."""
+"""Length limit of tokens in rank files, which are split at every position; the longest in use are 512 spaces."""
 
 MOST_GROWTH = 64
-"""Spaces become three bytes (▁) and then six (the byte alphabet) in files that are in use."""
+"""In real files, a space becomes three bytes (▁) and then six (the byte alphabet)."""
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 _STEPS = ("normalizers", "pretokenizers", "processors", "decoders")
 
 
 def check_spec(spec: Any, uri: str) -> None:
-    """UserError where the ids or the steps of a `tokenizer.json` are not such."""
+    """Raise UserError if the ids or steps of a `tokenizer.json` are outside the bounds."""
     model = spec.get("model") if isinstance(spec, dict) else None
     if not isinstance(model, dict):
         raise _refused(uri, "is not a tokenizer.json: it has no model")
     for part in _PARTS:
         if not isinstance(spec.get(part) or {}, dict):
-            raise _refused(uri, f"has a {part} that is no mapping")
+            raise _refused(uri, f"has a {part} that is not a mapping")
     for parts in (_PARTS[:3], _PARTS[3:]):
         if _growth([spec.get(part) for part in parts]) > MOST_GROWTH:
-            told = " and ".join(part for part in parts if spec.get(part))
-            raise _refused(uri, f"has steps ({told}) that make a text more than {MOST_GROWTH} times longer")
+            named = " and ".join(part for part in parts if spec.get(part))
+            raise _refused(uri, f"has steps ({named}) that make a text more than {MOST_GROWTH} times longer")
     vocabulary = model.get("vocab", {})
-    if isinstance(vocabulary, dict):  # Unigram has a list: its ids are its places
+    if isinstance(vocabulary, dict):  # Unigram has a list: ids are positions
         numbered = vocabulary.items()
     elif not isinstance(vocabulary, list) or len(vocabulary) > MOST_IDS:
-        raise _refused(uri, "has a vocabulary that is no mapping of tokens to ids")
+        raise _refused(uri, "has a vocabulary that is not a mapping of tokens to ids")
     else:
-        numbered = {str(place): place for place in range(len(vocabulary))}.items()
+        numbered = {str(index): index for index in range(len(vocabulary))}.items()
     _check_prefix(model, uri)
     added = spec.get("added_tokens") or []
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        raise _refused(uri, "has added_tokens that are no list of tokens")
+        raise _refused(uri, "has added_tokens that are not a list of tokens")
     check_ids(chain(numbered, ((token.get("content"), token.get("id")) for token in added)), uri)
 
 
 def _check_prefix(model: dict[str, Any], uri: str) -> None:
-    """The library cuts the prefix off the second side of each merge, and breaks down where there is less to cut."""
+    """Check merges: the library cuts the prefix off the second side of each, and crashes if it is shorter."""
     prefix, merges = model.get("continuing_subword_prefix"), model.get("merges")
     if not isinstance(prefix, str) or not isinstance(merges, list):
         return
@@ -63,14 +62,14 @@ def _check_prefix(model: dict[str, Any], uri: str) -> None:
     for merge in merges:
         sides = merge.split(" ") if isinstance(merge, str) else merge
         if not isinstance(sides, list) or len(sides) != 2 or not isinstance(sides[1], str):
-            continue  # the library says what is wrong with it
+            continue  # the library reports the fault
         side = sides[1].encode("utf-8", "replace")
         if len(side) < size or (side[size:] and 0x80 <= side[size] < 0xC0):
-            raise _refused(uri, f"has a merge with {sides[1][:40]!r}, which is no prefix {prefix[:40]!r} and a rest")
+            raise _refused(uri, f"has a merge with {sides[1][:40]!r}, without the prefix {prefix[:40]!r}")
 
 
 def _growth(steps: Any) -> int:
-    """How many times longer the steps may make a text, one after the other; beyond the bound any number."""
+    """How many times longer the steps, applied in order, may make a text. Above the bound, any larger number."""
     growth = 1
     for step in steps if isinstance(steps, list) else ():
         if growth > MOST_GROWTH or not isinstance(step, dict):
@@ -85,7 +84,7 @@ def _growth(steps: Any) -> int:
 
 
 def _replaced(pattern: Any, content: Any) -> int:
-    """An expression is taken to match a byte at least."""
+    """The growth of one replacement. An expression is assumed to match at least one byte."""
     known = pattern.get("String") if isinstance(pattern, dict) else None
     matched = len(known.encode("utf-8", "replace")) if isinstance(known, str) else 1
     written = len(content.encode("utf-8", "replace")) if isinstance(content, str) else 0
@@ -93,23 +92,21 @@ def _replaced(pattern: Any, content: Any) -> int:
 
 
 def check_ids(tokens: Iterable[tuple[Any, Any]], uri: str) -> None:
-    """UserError where a token is not text or bytes, or its id is none from 0 to `MOST_IDS`, or few have ids."""
+    """Raise UserError if a token is not text or bytes, its id is not below `MOST_IDS`, or most ids are unused."""
     count, highest = 0, -1
     for token, number in tokens:
         if not isinstance(token, str | bytes):
             raise _refused(uri, f"has a token that is not text ({type(token).__name__})")
         shown = repr(token[:40])
         if not isinstance(number, int) or isinstance(number, bool):
-            raise _refused(uri, f"gives the token {shown} an id that is no whole number ({str(number)[:40]})")
+            raise _refused(uri, f"gives the token {shown} an id that is not a whole number ({str(number)[:40]})")
         if not 0 <= number < MOST_IDS:
-            told = number if abs(number) < 10**30 else "of more than 30 digits"
-            raise _refused(uri, f"gives the token {shown} the id {told}, and ids go from 0 to {MOST_IDS - 1}")
+            label = number if abs(number) < 10**30 else "of more than 30 digits"
+            raise _refused(uri, f"gives the token {shown} the id {label}, but ids are 0 to {MOST_IDS - 1}")
         count, highest = count + 1, max(highest, number)
     if highest > 2 * count + MOST_UNUSED:
-        raise _refused(
-            uri, f"has {counted(count, 'token')} and ids up to {highest}, nearly all of them without a token"
-        )
+        raise _refused(uri, f"has {counted(count, 'token')} but ids up to {highest}, nearly all without a token")
 
 
 def _refused(uri: str, fact: str) -> UserError:
-    return UserError(f"{uri} {fact}, so no text can be encoded. Get a whole copy, or save it again.")
+    return UserError(f"{uri} {fact}, so no text can be encoded. Get a complete copy, or save it again.")

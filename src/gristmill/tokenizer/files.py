@@ -1,12 +1,12 @@
 """Tokenizer files: Hugging Face `tokenizer.json` and tiktoken rank files, read and written.
 
-`load` reads any `tokenizer.json`. Where it is byte-level BPE with a pattern that we have a scanner for, our kernel
-encodes; this is checked on the spot against `tokenizers`, on texts that are hard to cut and on the vocabulary itself.
-Anything else is encoded by the library, with a warning that says why. Post-processors, truncation and padding are left
-aside: an encoder of documents adds no token of its own.
+`load` reads any `tokenizer.json`. If it is byte-level BPE with a pattern that we have a scanner for, our kernel
+encodes; this is checked against `tokenizers`, on texts that are hard to split and on the vocabulary. Anything else is
+encoded by the library, with a warning that says why. Post-processors, truncation and padding are ignored: encoding a
+document adds no tokens.
 
-A rank file has a line for each token: its bytes in base64, its rank, which is its id. Pattern and special tokens stand
-in a JSON file beside it (`NAME.json`), or the caller names the pattern.
+A rank file has a line for each token: its bytes in base64, and its rank, which is its id. Pattern and special tokens
+are in a JSON file next to it (`NAME.json`), or the caller names the pattern.
 """
 
 import base64
@@ -33,42 +33,42 @@ from gristmill.tokenizer.probe import Probe, reason_against_ours
 from gristmill.tokenizer.rank_rule import model_ids, reason_against_ranks
 from gristmill.tokenizer.special import BEGIN_OF_TEXT, END_OF_TEXT, PAD
 
-_NO_NUMBER = "so no text can be encoded"
+_NO_IDS = "so no text can be encoded"
 
 
 def load(
     uri: str, pattern: str | None = None, cache_bytes: int = CACHE_BYTES, probe: Probe = "always"
 ) -> Tokenizer | LibraryTokenizer:
-    """The tokenizer of a `tokenizer.json`, of a folder that holds one, or of a rank file.
+    """The tokenizer of a `tokenizer.json`, of a folder with one, or of a rank file.
 
-    `pattern` is for a rank file without a JSON file beside it. `probe` says when our encoder is checked against the
-    library: `once` is for files that stay, which every worker and every command opens.
+    `pattern` is for a rank file without a JSON file next to it. `probe` says when our encoder is checked against the
+    library: `once` is for files that many workers and commands open.
     """
     filesystem, path = system_of(str(uri))
     if filesystem.isdir(path):
         path = f"{path.rstrip('/')}/tokenizer.json"
     try:
         data = _read(filesystem, path, uri)
-        beside = _read(filesystem, path + ".json", uri) if filesystem.exists(path + ".json") else None
+        sidecar = _read(filesystem, path + ".json", uri) if filesystem.exists(path + ".json") else None
     except OSError as error:
-        raise UserError(f"{uri}: {error.strerror or 'no such file'}; {_NO_NUMBER}. Check the path.") from error
+        raise UserError(f"{uri}: {error.strerror or 'no such file'}; {_NO_IDS}. Check the path.") from error
     if data.lstrip()[:1] != b"{":
-        return Tokenizer(_parse_ranks(data, beside, pattern, str(uri)), cache_bytes)
+        return Tokenizer(_parse_ranks(data, sidecar, pattern, str(uri)), cache_bytes)
     if pattern is not None:
         raise UserError(
-            f"{uri} is a tokenizer.json, which says its own pattern, and {pattern!r} was asked for. Leave it out."
+            f"{uri} is a tokenizer.json, which names its own pattern, but {pattern!r} was given. Leave it out."
         )
     return _parse_json(data, str(uri), cache_bytes, probe)
 
 
 def _read(filesystem: Any, path: str, uri: str) -> bytes:
     with filesystem.open(path, "rb") as file:
-        data = bytearray()  # piece by piece: a read of so many bytes would ask for them all
+        data = bytearray()  # in pieces: one large read would allocate all of it
         while len(data) <= MOST_BYTES and (piece := file.read(1 << 20)):
             data += piece
     if len(data) > MOST_BYTES:
         raise UserError(
-            f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is no tokenizer; {_NO_NUMBER}. Check the path."
+            f"{uri} is larger than {MOST_BYTES >> 20} MiB, so it is not a tokenizer, {_NO_IDS}. Check the path."
         )
     return bytes(data)
 
@@ -80,16 +80,16 @@ def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: Probe) -> Tokeni
         check_spec(spec, uri)
         if isinstance(spec["model"], dict) and spec["model"].get("dropout"):
             raise UserError(
-                f"{uri} has dropout in its model, which encodes a text another way each time, so no corpus could be "
-                "made the same again. Set `dropout` to null: it is for training with a tokenizer, not for shards."
+                f"{uri} has dropout in its model, which encodes a text differently each time, so no corpus could be "
+                "reproduced. Set `dropout` to null: it is for training with a tokenizer, not for shards."
             )
         library = open_library(text, remember=False)
     except UserError:
         raise
-    except Exception as error:  # the library raises plain Exception; nesting without end is a RecursionError
+    except Exception as error:  # the library raises plain Exception; endless nesting is a RecursionError
         raise UserError(
-            f"{uri} is not a tokenizer.json that `tokenizers` reads ({error}), {_NO_NUMBER}. "
-            "Save it again with the library that made it, or get a whole copy."
+            f"{uri} is not a tokenizer.json that `tokenizers` reads ({error}), {_NO_IDS}. "
+            "Save it again with the library that wrote it, or get a complete copy."
         ) from error
     reason = _reason_against(spec)
     if not reason:
@@ -97,12 +97,12 @@ def _parse_json(data: bytes, uri: str, cache_bytes: int, probe: Probe) -> Tokeni
         reason = reason_against_ours(tokenizer, library, data, probe)
         if not reason:
             return tokenizer
-    warnings.warn(f"{uri} is encoded by the library, some 30 times slower: {reason}.", stacklevel=3)
+    warnings.warn(f"{uri} is encoded by the library, about 30 times slower: {reason}.", stacklevel=3)
     return LibraryTokenizer(text, reason)
 
 
 def _reason_against(spec: dict[str, Any]) -> str:
-    """Why our kernel cannot encode as this file says; nothing where it can."""
+    """Why our kernel cannot encode with this file; empty if it can."""
     model = spec["model"]
     if model.get("type", "BPE") != "BPE" or "merges" not in model:
         return f"its model is {model.get('type')}, not BPE"
@@ -112,7 +112,7 @@ def _reason_against(spec: dict[str, Any]) -> str:
     if spec.get("normalizer"):
         return f"it changes the text before it encodes it (normalizer {spec['normalizer'].get('type')})"
     if pattern_of(spec.get("pre_tokenizer")) is None:
-        return f"its pre-tokenizer is none of the patterns {', '.join(PATTERNS)} before a plain ByteLevel"
+        return f"its pre-tokenizer is not one of the patterns {', '.join(PATTERNS)} before a plain ByteLevel"
     if (spec.get("decoder") or {}).get("type") != "ByteLevel":
         return "its decoder is not ByteLevel"
     vocabulary = model["vocab"]
@@ -128,7 +128,7 @@ def _reason_against(spec: dict[str, Any]) -> str:
             if token.get(field):
                 return f"its added token {token['content']!r} has {field}"
     if len({bool(token.get("normalized")) for token in added}) > 1:
-        return "its added tokens are looked for in two rounds (normalized and not)"
+        return "its added tokens are matched in two passes (normalized and not)"
     return ""
 
 
@@ -165,33 +165,33 @@ def _definition(spec: dict[str, Any]) -> Definition:
     )
 
 
-def _parse_ranks(data: bytes, beside: bytes | None, pattern: str | None, uri: str) -> Definition:
-    """A rank file: two neighbours become the token that has their bytes, whichever way it is cut; its rank decides."""
+def _parse_ranks(data: bytes, sidecar: bytes | None, pattern: str | None, uri: str) -> Definition:
+    """The definition of a rank file: two neighbours merge into the token with their bytes, lowest rank first."""
     specials: dict[str, int] = {}
     try:
-        if beside is not None:
-            described = json.loads(beside)
+        if sidecar is not None:
+            described = json.loads(sidecar)
             pattern, specials = pattern or described["pattern"], dict(described["special_tokens"])
         ranks = _ranks(data)
     except (ValueError, KeyError, TypeError, binascii.Error, RecursionError) as error:
         raise UserError(
-            f"{uri} is neither a tokenizer.json nor a rank file (lines of base64 and a number: {error}), {_NO_NUMBER}. "
-            "Check the path, or get a whole copy."
+            f"{uri} is neither a tokenizer.json nor a rank file (lines of base64 and a number: {error}), {_NO_IDS}. "
+            "Check the path, or get a complete copy."
         ) from error
     check_ids(chain(ranks.items(), specials.items()), uri)
     if not isinstance(pattern, str) or pattern not in PATTERNS:
-        said = "does not say which pattern cuts the text" if pattern is None else f"has an unknown pattern, {pattern!r}"
-        raise UserError(f"{uri} {said}, {_NO_NUMBER}. Name one: {', '.join(PATTERNS)}.")
+        fact = "does not name the pattern" if pattern is None else f"has an unknown pattern, {pattern!r}"
+        raise UserError(f"{uri} {fact}, {_NO_IDS}. Name one: {', '.join(PATTERNS)}.")
     if missing := sum(bytes([byte]) not in ranks for byte in range(256)):
-        raise UserError(f"{uri} has no token for {missing} of the 256 bytes, {_NO_NUMBER}. Get a whole copy.")
+        raise UserError(f"{uri} has no token for {missing} of the 256 bytes, {_NO_IDS}. Get a complete copy.")
     numbers = [*ranks.values(), *specials.values()]
     if len({*numbers}) < len(numbers):
         twice = next(number for number, times in Counter(numbers).items() if times > 1)
-        raise UserError(f"{uri} gives two tokens the id {twice}, {_NO_NUMBER}. Get a whole copy.")
+        raise UserError(f"{uri} gives two tokens the id {twice}, {_NO_IDS}. Get a complete copy.")
     longest = max(map(len, ranks))
     if longest > MOST_TOKEN_BYTES:
         raise UserError(
-            f"{uri} has a token of {longest} bytes, and up to {MOST_TOKEN_BYTES} are read, {_NO_NUMBER}. Copy it anew."
+            f"{uri} has a token of {longest} bytes (at most {MOST_TOKEN_BYTES} are allowed), {_NO_IDS}. Copy it again."
         )
     tokens = [b""] * (max(numbers) + 1)
     sides: list[tuple[int, int, int]] = []
@@ -205,7 +205,7 @@ def _parse_ranks(data: bytes, beside: bytes | None, pattern: str | None, uri: st
     left, right, made = np.array(sides, np.int32).reshape(-1, 3).T.copy()
     byte_ids = np.array([ranks[bytes([byte])] for byte in range(256)], np.int32)
     added = tuple(Added(text, number) for text, number in specials.items())
-    whole = tuple(sorted(ranks.values()))  # tiktoken, too, takes a pre-token that is a token whole
+    whole = tuple(sorted(ranks.values()))  # like tiktoken, keep a pre-token that is a token
     return Definition(pattern, tuple(tokens), byte_ids, left, right, made, made, added, whole)
 
 
@@ -215,9 +215,9 @@ def _ranks(data: bytes) -> dict[bytes, int]:
         if not line.strip():
             continue
         token, rank = line.split()
-        # Digits only: `int` would take 1_0 for 10, and a number of a thousand digits.
+        # Digits only: `int` would accept 1_0 as 10, and a number of a thousand digits.
         if not rank.isdigit() or len(rank) > 18:
-            raise ValueError(f"{rank[:40]!r} is no rank")
+            raise ValueError(f"{rank[:40]!r} is not a rank")
         ranks[base64.b64decode(token, validate=True)] = int(rank)
     if b"" in ranks:
         raise ValueError("a token without bytes")
@@ -289,11 +289,11 @@ def _write(path: Path, content: dict[str, Any]) -> Path:
 
 
 def write_ranks(tokenizer: Tokenizer, path: Path) -> Path:
-    """Writes a rank file for tiktoken, and beside it `NAME.json` with the pattern and the special tokens."""
+    """Writes a rank file for tiktoken, and next to it `NAME.json` with the pattern and the special tokens."""
     this = tokenizer.definition
     if reason := reason_against_ranks(this):
         raise UserError(
-            f"this tokenizer cannot be a rank file: {reason}, so tiktoken would give other ids. "
+            f"This tokenizer cannot be written as a rank file: {reason}, so tiktoken would give other ids. "
             "Export it as tokenizer.json."
         )
     outside = {token.id for token in this.added}

@@ -1,4 +1,4 @@
-"""Texts that break tokenizers, by what is hard about them: each must come back from its ids to the letter."""
+"""Texts that break tokenizers, by difficulty. Each must decode to exactly the same text."""
 
 import random
 
@@ -31,7 +31,7 @@ _WORDS = (
 
 
 def _mixtures(count: int) -> str:
-    """Words of many scripts, blanks, numbers and marks in random order, always the same."""
+    """Words of many scripts, blanks, numbers and marks, in a fixed random order."""
     draw = random.Random(5)
     return "".join(draw.choice(_WORDS) for _ in range(count))
 

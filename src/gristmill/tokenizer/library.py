@@ -1,6 +1,6 @@
-"""Any tokenizer that Hugging Face `tokenizers` reads, with the interface of ours: slower, but it encodes everything.
+"""Any tokenizer that Hugging Face `tokenizers` reads, with our interface: slower, but it encodes everything.
 
-It stands in where our kernel cannot promise the same ids, and says why (`reason`).
+It is used where our kernel cannot guarantee the same ids; `reason` says why.
 """
 
 import hashlib
@@ -47,14 +47,14 @@ class LibraryTokenizer:
 
     @cached_property
     def hash(self) -> str:
-        """Of the file, which may hold more than what decides an id."""
+        """The hash of the file, which may contain more than what decides ids."""
         return hashlib.sha256(b"tokenizers\0" + self._json_text.encode()).hexdigest()
 
     def encode(self, texts: pa.Array, allow_special: Allowed = ()) -> tuple[Array, Array]:
         """As `Tokenizer.encode`."""
         if allow_special != "all" and allow_special and set(allow_special) != set(self.specials):
             raise UserError(
-                f"only some special tokens are allowed in the text, which the library cannot do, and our own encoder "
+                f"Only some special tokens are allowed in the text, which the library cannot do, and our encoder "
                 f'is not in use: {self.reason}. Allow "all" or none.'
             )
         library = self._library
@@ -65,8 +65,8 @@ class LibraryTokenizer:
                 found = [one.ids for one in library.encode_batch_fast(strings, add_special_tokens=False)]
         except Exception as error:  # the library raises plain Exception
             raise UserError(
-                f"the library cannot encode a text with this tokenizer.json ({error}), so there are no ids for it. "
-                "Give the model an unknown token that is in its vocabulary, or take another tokenizer."
+                f"The library cannot encode a text with this tokenizer.json ({error}), so it has no ids. "
+                "Give the model an unknown token that is in its vocabulary, or use another tokenizer."
             ) from error
         offsets = np.concatenate(([0], np.cumsum([len(ids) for ids in found]))).astype(np.int64)
         return np.fromiter((token for ids in found for token in ids), np.uint32, int(offsets[-1])), offsets
@@ -76,10 +76,10 @@ class LibraryTokenizer:
         return found
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes of an id; of a token that is not spelled in the byte alphabet, its characters."""
+        """The bytes of an id. A token outside the byte alphabet gives its characters."""
         spelled = self._library.id_to_token(token)
         if spelled is None:
-            raise UserError(f"{token} is not an id of this tokenizer, which has no bytes for it. Check the ids.")
+            raise UserError(f"{token} is not an id of this tokenizer, so it has no bytes. Check the ids.")
         return to_bytes(spelled)
 
     def decode(self, ids: Iterable[int] | Array, keep_special: bool = True) -> str:
@@ -88,25 +88,25 @@ class LibraryTokenizer:
 
 @contextmanager
 def panics_raised() -> Iterator[None]:
-    """A panic of the library, which is written in Rust, as an exception that a caller may catch."""
+    """Turns a panic of the library, which is written in Rust, into an exception that callers can catch."""
     try:
         yield
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # its class cannot be imported
             raise
-        raise ValueError(f"the library broke down: {error}") from error
+        raise ValueError(f"the library crashed: {error}") from error
 
 
 def open_library(json_text: str, remember: bool = True) -> Any:
-    """The library's tokenizer, without the truncation and padding that a file may ask for.
+    """The library's tokenizer, without the truncation and padding that a file may request.
 
-    What it remembers of pre-tokens, megabytes, it keeps when it is gone itself: who is done with it soon says so.
+    Its cache of pre-tokens, megabytes, outlives it: pass remember=False for short use.
     """
     try:
         from tokenizers import Tokenizer as Library
     except ImportError as error:
         raise UserError(
-            "tokenizers is not installed, so no tokenizer.json can be read. pip install tokenizers"
+            "tokenizers is not installed, so no tokenizer.json can be read. Install it: pip install tokenizers"
         ) from error
     with panics_raised():
         library: Any = Library.from_str(json_text)

@@ -1,10 +1,10 @@
 """A byte-level BPE tokenizer in memory: text to ids with our kernel, and back.
 
-The ids of our own tokenizers: 0 to 255 are the bytes, in the order that GPT-2, tiktoken and `tokenizers` give them;
+The ids of our own tokenizers: 0 to 255 are the bytes, in the order of GPT-2, tiktoken and `tokenizers`;
 then each merge in the order of training, so that an id below the special tokens is also its rank; the special tokens
 last (`special.py` says why). 128,000 ids are 256 bytes, 127,488 merges and 256 special tokens.
 
-Text is text: the string of a special token in it is encoded like any other, unless the caller allows it.
+The string of a special token in a text is encoded like any other text, unless the caller allows it.
 """
 
 import hashlib
@@ -30,44 +30,44 @@ Allowed = Literal["all"] | Collection[str]
 """Special tokens whose strings become their ids."""
 
 CACHE_BYTES = 64 << 20
-"""Of pre-tokens, for each thread that encodes. It changes the speed, never an id."""
+"""Size of the cache of pre-tokens, per encoding thread. It changes the speed, never an id."""
 
 
 class Added(NamedTuple):
-    """A string that is a token as a whole, beside the merges."""
+    """A string that is one token, independent of merges."""
 
     text: str
     id: int
     special: bool = True
-    """False: cut out of every text, whoever wrote it (`tokenizers` calls it an added token that is not special)."""
+    """False: matched in every text (`tokenizers` calls it an added token that is not special)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Definition:
-    """Everything that decides the ids."""
+    """Everything that determines the ids."""
 
     pattern: str
     """A name of `patterns.PATTERNS`."""
     tokens: tuple[bytes, ...]
-    """Bytes by id; empty for an id that no token has."""
+    """Bytes by id; empty for an unused id."""
     byte_ids: Array
     """int32: the token of each byte."""
     left: Array
     right: Array
     made: Array
-    """int32: ids of two neighbours and of what they become."""
+    """int32: ids of two neighbours and of the token that they become."""
     ranks: Array
     """int32: which merge comes first."""
     added: tuple[Added, ...] = ()
     whole: tuple[int, ...] = ()
-    """Ids that a pre-token with exactly their bytes becomes without any merge (`ignore_merges` of `tokenizers`)."""
+    """Ids that a pre-token with exactly their bytes gets without merging (`ignore_merges` of `tokenizers`)."""
 
 
 class Tokenizer:
-    """Encodes and decodes. Threads may share one; a pickle holds the definition, and tables are built on first use."""
+    """Encodes and decodes. Threads may share one. A pickle has only the definition; tables are built on first use."""
 
     reason = ""
-    """Why our kernel does not do the work: it does."""
+    """Why our kernel is not used; empty, since it is."""
 
     def __init__(self, definition: Definition, cache_bytes: int = CACHE_BYTES) -> None:
         self.definition = definition
@@ -87,7 +87,7 @@ class Tokenizer:
         specials: Sequence[str] = SPECIAL_TOKENS,
         cache_bytes: int = CACHE_BYTES,
     ) -> "Tokenizer":
-        """One of our own layout. Merge n joins the ids `left[n]` and `right[n]` to 256 + n, as in `bpe/train.py`."""
+        """A tokenizer in our layout. Merge n joins ids `left[n]` and `right[n]` to 256 + n, as in `bpe/train.py`."""
         order = byte_order()
         tokens = [bytes([byte]) for byte in order.tolist()]
         for one, other in zip(left.tolist(), right.tolist(), strict=True):
@@ -102,7 +102,7 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Ids, those without a token included: the rows of an embedding."""
+        """The number of ids, including unused ones: the rows of an embedding."""
         return len(self.definition.tokens)
 
     @property
@@ -116,7 +116,7 @@ class Tokenizer:
 
     @cached_property
     def hash(self) -> str:
-        """Of everything that decides an id, in hexadecimal: pattern, tokens, merges, added tokens."""
+        """The hash of everything that determines ids, in hexadecimal: pattern, tokens, merges, added tokens."""
         this = self.definition
         digest = hashlib.sha256(b"gristmill byte-level bpe 1\0" + PATTERNS[this.pattern].text.encode() + b"\0")
         for values in ([len(token) for token in this.tokens], this.byte_ids, this.left, this.right, this.made):
@@ -148,19 +148,19 @@ class Tokenizer:
     def _trie(self, allowed: frozenset[str]) -> kernel.Trie:
         if allowed not in self._tries:
             added = self.definition.added
-            looked_for = bool(allowed) or any(not token.special for token in added)
+            has_matches = bool(allowed) or any(not token.special for token in added)
             self._tries[allowed] = kernel.build_trie(
                 {
                     token.text.encode(): kernel.TEXT if token.special and token.text not in allowed else token.id
-                    for token in (added if looked_for else ())
+                    for token in (added if has_matches else ())
                 }
             )
         return self._tries[allowed]
 
     def encode(self, texts: pa.Array, allow_special: Allowed = ()) -> tuple[Array, Array]:
-        """Ids (uint32) of all texts in a row, and offsets (int64): text i has `ids[offsets[i]:offsets[i + 1]]`.
+        """The concatenated ids (uint32) of all texts, and offsets (int64): text i is `ids[offsets[i]:offsets[i + 1]]`.
 
-        A null has no ids. While it runs it asks for 4 bytes of memory a byte of text, and touches those that it fills.
+        A null has no ids. It allocates 4 bytes of memory per byte of text, and touches only those that it fills.
         """
         data, starts = _buffers(texts)
         trie = self._trie(self._allowed(allow_special))
@@ -184,13 +184,13 @@ class Tokenizer:
         return found
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes of an id; none for one that no token has."""
+        """The bytes of an id; empty for an unused id."""
         if not 0 <= token < self.vocab_size:
             raise _no_such_id(token, self.vocab_size)
         return self.definition.tokens[token]
 
     def decode_bytes(self, ids: Iterable[int] | Array, keep_special: bool = True) -> bytes:
-        """The bytes of the ids one after the other; they need not be valid UTF-8."""
+        """The concatenated bytes of the ids. They need not be valid UTF-8."""
         chosen = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)
         if not keep_special:
             chosen = chosen[~np.isin(chosen, np.fromiter(self.specials.values(), np.int64))]
@@ -203,19 +203,19 @@ class Tokenizer:
         return out.tobytes()
 
     def decode(self, ids: Iterable[int] | Array, keep_special: bool = True, errors: str = "replace") -> str:
-        """The text of the ids. What is not UTF-8 becomes U+FFFD, as in `tokenizers`; `errors` as in `bytes.decode`."""
+        """The text of the ids. Invalid UTF-8 becomes U+FFFD, as in `tokenizers`; `errors` as in `bytes.decode`."""
         return self.decode_bytes(ids, keep_special).decode("utf-8", errors)
 
 
 def _no_such_id(token: int, size: int) -> UserError:
     return UserError(
-        f"{token} is not an id of this tokenizer, which has 0 to {size - 1}, so the ids cannot be decoded. "
-        "Decode with the tokenizer that encoded them."
+        f"{token} is not an id of this tokenizer (0 to {size - 1}), so the ids cannot be decoded. "
+        "Use the tokenizer that encoded them."
     )
 
 
 def _buffers(texts: pa.Array) -> tuple[Array, Array]:
-    """Bytes (uint8) and offsets (int64) of a column of strings; read-only, as the kernel is compiled for."""
+    """Bytes (uint8) and offsets (int64) of a column of strings; read-only, as the kernel expects."""
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
@@ -228,5 +228,5 @@ def _buffers(texts: pa.Array) -> tuple[Array, Array]:
         kind = np.int32 if pa.types.is_string(texts.type) else np.int64
         starts = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
     data = np.frombuffer(buffer if buffer is not None and buffer.size else bytes(1), np.uint8)
-    data.setflags(write=False)  # whoever owns it
+    data.setflags(write=False)
     return data, starts

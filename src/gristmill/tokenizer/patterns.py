@@ -1,16 +1,16 @@
-r"""The regular expressions that cut text into pre-tokens, by name, and how to know one in a `tokenizer.json`.
+r"""The regular expressions that split text into pre-tokens, by name, and their recognition in a `tokenizer.json`.
 
-Each text is as published, and its scanner (`kernels.bpe.pretokenize`) cuts as Hugging Face `tokenizers` does with it.
-What differs between engines, measured with tokenizers 0.23.3 (Oniguruma), tiktoken 0.14 (fancy-regex) and regex
+Each expression is as published, and its scanner (`kernels.bpe.pretokenize`) splits as Hugging Face `tokenizers` does.
+Differences between engines, measured with tokenizers 0.23.3 (Oniguruma), tiktoken 0.14 (fancy-regex) and regex
 2026.11:
 
-- `(?i:'s)` holds U+017F (long s) in all three.
-- `\p{N}{1,3}+` is possessive in tiktoken and regex; to Oniguruma it is `(?:\p{N}{1,3})+`, all digits at once. So
-  tiktoken's text of cl100k since 0.8 cannot go into a `tokenizer.json` as it is, and is not recognised in one.
-- The same text gained `\s++$`: white space at the end of a text is one pre-token even where it holds newlines, and the
-  ids of such texts (`"a\n  "`) changed. `cl100k_tail` is that, in a text that all engines read alike.
-- `?+` for `?` and `++` for `+` as they stand here, `\s*[\r\n]` for `\s*[\r\n]+`, a last `\s` for `\s+`: no
-  difference to any text, so `gristmill`, `llama3` and `cl100k` cut alike and share a scanner.
+- `(?i:'s)` matches U+017F (long s) in all three.
+- `\p{N}{1,3}+` is possessive in tiktoken and regex; in Oniguruma it is `(?:\p{N}{1,3})+`, all digits at once. So
+  tiktoken's cl100k expression since 0.8 cannot be used in a `tokenizer.json`, and is not recognised in one.
+- The same expression gained `\s++$`: white space at the end of a text is one pre-token even with newlines, and the
+  ids of such texts (`"a\n  "`) changed. `cl100k_tail` is equivalent, and all engines read it alike.
+- `?+` for `?` and `++` for `+` as used here, `\s*[\r\n]` for `\s*[\r\n]+`, a last `\s` for `\s+`: these split every
+  text in the same way, so `gristmill`, `llama3` and `cl100k` share a scanner.
 - Unicode: 16.0 in Oniguruma, 18.0 in regex; see `kernels.bpe.pretoken_classes`.
 """
 
@@ -24,9 +24,9 @@ class Pattern(NamedTuple):
     """A regular expression and its scanner."""
 
     text: str
-    """As it goes into a `tokenizer.json`."""
+    """The expression in a `tokenizer.json`."""
     scanner: int
-    """What `kernels.bpe.pretokenize` takes."""
+    """The scanner's number in `kernels.bpe.pretokenize`."""
     source: str
     """Where the text was published."""
 
@@ -80,11 +80,11 @@ OTHER_TEXTS = {
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",  # tiktoken 0.7
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": "gpt2",  # tiktoken since 0.8
 }
-"""Other texts that cut exactly like a named pattern."""
+"""Other expressions that split exactly like a named pattern."""
 
 
 def recognise(text: str) -> str | None:
-    """The name of the pattern whose text this is, to the letter; None where there is no scanner for it."""
+    """The name of the pattern with exactly this expression; None if there is no scanner for it."""
     for name, pattern in PATTERNS.items():
         if pattern.text == text:
             return name
@@ -92,10 +92,10 @@ def recognise(text: str) -> str | None:
 
 
 def pattern_of(pre_tokenizer: Mapping[str, Any] | None) -> str | None:
-    """The name of the pattern in the `pre_tokenizer` of a `tokenizer.json`; None where there is no scanner for it.
+    """The name of the pattern in the `pre_tokenizer` of a `tokenizer.json`; None if there is no scanner for it.
 
-    Known are `ByteLevel` with its own expression, which is GPT-2's, and a `Split` before a `ByteLevel` without one. A
-    pattern matches every character, so isolating what matches and removing the rest are the same.
+    Recognizes `ByteLevel` with its own expression, which is GPT-2's, and a `Split` before a `ByteLevel` without one. A
+    pattern matches every character, so isolating matches and removing everything else are equivalent.
     """
     if not pre_tokenizer:
         return None
@@ -112,7 +112,7 @@ def pattern_of(pre_tokenizer: Mapping[str, Any] | None) -> str | None:
 
 
 def _is_byte_level(part: Mapping[str, Any], use_regex: bool) -> bool:
-    """Whether it maps bytes to characters, adds no space in front, and applies its own expression as asked."""
+    """Whether it maps bytes to characters, adds no space in front, and has this `use_regex`."""
     return (
         part.get("type") == "ByteLevel"
         and not part.get("add_prefix_space", True)

@@ -1,4 +1,4 @@
-"""Texts that are hard to cut and to join, and the check that two tokenizers agree on them."""
+"""Texts that are hard to split and merge, and the check that two tokenizers agree on them."""
 
 import hashlib
 import random
@@ -39,15 +39,14 @@ HOSTILE = (
 """Indentation, white space, LaTeX, CJK, joined emoji, combining marks, right-to-left, URLs, SQL, case, binary, runs."""
 
 Probe = Literal["always", "once", "never"]
-"""When the two are compared; once: where this machine has not found before that they agree on the same file."""
+"""When the two are compared. once: unless this machine has already found that they agree on the same file."""
 
 
 def reason_against_ours(tokenizer: Tokenizer, library: Any, data: bytes, probe: Probe) -> str:
     """`difference` for the tokenizer of a file with this content.
 
-    That there is none is remembered beside the compiled encoder, and holds for this file, this code, this version of
-    the library and this processor; whoever can write there can exchange the encoder too. A difference is not
-    remembered.
+    Agreement is cached next to the compiled encoder, for this file, this code, this version of the library and this
+    processor; anyone who can write there could also replace the encoder. A difference is not cached.
     """
     if probe == "never":
         return ""
@@ -63,7 +62,7 @@ def reason_against_ours(tokenizer: Tokenizer, library: Any, data: bytes, probe: 
 
 @cache
 def _compared() -> str:
-    """What is compared, besides the file: both encoders, and the code that reads the file."""
+    """The versions of both encoders and of the code that reads the file."""
     import tokenizers
 
     ours = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
@@ -71,10 +70,10 @@ def _compared() -> str:
 
 
 def difference(tokenizer: Tokenizer, library: Any) -> str:
-    """Where ours and the library's ids differ, in words; nothing where they agree on all probes.
+    """A description of the first difference between our ids and the library's; empty if all probes agree.
 
-    The hostile texts; a thousand strings of tokens in random order, so that every part of the vocabulary is touched;
-    all added tokens in a row, allowed and not.
+    The probes are the hostile texts; a thousand strings of random tokens, which cover the vocabulary; and all added
+    tokens concatenated, allowed and not.
     """
     draw = random.Random(0)
     spelled = [token.decode("utf-8", "ignore") for token in tokenizer.definition.tokens]

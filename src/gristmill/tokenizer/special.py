@@ -1,8 +1,8 @@
 """The special tokens of our own tokenizers: 256 ids, 30 of them with a name, the rest reserved.
 
-They stand behind all others, as in Llama 3 and cl100k: the ids below are then the dense ranks that readers of rank
-files expect, and a vocabulary cut to another size loses merges, not special tokens. A reserved one gets its meaning
-after training without any change to the size of the embedding.
+They come after all others, as in Llama 3 and cl100k: the ids below are then the dense ranks that readers of rank files
+expect, and a smaller vocabulary loses merges, not special tokens. A reserved token can get a meaning after training
+without a change to the size of the embedding.
 """
 
 SLOTS = 256
@@ -15,7 +15,7 @@ NAMED = (
     END_OF_TEXT,
     PAD,
     "<|end_of_section|>",
-    # who speaks, and until when
+    # roles and turns
     "<|system|>",
     "<|user|>",
     "<|assistant|>",

@@ -121,8 +121,8 @@ def test_only_a_file_of_a_models_size_is_read(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MAX_MODEL_BYTES + 1)
     for path, message in (
-        (tmp_path / "pipe", "is a pipe and no file, so it cannot be read. Name a file"),
-        (Path("/dev/zero"), "is a device and no file"),
+        (tmp_path / "pipe", "is a pipe, not a file, so it cannot be read. Name a file"),
+        (Path("/dev/zero"), "is a device, not a file"),
         (tmp_path / "large", "has more than 64.0 MB, which is too large.*Train a model"),
     ):
         with pytest.raises(UserError, match=message):
@@ -136,7 +136,7 @@ def test_a_model_is_refused_with_the_recipe_and_its_line(tmp_path: Path) -> None
     recipe = tmp_path / "r.yaml"
     for named, message in (
         ("none.model", "is not an extractor model"),
-        ('""', "is a folder and no file"),
+        ('""', "is a folder, not a file"),
         ("other.model", "with other features"),
     ):
         source = "{kind: web, read: {format: text, paths: [none.model], suffixes: [.model]}}"

@@ -1,10 +1,11 @@
-"""What a step kept against what it removed, of the documents that came to it, by all that is known of them.
+"""Compares the documents that a step kept with those that it removed, by groups.
 
-Verdicts are columns, so this works for every step that drops. Two passes: one over verdicts, sizes, addresses and
-labels of all documents; one over the texts of at most `texts` of them, those whose ids have the least hashes, so that
-the same corpus has the same sample in whatever parts it lies. A text is looked at as it came to the step.
+Verdicts are columns, so this works for every step that drops documents. There are two passes: one over verdicts,
+sizes, URLs and labels of all documents; one over the texts of at most `texts` of them, those with the smallest hashes
+of their ids, so that the same corpus gives the same sample however it is split into parts. Texts are as the step got
+them.
 
-Of documents that are withheld (`withheld.py`) the verdicts are counted, and nothing of their texts.
+Withheld documents (`withheld.py`) are counted by verdict; their texts are not read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from gristmill.stages.buffers import one_chunk
 from gristmill.stages.dedup.substring_blocks import document_hashes, units
 from gristmill.store.parquet import join, open_parts
 from gristmill_bias.edge import Drawn, Edge, EdgeDocument
-from gristmill_bias.groups import BUCKETS, NONE, Group, Lengths, Rows, Tally, merge_note
+from gristmill_bias.groups import BUCKETS, NONE, BiasGroup, GroupRows, GroupTally, Lengths, merge_note
 from gristmill_bias.register import register_of
 from gristmill_bias.term_groups import TermGroups
 
@@ -39,65 +40,65 @@ By = Literal["language", "source", "domain", "length", "register", "snapshot"]
 ALL = get_args(By)
 TERMS = "terms"
 OF_TEXTS = ("register", TERMS)
-"""Kinds of groups that only texts tell."""
+"""Kinds of groups that need the texts."""
 MANY = 30
-"""Documents of a group that is worth a word although its interval is wide."""
+"""Documents from which on a group is mentioned although its interval is wide."""
 Track = Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]]
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a user asks."""
+    """The options of a comparison."""
 
     step: str
     by: tuple[str, ...] | None = None
-    """Kinds of groups; None: all that there are."""
+    """Kinds of groups; None: all."""
     score: str | None = None
-    """The column that the edge is by; None: the step's own rank or score."""
+    """The column that defines the edge; None: the step's own rank or score."""
     edge: int = 0
-    """Documents of each side of the cutoff."""
+    """Documents to show on each side of the cutoff."""
     terms: TermGroups | None = None
     texts: int = 20_000
 
 
 @dataclass
-class Answer:
-    """What a step did to whom."""
+class BiasReport:
+    """What a step kept and removed, by groups."""
 
     step: str
     sources: tuple[str, ...]
-    whole: Group
-    groups: list[Group]
+    whole: BiasGroup
+    groups: list[BiasGroup]
     texts: int
-    """Documents whose texts were looked at."""
+    """Documents whose texts were read."""
     edge: list[EdgeDocument]
     scores: tuple[str, ...]
-    """Columns that the edge is by, the first of them; none: both sides are drawn by hashes."""
+    """Score columns; the first defines the edge. Empty: both sides are sampled by hash."""
     notes: list[str] = field(default_factory=list)
 
     @property
-    def few_hosts(self) -> list[Group]:
-        """Groups with less than half of the share of all, of which there are too few hosts to speak for others."""
+    def few_hosts(self) -> list[BiasGroup]:
+        """Groups with less than half of the overall share, but too few hosts to generalize."""
         half = self.whole.documents.value / 2
         low = [group for group in self.groups if group.documents.all >= MANY and group.documents.value < half]
         return [group for group in low if group.under_half(self.whole) is None]
 
     @property
-    def under_half(self) -> list[tuple[Group, str]]:
-        """Groups that the step all but takes away, each with the measure that says so."""
+    def under_half(self) -> list[tuple[BiasGroup, str]]:
+        """Groups with clearly less than half of the overall share, each with its measure."""
         found = [(group, group.under_half(self.whole)) for group in self.groups]
         return [(group, measure) for group, measure in found if measure is not None]
 
 
 @dataclass(frozen=True)
 class _Route:
-    """Where the columns of a source lie."""
+    """The steps that have the columns of a source."""
 
     judges: tuple[str, ...]
-    """The step, by its ids."""
+    """The ids of the step."""
     reached: tuple[str, ...]
-    """Those and all behind them: what one of them dropped first, or none, came to the step."""
+    """The step and all later ones: documents that one of them dropped first, or that none did, reached the step."""
     text: str
     language: str | None
     scores: Mapping[str, tuple[str, str]]
@@ -111,8 +112,8 @@ class _Route:
         return list(dict.fromkeys([INGEST, *more]))
 
 
-def ask(view: CorpusView, question: Question, track: Track = iter) -> Answer:
-    """The corpus has run to its end (`opening.check_finished`)."""
+def compare(view: CorpusView, question: Question, track: Track = iter) -> BiasReport:
+    """The report of a finished corpus (`opening.check_finished`)."""
     names = _score_names(view, question)
     routes = {source: _route(view, source, question.step, names) for source in _sources(view, question.step)}
     counts = _Counts(view, question, routes, names)
@@ -123,11 +124,11 @@ def ask(view: CorpusView, question: Question, track: Track = iter) -> Answer:
     assert whole is not None
     texts = counts.read_texts(track)
     groups, notes = counts.groups()
-    return Answer(question.step, tuple(routes), whole, groups, texts, counts.shown, names, notes)
+    return BiasReport(question.step, tuple(routes), whole, groups, texts, counts.shown, names, notes)
 
 
 def _sources(view: CorpusView, step: str) -> list[str]:
-    """That pass the step; an unknown one is refused with those that removed something."""
+    """Sources that pass the step. An unknown step is refused, with the steps that removed documents."""
     dropping = list(dict.fromkeys(one for funnel in funnels(view).values() for one in funnel["first"] if one != INGEST))
     plain = dict.fromkeys(view.nodes[one].name for one in dropping)
     judges = [node for node in view.nodes.values() if step in (node.id, node.name) and node.has_layers]
@@ -139,19 +140,19 @@ def _sources(view: CorpusView, step: str) -> list[str]:
         )
     if not {node.id for node in judges} & {*dropping}:
         raise UserError(
-            f"{option('step', step)} removed no document of {view.label}, so there are no two sides to compare. "
+            f"{option('step', step)} removed no document of {view.label}, so there is nothing to compare. "
             f"Steps that removed documents: {', '.join(plain) or 'none'}."
         )
     ids = {node.id for node in judges}
     return [source for source, chain in view.chains.items() if ids & {*chain} and view.documents.get(source)]
 
 
-def _check_both_sides(view: CorpusView, step: str, whole: Group | None) -> None:
+def _check_both_sides(view: CorpusView, step: str, whole: BiasGroup | None) -> None:
     if whole is None or not whole.documents.kept:
         came = counted(0 if whole is None else whole.documents.all, "document")
         raise UserError(
-            f"{option('step', step)} kept none of the {came} of {view.label} that came to it, so there are not two "
-            f"sides to compare. Loosen it, and run again; {hint('funnel')} shows what each step took."
+            f"{option('step', step)} kept none of the {came} of {view.label} that reached it, so there is "
+            f"nothing to compare. Relax it and run again; {hint('funnel')} shows what each step dropped."
         )
 
 
@@ -172,13 +173,13 @@ def _route(view: CorpusView, source: str, step: str, scores: Sequence[str]) -> _
 
 
 def _score_names(view: CorpusView, question: Question) -> tuple[str, ...]:
-    """The first is what the edge is by."""
+    """The score columns; the first one defines the edge."""
     if question.score is not None:
         known = columns_of(view)
         if question.score not in known:
             raise UserError(
-                f"{option('score', question.score)}: {view.label} has no such column, so no document is at an edge of "
-                f"it. {suggest(question.score, [name for name in known if '.' in name], 'Columns of its steps')}"
+                f"{option('score', question.score)}: {view.label} has no such column, so it has no edge. "
+                f"{suggest(question.score, [name for name in known if '.' in name], 'Columns of its steps')}"
             )
         return (question.score,)
     own = {name for node in view.nodes.values() if question.step in (node.id, node.name) for name in node.columns}
@@ -186,20 +187,20 @@ def _score_names(view: CorpusView, question: Question) -> tuple[str, ...]:
 
 
 class _Counts:
-    """The tallies of a question, and the places of the texts that are still to be read."""
+    """The tallies of a comparison, and the locations of the texts to read."""
 
     def __init__(
         self, view: CorpusView, question: Question, routes: Mapping[str, _Route], scores: tuple[str, ...]
     ) -> None:
         self._view, self._question, self._routes, self._scores = view, question, routes, scores
-        self.whole = Tally("all")
-        asked = ALL if question.by is None else question.by
-        self._tallies: dict[str, Tally] = {by: Lengths(by) if by == "length" else Tally(by) for by in asked}
+        self.whole = GroupTally("all")
+        kinds = ALL if question.by is None else question.by
+        self._tallies: dict[str, GroupTally] = {by: Lengths(by) if by == "length" else GroupTally(by) for by in kinds}
         if question.terms is not None:
-            self._tallies[TERMS] = Tally(TERMS)
-            nobody = Rows(np.empty(0, np.bool_), np.empty(0, np.int64), np.empty(0, np.int64))
+            self._tallies[TERMS] = GroupTally(TERMS)
+            no_rows = GroupRows(np.empty(0, np.bool_), np.empty(0, np.int64), np.empty(0, np.int64))
             for name in question.terms.lists:
-                self._tallies[TERMS].add(name, nobody)
+                self._tallies[TERMS].add(name, no_rows)
         self._of_texts = bool({*OF_TEXTS} & {*self._tallies})
         self._drawn = Drawn(question.texts if self._of_texts else 0)
         self._edge = Edge(question.edge)
@@ -208,7 +209,7 @@ class _Counts:
         self.shown: list[EdgeDocument] = []
 
     def add(self, document: DocumentPart) -> None:
-        """The verdicts of a part."""
+        """Count the verdicts of a part."""
         route, view = self._routes[document.source], self._view
         marks, number = withheld.Withheld(view, document), len(self._documents)
         self._documents.append(document)
@@ -223,18 +224,18 @@ class _Counts:
             if not batch.num_rows:
                 continue
             kept = pc.invert(pc.is_in(batch["step"], pa.array(route.judges, pa.string())))
-            rows = Rows(
+            rows = GroupRows(
                 kept.to_numpy(zero_copy_only=False),
                 batch["text_bytes"].fill_null(0).to_numpy(),
                 (units(batch, "host") % np.uint64(BUCKETS)).astype(np.int64),
             )
             self._count(document, batch, rows)
             self._hidden += int(hidden.sum())
-            seen_rows, ranks = ~hidden, document_hashes(batch)
-            self._drawn.add(ranks[seen_rows], number, places[seen_rows], rows.take(seen_rows))
+            readable, ranks = ~hidden, document_hashes(batch)
+            self._drawn.add(ranks[readable], number, places[readable], rows.take(readable))
             scores = self._score(batch)
-            self._unscored += int(np.isnan(scores[seen_rows]).sum())
-            self._edge.add(scores[seen_rows], rows.kept[seen_rows], ranks[seen_rows], number, places[seen_rows])
+            self._unscored += int(np.isnan(scores[readable]).sum())
+            self._edge.add(scores[readable], rows.kept[readable], ranks[readable], number, places[readable])
 
     def _batches(self, document: DocumentPart, route: _Route) -> Iterator[pa.RecordBatch]:
         last, layers = f"{document.source}/{CORPUS}", route.layers()
@@ -250,7 +251,7 @@ class _Counts:
         at = (document.source, document.order)
         return [document.part if one == INGEST else self._view.states[one].layers[at][0] for one in layers]
 
-    def _count(self, document: DocumentPart, batch: pa.RecordBatch, rows: Rows) -> None:
+    def _count(self, document: DocumentPart, batch: pa.RecordBatch, rows: GroupRows) -> None:
         self.whole.add("all", rows)
         for by, tally in self._tallies.items():
             if by == "source":
@@ -264,7 +265,7 @@ class _Counts:
                 tally.add_column(batch[by] if by in batch.schema.names else nothing, rows)
 
     def _score(self, batch: pa.RecordBatch) -> Array:
-        """What the edge is by; without a score all documents are alike, and their hashes decide."""
+        """The score that defines the edge. Without one, all documents are equal and their hashes decide."""
         if not self._scores:
             return np.zeros(batch.num_rows)
         if self._scores[0] not in batch.schema.names:
@@ -272,13 +273,13 @@ class _Counts:
         column = batch[self._scores[0]]
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise UserError(
-                f"{option('score', self._scores[0])} holds {column.type} and no numbers, so no document is nearer to a "
+                f"{option('score', self._scores[0])} has {column.type}, not numbers, so no document is closer to a "
                 "cutoff than another. Name a column of numbers."
             )
         return np.asarray(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
 
     def read_texts(self, track: Track) -> int:
-        """The second pass: registers, terms, and the documents of the edge. How many texts the sample has."""
+        """The second pass: registers, terms, and the documents at the edge. Returns the number of sampled texts."""
         drawn = self._drawn.by_part()
         sides = self._edge.sides() if self._question.edge else {}
         order = {place: (kept, at) for kept, places in sides.items() for at, place in enumerate(places)}
@@ -304,7 +305,7 @@ class _Counts:
         return self._drawn.size
 
     def _groups(self, document: DocumentPart) -> Iterator[tuple[int, int, Callable[[Array], dict[str, pa.Array]]]]:
-        """Row groups of a part: the first row, how many, and a function that reads some, counted from the first."""
+        """Row groups of a part: the first row, the count, and a function that reads rows relative to the first."""
         route, last = self._routes[document.source], f"{document.source}/{CORPUS}"
         layers = [*route.layers(), last]
         readers = dict(zip(layers, open_parts(self._view.store, self._parts(document, layers)), strict=True))
@@ -320,13 +321,13 @@ class _Counts:
 
                 text = one(route.text, "text")
                 if route.text == INGEST and text.null_count:
-                    text = pc.coalesce(text, one(INGEST, "html"))  # a page before its text is taken out of it
+                    text = pc.coalesce(text, one(INGEST, "html"))  # a page before extraction
                 return {"text": text, **{name: one(layer, column) for layer, column, name in columns}}
 
             yield first, rows, read
             first += rows
 
-    def _count_texts(self, texts: pa.Array, rows: Rows) -> None:
+    def _count_texts(self, texts: pa.Array, rows: GroupRows) -> None:
         if "register" in self._tallies:
             registers = [register_of(text or "") for text in texts.to_pylist()]
             self._tallies["register"].add_column(pa.array(registers, pa.string()), rows)
@@ -353,11 +354,9 @@ class _Counts:
             "".join(piece for piece, _ in opening.pieces),
         )
 
-    def groups(self) -> tuple[list[Group], list[str]]:
-        """All groups, and what is to be said of them. Kinds of which there is nothing, or one group, are not shown
-        unless they were asked for.
-        """
-        found: list[Group] = []
+    def groups(self) -> tuple[list[BiasGroup], list[str]]:
+        """All groups, and notes about them. Kinds with fewer than two groups are only shown on request."""
+        found: list[BiasGroup] = []
         notes = merge_note([*self._tallies.values()])
         idle = []
         for by, tally in self._tallies.items():
@@ -368,21 +367,25 @@ class _Counts:
                 idle.append(by)
             elif by == TERMS:
                 empty = [group.name for group in groups if not group.documents.all]
-                notes += [f"No text that was looked at has enough terms of: {', '.join(empty)}."] if empty else []
+                notes += [f"No text in the sample has enough terms of: {', '.join(empty)}."] if empty else []
         if idle:
-            notes.append(f"Nothing is known of: {', '.join(idle)}{_why(idle)}.")
+            notes.append(f"Not known for these documents: {', '.join(idle)}{_why(idle)}.")
         if self._hidden:
-            told = counted(self._hidden, "document is", "documents are")
-            notes.append(f"{told} withheld, and not looked into: on a list of digests, or not looked up yet.")
+            hidden = counted(self._hidden, "document is", "documents are")
+            notes.append(f"{hidden} withheld and not read: on a list of digests, or not checked yet.")
         if self._unscored and self._question.edge:
             notes.append(
-                f"{counted(self._unscored, 'document has', 'documents have')} no {self._scores[0]}: at no edge."
+                f"{counted(self._unscored, 'document has', 'documents have')} no {self._scores[0]}: not at the edge."
             )
         notes += [] if self._question.terms is None else self._question.terms.notes
         return found, notes
 
 
 def _why(idle: Sequence[str]) -> str:
-    reasons = {LANGUAGE: "the step `language` measures it", "snapshot": "sources name it", "domain": "sources name it"}
-    told = [f"{by}: {reasons[by]}" for by in idle if by in reasons]
-    return f" ({'; '.join(told)})" if told else ""
+    reasons = {
+        LANGUAGE: "add the step `language`",
+        "snapshot": "set it in the sources",
+        "domain": "set it in the sources",
+    }
+    known = [f"{by}: {reasons[by]}" for by in idle if by in reasons]
+    return f" ({'; '.join(known)})" if known else ""

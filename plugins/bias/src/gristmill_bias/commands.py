@@ -1,4 +1,4 @@
-"""gristmill bias: whom a step keeps and whom it removes, and the documents at the edge of its cutoff."""
+"""gristmill bias: which groups a step keeps and removes, and the documents at the edge of its cutoff."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
@@ -15,82 +15,84 @@ from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import listed, suggest
-from gristmill_bias.bias import ALL, OF_TEXTS, Answer, Question, ask
+from gristmill_bias.bias import ALL, OF_TEXTS, BiasReport, Question, compare
 from gristmill_bias.edge import EdgeDocument
-from gristmill_bias.groups import Group
+from gristmill_bias.groups import BiasGroup
 from gristmill_bias.intervals import Share
 from gristmill_bias.page import page
 from gristmill_bias.term_groups import TermGroups
 
 MOST_EDGE, MOST_TEXTS = 1000, 1_000_000
 MOST_SHOWN = 20
-"""Groups of one kind on a terminal, and all that are loud."""
+"""Groups of one kind on a terminal, besides those with a warning."""
 EXAMPLE = "Example: gristmill bias recipes/demo.yaml --step heuristics --by register,length --edge 2"
 
 
 def command(
     recipe: RecipeOrRun,
     step: Annotated[
-        str, typer.Option(metavar="STEP", help="The step whose verdicts are looked at.", show_default=False)
+        str, typer.Option(metavar="STEP", help="The step whose verdicts are compared.", show_default=False)
     ],
     by: Annotated[str | None, typer.Option(metavar="KINDS", help=f"Groups: {','.join(ALL)}. Default: all.")] = None,
     terms: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Lists of terms (.txt), each a dialect or a topic.")
+        str | None, typer.Option(metavar="FOLDER", help="Lists of terms (.txt), one per dialect or topic.")
     ] = None,
     min_terms: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Different terms that make a text one of them.")
+        int, typer.Option(min=1, metavar="N", help="Different terms of a list that a text needs.")
     ] = 2,
     edge: Annotated[
-        int, typer.Option(min=0, max=MOST_EDGE, metavar="N", help="Show N documents of each side of the cutoff.")
+        int, typer.Option(min=0, max=MOST_EDGE, metavar="N", help="Show N documents on each side of the cutoff.")
     ] = 0,
     score: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="What the edge is by, such as quality.edu. Default: the step's own."),
+        typer.Option(
+            metavar="COLUMN", help="Score that defines the edge, such as quality.edu. Default: the step's own."
+        ),
     ] = None,
     texts: Annotated[
-        int, typer.Option(min=1, max=MOST_TEXTS, metavar="N", help="Texts to look at for register and terms.")
+        int, typer.Option(min=1, max=MOST_TEXTS, metavar="N", help="Texts to read for register and terms.")
     ] = Question.texts,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots to this file.")] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show whom a step keeps and whom it removes.
+    """Show which groups a step keeps and removes.
 
-    By language, source, domain, length, register and snapshot, with 95% intervals: documents of one host do not count
-    as independent. Groups of which all but nothing is left are told.
+    Groups are by language, source, domain, length, register and snapshot. Shares have 95% intervals, in which documents
+    of one host do not count as independent. You are warned about groups that lose far more than the others.
     """
-    asked = Question(step, _kinds(by), score, edge, None if terms is None else TermGroups(terms, min_terms), texts)
-    view = open_seen(recipe, store)
+    question = Question(step, _kinds(by), score, edge, None if terms is None else TermGroups(terms, min_terms), texts)
+    view = open_view(recipe, store)
     check_finished(view, f"bias --step {step}")
     with Bars(quiet=json) as bars:
 
         def track(parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
             yield from bars.track("parts", parts, len(parts))
 
-        answer = ask(view, asked, track)
-    notes = [_looked_at(answer), *_few_hosts(answer), *answer.notes]
-    loud = [_loud(group, measure, answer.whole) for group, measure in answer.under_half]
-    groups = [_plain(group, answer.whole) for group in answer.groups]
+        report = compare(view, question, track)
+    notes = [_scope(report), *_few_hosts(report), *report.notes]
+    loud = [_loud(group, measure, report.whole) for group, measure in report.under_half]
+    groups = [_plain(group, report.whole) for group in report.groups]
     if html is not None:
-        told = f"{step} ({view.label})"
+        title = f"{step} ({view.label})"
         _write(
-            html, page(told, _plain(answer.whole, answer.whole), groups, list(map(asdict, answer.edge)), loud, notes)
+            html, page(title, _plain(report.whole, report.whole), groups, list(map(asdict, report.edge)), loud, notes)
         )
     if json:
-        for group in (_plain(answer.whole, answer.whole), *groups):
+        for group in (_plain(report.whole, report.whole), *groups):
             print_json(group)
-        for document in answer.edge:
+        for document in report.edge:
             print_json({"edge": document.side, **asdict(document)})
     else:
-        console().print(_table(answer))
-        for document in answer.edge if html is None else ():
+        console().print(_table(report))
+        for document in report.edge if html is None else ():
             _show(console(), document)
     for line in loud:
         console(stderr=True).print(words((line, "bold red")))
     for note in notes:
         console(stderr=True).print(words((note, "dim")))
     if html is not None and not json:
-        console().print(words(f"{html}: {counted(len(groups), 'group')}, {counted(len(answer.edge), 'document')}."))
+        console().print(words(f"{html}: {counted(len(groups), 'group')}, {counted(len(report.edge), 'document')}."))
 
 
 def _kinds(by: str | None) -> tuple[str, ...] | None:
@@ -100,12 +102,12 @@ def _kinds(by: str | None) -> tuple[str, ...] | None:
     for kind in kinds:
         if kind not in ALL:
             raise UserError(
-                f"--by {kind or by!r} is nothing to group by, so nothing was done. {suggest(kind, ALL, 'Kinds')}"
+                f"--by {kind or by!r} is not a kind of group. Nothing was done. {suggest(kind, ALL, 'Kinds')}"
             )
     return kinds
 
 
-def _plain(group: Group, whole: Group) -> dict[str, Any]:
+def _plain(group: BiasGroup, whole: BiasGroup) -> dict[str, Any]:
     def share(own: Share, of_all: Share) -> dict[str, Any]:
         ratio = own.value / of_all.value if of_all.value and own.all else None
         return {**asdict(own), "share": own.value if own.all else None, "ratio": ratio}
@@ -120,49 +122,51 @@ def _plain(group: Group, whole: Group) -> dict[str, Any]:
     }
 
 
-def _loud(group: Group, measure: str, whole: Group) -> str:
+def _loud(group: BiasGroup, measure: str, whole: BiasGroup) -> str:
     own, of_all = getattr(group, measure), getattr(whole, measure)
     many = counted(own.all, "document") if measure == "documents" else size(own.all)
     return (
         f"{group.by} {group.name}: {percent(own.kept, own.all)} of {many} kept (95%: {own.low:.1%} to {own.high:.1%}), "
-        f"and {percent(of_all.kept, of_all.all)} of all: less than half. Read its documents, and give it a cutoff or a "
-        "floor of its own if it is worth keeping."
+        f"less than half of the overall {percent(of_all.kept, of_all.all)}. Read its documents, and give it its own "
+        "cutoff or floor if it is worth keeping."
     )
 
 
-def _looked_at(answer: Answer) -> str:
-    whole = answer.whole
-    told = f"{counted(whole.documents.all, 'document')} of {', '.join(answer.sources)} came to {answer.step}"
-    kinds = [by for by in dict.fromkeys(group.by for group in answer.groups) if by in OF_TEXTS]
+def _scope(report: BiasReport) -> str:
+    whole = report.whole
+    line = f"{counted(whole.documents.all, 'document')} of {', '.join(report.sources)} reached {report.step}"
+    kinds = [by for by in dict.fromkeys(group.by for group in report.groups) if by in OF_TEXTS]
     if kinds:
-        every = "all" if answer.texts == whole.documents.all else "those with the least hashes of their ids"
-        told += f"; {' and '.join(kinds)}: of {counted(answer.texts, 'text')}, {every}"
-    if answer.edge:
-        told += f"; edge by {answer.scores[0]}" if answer.scores else "; both sides drawn by hash, as there is no score"
-    return f"{told}."
+        every = "all" if report.texts == whole.documents.all else "a sample by hash of the ids"
+        line += f"; {' and '.join(kinds)}: from {counted(report.texts, 'text')}, {every}"
+    if report.edge:
+        line += (
+            f"; edge by {report.scores[0]}" if report.scores else "; both sides sampled by hash, as there is no score"
+        )
+    return f"{line}."
 
 
-def _few_hosts(answer: Answer) -> list[str]:
-    told = []
-    for group in answer.few_hosts:
+def _few_hosts(report: BiasReport) -> list[str]:
+    low = []
+    for group in report.few_hosts:
         share = percent(group.documents.kept, group.documents.all)
-        told.append(f"{group.by} {group.name} ({share}, {counted(group.hosts, 'host')})")
-    return [f"Less than half too, but too few hosts to say it of others like them: {listed(told, 10)}."] if told else []
+        low.append(f"{group.by} {group.name} ({share}, {counted(group.hosts, 'host')})")
+    return [f"Also less than half, but from too few hosts to generalize: {listed(low, 10)}."] if low else []
 
 
-def _table(answer: Answer) -> Any:
-    rows = [_row("all", "", answer.whole, answer.whole)]
-    for by in dict.fromkeys(group.by for group in answer.groups):
-        own = [group for group in answer.groups if group.by == by]
-        shown = [group for at, group in enumerate(own) if at < MOST_SHOWN or group.under_half(answer.whole)]
-        rows += [_row(by if at == 0 else "", group.name, group, answer.whole) for at, group in enumerate(shown)]
+def _table(report: BiasReport) -> Any:
+    rows = [_row("all", "", report.whole, report.whole)]
+    for by in dict.fromkeys(group.by for group in report.groups):
+        own = [group for group in report.groups if group.by == by]
+        shown = [group for at, group in enumerate(own) if at < MOST_SHOWN or group.under_half(report.whole)]
+        rows += [_row(by if at == 0 else "", group.name, group, report.whole) for at, group in enumerate(shown)]
         if len(shown) < len(own):
-            rows.append(("", f"{len(own) - len(shown):,} smaller ones (--json has all)", *("",) * 7))
+            rows.append(("", f"{len(own) - len(shown):,} smaller groups (--json has all)", *("",) * 7))
     names = ("by", "group", "documents", "kept", "95%", "to all", "bytes kept", "95% of bytes", "hosts")
     return table(names, rows, left=2, spare=("hosts", "95% of bytes", "bytes kept"))
 
 
-def _row(by: str, name: str, group: Group, whole: Group) -> Sequence[Any]:
+def _row(by: str, name: str, group: BiasGroup, whole: BiasGroup) -> Sequence[Any]:
     own, data = group.documents, group.bytes
     style = "bold red" if group is not whole and group.under_half(whole) else ""
     ratio = f"{own.value / whole.documents.value:.2f}" if own.all else ""
@@ -184,9 +188,9 @@ def _write(path: Path, text: str) -> None:
 def _show(out: Screen, one: EdgeDocument) -> None:
     out.rule(f"{one.source}: {one.locator}", align="left", style="dim")
     scores = ", ".join(f"{name} {'none' if value is None else f'{value:.6g}'}" for name, value in one.scores.items())
-    told = "   ".join(filter(None, (scores, one.language, one.register, f"id {one.doc_id}")))
+    facts = "   ".join(filter(None, (scores, one.language, one.register, f"id {one.doc_id}")))
     verdict = one.side if one.reason is None else f"{one.side} ({one.reason})"
-    out.print(words((verdict, "green" if one.reason is None else "red"), f"   {told}"))
+    out.print(words((verdict, "green" if one.reason is None else "red"), f"   {facts}"))
     if one.url is not None:
         out.print(words(("url", "dim"), f" {one.url}"))
     out.print(passage(one.excerpt))

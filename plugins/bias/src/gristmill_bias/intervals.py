@@ -1,17 +1,17 @@
-"""Shares with 95% intervals where documents of one host are not independent of each other.
+"""Shares with 95% intervals for documents that are not independent within a host.
 
-Pages of one site are alike: a thousand of them that a filter removed are not a thousand votes. So a share is a ratio of
-sums over *clusters*: a host is one, and so is a document without an address. Its variance is that of a ratio estimator
-(Cochran, Sampling Techniques, 1977, 6.3), from how far each cluster lies from the share of all:
+Pages of one site are alike: a thousand removed pages of a site are not a thousand independent observations. So a share
+is a ratio of sums over *clusters*: a host is one, and so is a document without a URL. Its variance is that of a ratio
+estimator (Cochran, Sampling Techniques, 1977, 6.3), from the distance of each cluster to the overall share:
 
     p = sum(kept) / sum(all)        v = G / (G - 1) * sum((kept_h - p * all_h)^2) / sum(all)^2
 
 The interval is Wilson's (1927) with the number of independent documents that would have that variance, p (1 - p) / v,
-in place of the number of documents (never more than there are), and Student's t for G - 1 in place of the normal
-quantile (as Korn and Graubard do, 1998). Where all are kept, or none, or there is one cluster, nothing can be learned
-of v: then every host counts as one document.
+instead of the number of documents (but never more), and Student's t for G - 1 instead of the normal quantile (as in
+Korn and Graubard, 1998). If all or none are kept, or there is one cluster, v cannot be estimated: then every host
+counts as one document.
 
-The same formulas serve documents (every one counts 1) and bytes (every one counts its size).
+The same formulas are used for documents (each counts 1) and bytes (each counts its size).
 """
 
 import math
@@ -26,12 +26,12 @@ Ints = npt.NDArray[np.int64]
 NORMAL = 1.959963984540054
 """The 97.5% quantile of the normal distribution."""
 _STUDENT = (12.706205, 4.302653, 3.182446, 2.776445)
-"""The same of Student's t for 1 to 4 degrees of freedom; from there on a series is right to 0.0004."""
+"""The 97.5% quantiles of Student's t for 1 to 4 degrees of freedom; beyond, a series is accurate to 0.0004."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What part of some documents, or of their bytes, is kept."""
+    """The share of documents, or of their bytes, that is kept."""
 
     kept: int
     all: int
@@ -39,7 +39,7 @@ class Share:
     high: float
     """The ends of the 95% interval."""
     independent: float
-    """How many independent documents would tell as much."""
+    """The equivalent number of independent documents."""
 
     @property
     def value(self) -> float:
@@ -47,7 +47,7 @@ class Share:
 
 
 def share_of(kept: Ints, whole: Ints, documents: int) -> Share:
-    """Of clusters: what is kept of each, and all of each; `documents` is how many there are in all."""
+    """The share over clusters, from the kept and total count of each; `documents` is the total number."""
     is_there = whole > 0
     kept, whole = kept[is_there], whole[is_there]
     part, total, clusters = int(kept.sum()), int(whole.sum()), len(whole)
@@ -67,7 +67,7 @@ def share_of(kept: Ints, whole: Ints, documents: int) -> Share:
 
 
 def wilson(value: float, count: float, quantile: float = NORMAL) -> tuple[float, float]:
-    """The interval of a share that was found among so many independent trials."""
+    """The interval of a share from `count` independent trials."""
     squared = quantile**2
     middle = (value + squared / (2 * count)) / (1 + squared / count)
     half = quantile / (1 + squared / count) * math.sqrt(value * (1 - value) / count + squared / (4 * count**2))

@@ -1,6 +1,6 @@
-"""What a step kept and removed as a page for people: plots, tables, and documents at the edge of its cutoff.
+"""The HTML page of a comparison: plots, tables, and documents at the edge of the cutoff.
 
-It needs nothing from elsewhere and runs no script.
+It is self-contained and has no scripts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,17 +24,17 @@ def page(
     loud: Sequence[str],
     notes: Sequence[str],
 ) -> str:
-    """All groups of a step (commands.py has their fields), documents to read, and what is to be said of them."""
+    """The page with all groups of a step (commands.py has their fields), documents to read, and notes."""
     documents = whole["documents"]
     parts = [
         f"<h1>What {escaped(name)} kept and removed</h1>",
-        f"<p>Of {counted(documents['all'], 'document')} that came to it, {documents['kept']:,} are kept: "
+        f"<p>Of {counted(documents['all'], 'document')} that reached it, {documents['kept']:,} are kept: "
         f"{_share(documents)} of the documents, {_share(whole['bytes'])} of the bytes.</p>",
         *(f'<p class="loud">{escaped(line)}</p>' for line in loud),
         *(f'<p class="soft">{escaped(note)}</p>' for note in notes),
     ]
     parts.append(
-        '<p class="soft">Points are the share that is kept, lines its 95% interval; dashed: the share of all.</p>'
+        '<p class="soft">Points are the share that is kept, lines its 95% interval; dashed: the overall share.</p>'
     )
     for by in dict.fromkeys(group["by"] for group in groups):
         own = [group for group in groups if group["by"] == by]
@@ -52,7 +52,7 @@ def _share(found: Mapping[str, Any]) -> str:
 
 
 def _plot(groups: Sequence[Mapping[str, Any]], whole: Mapping[str, Any]) -> str:
-    """The share of each group that is kept, with its interval; dashed: that of all."""
+    """The plot of the kept share of each group with its interval; dashed: the overall share."""
     rows = {
         group["group"]: {
             one: (group[one]["share"], group[one]["low"], group[one]["high"]) for one in SERIES if group[one]["all"]
@@ -84,11 +84,11 @@ def _ratio(found: Mapping[str, Any]) -> str:
 def _article(one: Mapping[str, Any]) -> str:
     scores = [f"{name} {'none' if value is None else f'{value:.6g}'}" for name, value in one["scores"].items()]
     facts = [one["doc_id"], one["source"], one["language"], one["register"], one["url"] or one["locator"]]
-    told = "; ".join([one["side"], *([one["reason"]] if one["reason"] else []), *scores])
+    facts_line = "; ".join([one["side"], *([one["reason"]] if one["reason"] else []), *scores])
     more = " …" if len(one["excerpt"].encode()) < one["text_bytes"] else ""
     return "\n".join(
         [
-            f"<article><p>{escaped(told)}</p>",
+            f"<article><p>{escaped(facts_line)}</p>",
             f'<p class="soft">{escaped(" · ".join(filter(None, facts)))}</p>',
             f"<blockquote>{escaped(one['excerpt'])}{more}</blockquote></article>",
         ]

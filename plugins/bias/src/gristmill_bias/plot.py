@@ -11,8 +11,8 @@ def intervals(
     marks: Mapping[str, tuple[float, int]],
     series: Sequence[str],
 ) -> str:
-    """A line for each key, on it a point and an interval (value, low, high) for each series that it has; `marks` are
-    upright lines: value and the number of the series whose colour they have, dashed.
+    """The plot: one line per key, with a point and an interval (value, low, high) for each of its series; `marks` are
+    dashed vertical lines, each with a value and the number of the series whose colour it has.
     """
     left, line = 250, 13 * len(series) + 10
     top = min(
@@ -37,8 +37,8 @@ def intervals(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{high}" stroke="{colour}" stroke-dasharray="4 3">'
             f"<title>{escaped(name)}: {value:.3g}</title></line>"
         )
-    for place, (name, values) in enumerate(rows.items()):
-        y = TOP + line * place
+    for index, (name, values) in enumerate(rows.items()):
+        y = TOP + line * index
         shown = name if len(name) <= 36 else f"{name[:35]}\u2026"
         parts.append(text(left - 10, y + line / 2 + 4, shown, anchor="end"))
         for number, one in enumerate(series):

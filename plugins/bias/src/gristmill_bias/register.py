@@ -1,6 +1,6 @@
-"""How a text is written, by a rule that anybody can check: it counts signs, digits and lines, and knows no language.
+"""The register of a text, by simple rules: they count characters, digits and lines, and do not depend on a language.
 
-The first line that holds names the register; docs/bias.md has the same table.
+The first rule that matches gives the register; docs/bias.md has the same table.
 
     short        fewer than 200 characters that are not white space
     code         4% of these or more are signs of code and markup: { } [ ] < > = ; | \\ ` ~ ^ $ # @ & * _ + /
@@ -11,14 +11,14 @@ The first line that holds names the register; docs/bias.md has the same table.
                  (60 characters or fewer, or 30 in a script without spaces) and end without a sentence mark
     prose        all others
 
-A register is about form. Prose holds stories, news and essays alike: a rule without a language cannot tell them apart.
+A register is about form. Prose includes stories, news and essays: rules without a language cannot distinguish them.
 """
 
 import re
 
 REGISTERS = ("prose", "dialogue", "list", "numbers", "code", "short")
-LOOKED_AT = 20_000
-"""Characters from the beginning of a text; what comes behind has no say."""
+MOST_CHARS = 20_000
+"""Characters from the beginning of a text that are used; the rest is ignored."""
 
 SHORT_CHARS = 200
 CODE_SHARE = 0.04
@@ -45,7 +45,7 @@ _WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u3
 
 def register_of(text: str) -> str:
     """One of REGISTERS."""
-    text = text[:LOOKED_AT]
+    text = text[:MOST_CHARS]
     dense = _SPACE.sub("", text)
     if len(dense) < SHORT_CHARS:
         return "short"

@@ -1,9 +1,9 @@
-"""Lists of a user's own terms, each the name of a group: a dialect, a trade, a topic.
+"""A user's lists of terms, each of which defines a group: a dialect, a trade, a topic.
 
-    terms/plattdeutsch.txt, terms/falconry.txt      one term or phrase a line; `#` begins a comment
+    terms/plattdeutsch.txt, terms/falconry.txt      one term or phrase per line; `#` begins a comment
 
-A text belongs to the group where it has enough different terms of the list (`kernels/text/listed_terms.py`: where words
-begin and end, in any case of letters). It may belong to several, and to none.
+A text belongs to a group if it has enough different terms of its list (`kernels/text/listed_terms.py`: whole words,
+case ignored). It may belong to several groups, or to none.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class TermGroups:
     def __init__(self, folder: str, min_terms: int) -> None:
         self.min_terms = min_terms
         self.notes: list[str] = []
-        """Of entries that no text can hold."""
+        """Notes about entries that no text can match."""
         self.lists: Mapping[str, Terms] = dict(self._load(folder))
 
     def _load(self, folder: str) -> Any:
@@ -38,8 +38,8 @@ class TermGroups:
             near = nearest_file(folder)
             hint = f" Did you mean {near}?" if near else ""
             raise UserError(
-                f"{option('terms', folder)} is no folder, so there are no groups to make of it.{hint} Give a folder of "
-                ".txt files, each a list of terms, one a line."
+                f"{option('terms', folder)} is not a folder, so it has no groups.{hint} Give a folder of "
+                ".txt files, each a list of terms, one per line."
             )
         found: dict[str, list[Any]] = {}
         for name, uri, _ in lists.files(fs, root, "terms"):
@@ -47,28 +47,28 @@ class TermGroups:
                 found.setdefault(name, []).extend(hash_terms(block, word_tables()) for block in lists.blocks(fs, uri))
         if not found:
             raise UserError(
-                f"{option('terms', folder)} has no file that ends with .txt, so there are no groups to make of it. Put "
-                "a list there for each dialect or topic, one term a line."
+                f"{option('terms', folder)} has no file that ends with .txt, so it has no groups. Add "
+                "a list for each dialect or topic, one term per line."
             )
         for name, blocks in sorted(found.items()):
             hashes = np.concatenate([block for block, _ in blocks]) if blocks else np.empty((0, 4), np.uint64)
             bad, entries = sum(int(faults) for _, faults in blocks), len(np.unique(hashes[:, 3]))
             if bad:
-                told = counted(bad, "entry that is", "entries that are")
+                useless = counted(bad, "entry that is", "entries that are")
                 self.notes.append(
-                    f"The list {name} has {told} never found: without a word, too long, or one letter of a script "
+                    f"The list {name} has {useless} never matched: without a word, too long, or one letter of a script "
                     "without spaces."
                 )
             if entries < self.min_terms:
                 raise UserError(
-                    f"The list {name} in {option('terms', folder)} has {counted(entries, 'term')}, and a text belongs "
-                    f"to it with {self.min_terms} of them, so it would have no document. Add terms, or lower "
+                    f"The list {name} in {option('terms', folder)} has {counted(entries, 'term')}, but a text needs "
+                    f"{self.min_terms} of them, so it would have no document. Add terms, or lower "
                     f"{option('min_terms')}."
                 )
             yield name, terms_of(hashes)
 
     def find(self, texts: pa.Array) -> dict[str, np.ndarray[Any, Any]]:
-        """For each list, which of the texts belong to it."""
+        """For each list, whether each text belongs to it."""
         data, offsets = bytes_of(texts)
         rows = np.arange(len(texts))
         found = {}

@@ -1,6 +1,6 @@
-"""The commands `gristmill extractor`: judge extractors on gold pages, train ours, and show what it keeps of a page.
+"""The commands `gristmill extractor`: score extractors on gold pages, train ours, and show what it keeps of a page.
 
-This is a package of its own, since only those who tune extraction need it. It belongs to the version of Gristmill with
+This is a separate package, since only people who tune extraction need it. It requires the version of Gristmill with
 the same number.
 """
 

@@ -1,19 +1,19 @@
-"""Which words of a page are words of its gold text: an alignment of two sequences that prefers long runs."""
+"""Finds the words of a page that are in its gold text, by an alignment that prefers long runs."""
 
 import numpy as np
 from numba import njit
 
 _MATCH, _RUN = 2, 4
-"""What a pair of equal words counts, and one that goes on behind another. A run of three is worth more than four single
-words, so a word of a menu does not take the place of the same word in a sentence."""
+"""The score of a pair of equal words, and of one that continues a run. A run of three is worth more than four single
+words, so a word in a menu does not replace the same word in a sentence."""
 _NONE = -(1 << 30)
 
 
 @njit(nogil=True, cache=True)
 def align(page: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """For each word of the page, 1 if it is aligned with one of the gold text (words are numbers), else 0.
+    """For each word of the page, 1 if it is aligned with a word of the gold text, else 0. Words are numbers.
 
-    Takes as many bytes as the product of both lengths.
+    Memory in bytes is the product of both lengths.
     """
     rows, columns = page.size, gold.size
     back = np.zeros((rows + 1, columns + 1), np.uint8)
@@ -41,12 +41,12 @@ def align(page: np.ndarray, gold: np.ndarray) -> np.ndarray:
             corner, corner_matched = above, above_matched
     found = np.zeros(rows, np.uint8)
     row, column = rows, columns
-    going_on = False
+    in_run = False
     while row > 0 and column > 0:
         step = back[row, column]
-        if going_on or step & 3 == 2:
+        if in_run or step & 3 == 2:
             found[row - 1] = 1
-            going_on = step & 4 != 0
+            in_run = step & 4 != 0
             row -= 1
             column -= 1
         elif step & 3 == 0:

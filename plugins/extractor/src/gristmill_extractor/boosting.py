@@ -1,12 +1,12 @@
 """Training of symmetric trees: Newton boosting on the logistic loss over histograms of bytes, in integers.
 
-A tree is grown level by level. The question of a level is the one that gains most over all leaves together (CatBoost,
-Prokhorenkova and others 2018); slope and curvature of each leaf and byte value are summed up for that, and of two
-leaves that come of one only the smaller is summed, the other is the rest (LightGBM, Ke and others 2017).
+A tree is grown level by level. The split of a level is the one with the largest total gain over all leaves (CatBoost,
+Prokhorenkova and others 2018). For that, slope and curvature are summed for each leaf and byte value; of two leaves
+from one parent only the smaller is summed, the other is the difference (LightGBM, Ke and others 2017).
 
-The same bytes come of every machine and number of threads: chances come from a table that is exact, slopes and
-curvatures are integers, so the order of a sum does not matter, and what is left to floating point (gains, leaves) is
-additions, multiplications and divisions in a fixed order. Numba contracts none of them unless `fastmath` is asked for.
+Every machine and number of threads gives the same bytes: probabilities come from an exact table, slopes and curvatures
+are integers, so the order of a sum does not matter, and floating point (gains, leaves) uses only additions,
+multiplications and divisions in a fixed order, which Numba does not contract without `fastmath`.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -24,46 +24,46 @@ from gristmill.kernels.html.trees import DEEPEST, MOST_TREES, ONE, Trees
 Array = np.ndarray[Any, Any]
 
 CHANCE_BITS = 20
-"""A chance of 1 is 2^20."""
+"""A probability of 1 is 2^20."""
 WEIGHT_BITS = 8
 """Weights are rounded to multiples of 1/256."""
 _ENTRY_BITS, _ENTRIES = 3, 4096
-"""The table of chances has one entry for 8 scores, 1/128 of a logit, and ends at logits of -16 and 16."""
+"""The table of probabilities has one entry per 8 scores, 1/128 of a logit, and covers logits from -16 to 16."""
 _REACH = _ENTRIES << _ENTRY_BITS >> 1
 _UNIT = float(1 << (CHANCE_BITS + WEIGHT_BITS))
-"""The slope of a row of weight 1 that is as wrong as can be."""
+"""The largest slope of a row of weight 1."""
 _PACKED_BITS = 30
-"""Both sums over all rows fit in a half of an int64, with room for the rounding of each."""
+"""Each sum over all rows fits in half of an int64, including rounding."""
 MOST_ROWS = 1 << 28
 LARGEST_SUM = 1 << 34
-"""Of all weights: slopes are summed up in int64."""
+"""The largest sum of weights: slopes are summed in int64."""
 
 
-class Settings(NamedTuple):
+class BoostingSettings(NamedTuple):
     trees: int = 200
     depth: int = 6
     learning_rate: float = 0.1
     l2: float = 1.0
-    """Added to the curvature of a leaf; that of a row is weight * chance * (1 - chance), a quarter at the most."""
+    """Added to the curvature of a leaf; a row's is weight * p * (1 - p), at most a quarter."""
     min_leaf_weight: float = 1.0
-    """Curvature that a leaf needs, so rows that are settled hardly count. A lighter leaf has the value of the one that
-    it is split from.
+    """Curvature that a leaf needs, so rows that are already fitted hardly count. A lighter leaf gets the value of its
+    parent.
     """
     feature_share: float = 1.0
-    """Of the columns, those that a tree may ask about."""
+    """Share of the columns that a tree may use."""
     row_share: float = 1.0
-    """Of the groups of rows, those that a tree is made of."""
+    """Share of the groups of rows that a tree is trained on."""
     seed: int = 0
 
 
-class Trained(NamedTuple):
+class TrainedTrees(NamedTuple):
     trees: Trees
     gains: Array
-    """float64 (trees, depth): by how much each level lowers the loss (nats times weight), at a learning rate of 1."""
+    """float64 (trees, depth): the loss reduction of each level (nats times weight), at a learning rate of 1."""
 
 
 class Levels(NamedTuple):
-    """Where a tree goes: one row of the arrays of all trees."""
+    """The levels of one tree: a row of the arrays of all trees."""
 
     features: Array
     thresholds: Array
@@ -71,21 +71,21 @@ class Levels(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Rows that are to be summed up."""
+    """Rows to be summed."""
 
     rows: Array
     """uint32."""
     slots: Array
-    """uint8: where the sums of their leaf lie."""
+    """uint8: the slot with the sums of their leaf."""
     values: Array
     """int64: slope and curvature, packed."""
 
 
 @cache
 def chances() -> Array:
-    """The chance of label 1 by score, int32: entry i is that of scores from 8 i - 16384 on, at the middle of them.
+    """The probability of label 1 by score, int32: entry i is for scores from 8 i - 16384 on, at their middle.
 
-    `Decimal.exp` is rounded correctly, whatever the machine.
+    `Decimal.exp` is correctly rounded on every machine.
     """
     found = np.empty(_ENTRIES, np.int32)
     with localcontext() as context:
@@ -100,7 +100,7 @@ def chances() -> Array:
 def _slopes(
     table: Array, scores: Array, labels: Array, weights: Array, taken: Array, slopes: Array, bends: Array
 ) -> int:
-    """Slope and curvature of the loss of each row; 0 for rows that are not taken. Returns the sum of all |slopes|."""
+    """Compute slope and curvature of the loss of each row; 0 for unused rows. Returns the sum of all |slopes|."""
     total = 0
     for row in range(scores.size):
         entry = min(max((scores[row] + _REACH) >> _ENTRY_BITS, 0), _ENTRIES - 1)
@@ -114,7 +114,7 @@ def _slopes(
 
 @njit(nogil=True, cache=True)
 def _pack(slopes: Array, bends: Array, shift: int, packed: Array) -> None:
-    """Slope and curvature in one number that is added at once: rounded to multiples of 2^shift, slope on top."""
+    """Pack slope and curvature into one number, so that one addition sums both; rounded to multiples of 2^shift."""
     half = (1 << shift) >> 1
     for row in range(slopes.size):
         packed[row] = (((slopes[row] + half) >> shift) << 32) + ((bends[row] + half) >> shift)
@@ -122,7 +122,7 @@ def _pack(slopes: Array, bends: Array, shift: int, packed: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _answer(column: Array, threshold: int, level: int, leaf: Array) -> None:
-    """The bit of a level in the number of each row's leaf."""
+    """Set the bit of a level in the leaf number of each row."""
     bit = np.uint8(1 << level)
     for row in range(leaf.size):
         leaf[row] |= bit if column[row] > threshold else np.uint8(0)
@@ -136,7 +136,7 @@ def _count(leaf: Array, taken: Array, counts: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _gather(leaf: Array, taken: Array, packed: Array, place: Array, rows: Array, slots: Array, values: Array) -> int:
-    """Lists the rows of the leaves that are to be summed up, with the slot of each. Returns how many they are."""
+    """List the rows of leaves to be summed, with the slot of each. Returns their number."""
     found = 0
     for row in range(leaf.size):
         slot = place[leaf[row]]
@@ -153,9 +153,9 @@ def _sum_up(column: Array, rows: Array, slots: Array, values: Array, sums: Array
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _best(sums: Array, order: Array, l2: float, least: float, gains: Array) -> tuple[float, int]:
-    """Gain and threshold of the best question about one column, the lowest among equals; `order`: the slots by leaf.
+    """Gain and threshold of the best split of one column, the lowest among equals; `order`: the slots by leaf.
 
-    A leaf with slope G and curvature H lowers the loss by G^2 / 2 (H + l2); halves are left to who reports.
+    A leaf with slope G and curvature H lowers the loss by G^2 / 2 (H + l2); the caller halves the gain.
     """
     for value in range(256):
         gains[value] = 0.0
@@ -190,9 +190,9 @@ def _best(sums: Array, order: Array, l2: float, least: float, gains: Array) -> t
 def _ask(
     columns: Array, features: Array, listed: Listed, sums: Array, order: Array, l2: float, least: float, found: Array
 ) -> None:
-    """For some features: sums of the new leaves, and the best question (gain, threshold) into `found`.
+    """For some features: the sums of the new leaves, and the best split (gain, threshold) into `found`.
 
-    The larger half of a leaf stays in its slot, the smaller, which is summed up, goes as many slots up as there were.
+    The larger half of a leaf stays in its slot; the smaller, which is summed, goes into the upper half of the slots.
     """
     gains = np.empty(256)
     old, new = (order.size >> 1) << 8, order.size << 8
@@ -218,23 +218,28 @@ def _add_leaves(leaf: Array, values: Array, scores: Array) -> None:
 
 
 def train(
-    columns: Array, labels: Array, weights: Array, settings: Settings, groups: Array | None = None, threads: int = 1
-) -> Trained:
-    """Trees that tell rows of label 1 from rows of label 0.
+    columns: Array,
+    labels: Array,
+    weights: Array,
+    settings: BoostingSettings,
+    groups: Array | None = None,
+    threads: int = 1,
+) -> TrainedTrees:
+    """Train trees that separate rows of label 1 from rows of label 0.
 
-    `columns` is uint8 (columns, rows), `weights` what each row counts (rounded to 1/256), `groups` a number for each
-    row: rows of one group are taken or left together where `row_share` is below 1. Without it each row is a group.
+    `columns` is uint8 (columns, rows), `weights` has the weight of each row (rounded to 1/256), `groups` a number per
+    row: rows of a group are sampled together if `row_share` is below 1. Without it each row is a group.
     """
     _check(columns, labels, weights, groups, settings)
     if threads < 1:
-        raise ValueError(f"{threads} threads: at least 1 is needed")
+        raise ValueError(f"threads is {threads}; at least 1 is needed")
     rows, depth = columns.shape[1], settings.depth
     counts = np.rint(np.asarray(weights, np.float64) * (1 << WEIGHT_BITS)).astype(np.int64)
     truth = np.asarray(labels).astype(np.int64)
     keys = np.arange(rows, dtype=np.uint64) if groups is None else np.asarray(groups).astype(np.uint64)
     bias = _bias(int((counts * truth).sum()), int(counts.sum()))
     scores = np.full(rows, bias, np.int32)
-    made = Trees(
+    trees = Trees(
         np.zeros((settings.trees, depth), np.uint16),
         np.full((settings.trees, depth), 255, np.uint8),
         np.zeros((settings.trees, 1 << depth), np.int16),
@@ -243,50 +248,50 @@ def train(
     )
     gains = np.zeros((settings.trees, depth))
     slopes, bends, packed = (np.empty(rows, np.int64) for _ in range(3))
-    asked = max(1, round(len(columns) * settings.feature_share))
-    grower = _Grower(columns, asked, settings, threads)
+    used = max(1, round(len(columns) * settings.feature_share))
+    grower = _Grower(columns, used, settings, threads)
     last = np.uint64(max(int(settings.row_share * 2**64) - 1, 0))
     with ThreadPoolExecutor(threads) as pool:
         for tree in range(settings.trees):
             taken = _drawn(keys, settings.seed, 2 * tree) <= last
             ranked = np.argsort(_drawn(np.arange(len(columns), dtype=np.uint64), settings.seed, 2 * tree + 1))
-            features = np.sort(ranked[:asked])
+            features = np.sort(ranked[:used])
             total = _slopes(chances(), scores, truth, counts, taken, slopes, bends)
             shift = max(0, total.bit_length() - _PACKED_BITS)
             _pack(slopes, bends, shift, packed)
-            into = Levels(made.features[tree], made.thresholds[tree], gains[tree])
+            into = Levels(trees.features[tree], trees.thresholds[tree], gains[tree])
             leaf = grower.grow(pool, features, taken, packed, _UNIT / (1 << shift), into)
             sums = np.zeros((2, 1 << depth), np.int64)
             _sum_leaves(leaf, slopes, bends, sums)
-            made.leaves[tree] = _values(sums, settings)
-            _add_leaves(leaf, made.leaves[tree], scores)
-    return Trained(made, gains)
+            trees.leaves[tree] = _values(sums, settings)
+            _add_leaves(leaf, trees.leaves[tree], scores)
+    return TrainedTrees(trees, gains)
 
 
 class _Grower:
-    """Grows one tree after the other in the same memory."""
+    """Grows trees one after another in the same memory."""
 
-    def __init__(self, columns: Array, asked: int, settings: Settings, threads: int) -> None:
+    def __init__(self, columns: Array, used: int, settings: BoostingSettings, threads: int) -> None:
         rows = columns.shape[1]
         self.columns, self.settings = columns, settings
-        bounds = [asked * part // threads for part in range(threads + 1)]
+        bounds = [used * part // threads for part in range(threads + 1)]
         self.parts = [slice(low, high) for low, high in pairwise(bounds)]
-        self.sums = np.empty((asked, 256 << (settings.depth - 1)), np.int64)
-        self.found = np.empty((asked, 2))
-        self.room = Listed(np.empty(rows, np.uint32), np.empty(rows, np.uint8), np.empty(rows, np.int64))
+        self.sums = np.empty((used, 256 << (settings.depth - 1)), np.int64)
+        self.found = np.empty((used, 2))
+        self.lists = Listed(np.empty(rows, np.uint32), np.empty(rows, np.uint8), np.empty(rows, np.int64))
 
     def grow(
         self, pool: ThreadPoolExecutor, features: Array, taken: Array, packed: Array, unit: float, into: Levels
     ) -> Array:
-        """The leaf of each row in a new tree, whose levels go `into` one row of the arrays of all trees."""
+        """The leaf of each row in a new tree, whose levels are written `into` the arrays of all trees."""
         leaf = np.zeros(packed.size, np.uint8)
         order, place = np.zeros(1, np.int64), np.zeros(1, np.int64)
         for level in range(self.settings.depth):
-            count = _gather(leaf, taken, packed, place, *self.room)
-            self._ask_all(pool, features, Listed(*(room[:count] for room in self.room)), order, unit)
+            count = _gather(leaf, taken, packed, place, *self.lists)
+            self._ask_all(pool, features, Listed(*(rows[:count] for rows in self.lists)), order, unit)
             best = int(np.argmax(self.found[:, 0]))  # the first of equals
             if self.found[best, 0] <= 0.0:
-                break  # nor will a later level find anything to gain
+                break  # later levels cannot gain anything either
             feature, threshold = features[best], int(self.found[best, 1])
             into.features[level], into.thresholds[level] = feature, threshold
             into.gains[level] = self.found[best, 0] / unit / 2
@@ -295,7 +300,7 @@ class _Grower:
         return leaf
 
     def _ask_all(self, pool: ThreadPoolExecutor, features: Array, listed: Listed, order: Array, unit: float) -> None:
-        """Every thread has features of its own, so none waits for another, and nothing depends on who is first."""
+        """Find the best split per feature. Threads have separate features, so the result does not depend on timing."""
         l2, least = self.settings.l2 * unit, self.settings.min_leaf_weight * unit
 
         def ask(part: slice) -> None:
@@ -305,7 +310,7 @@ class _Grower:
 
 
 def _halved(order: Array, leaf: Array, taken: Array) -> tuple[Array, Array]:
-    """The slot of each leaf when all of them have been split, and of those that are to be summed up; -1: the rest."""
+    """The slot of each leaf after a split of all, and of those to be summed; -1 for the others."""
     half = order.size
     counts = np.zeros(2 * half, np.int64)
     _count(leaf, taken, counts)
@@ -316,10 +321,10 @@ def _halved(order: Array, leaf: Array, taken: Array) -> tuple[Array, Array]:
     return found, np.where(found >= half, found, -1)
 
 
-def _values(sums: Array, settings: Settings) -> Array:
-    """The leaves of a tree, by slope and curvature of the rows in each: a Newton step, by the learning rate shorter.
+def _values(sums: Array, settings: BoostingSettings) -> Array:
+    """The leaf values of a tree, from slope and curvature: a Newton step times the learning rate.
 
-    Bit d of a leaf's number is the answer of level d, so a leaf is split of the one that lacks its highest bit.
+    Bit d of a leaf's number is the result of level d, so the parent of a leaf lacks its highest bit.
     """
     parts = [sums]
     while parts[-1].shape[1] > 1:
@@ -335,13 +340,13 @@ def _values(sums: Array, settings: Settings) -> Array:
 
 
 def _bias(high: int, all_rows: int) -> int:
-    """The score of rows of which nothing is known but how many have label 1."""
+    """The initial score, from the share of rows with label 1."""
     entry = int(np.searchsorted(chances(), (high << CHANCE_BITS) // all_rows))
     return (min(entry, _ENTRIES - 1) << _ENTRY_BITS) - _REACH + (1 << _ENTRY_BITS >> 1)
 
 
 def _drawn(keys: Array, seed: int, turn: int) -> Array:
-    """A number (uint64) for each key, another one at each turn."""
+    """A random number (uint64) for each key, different at each turn."""
     mixed: Any = mix.py_func
     both = np.array([seed % 2**64, turn], np.uint64) + GOLDEN
     salt = mixed(mixed(both[:1]) + mixed(both[1:]))
@@ -349,26 +354,28 @@ def _drawn(keys: Array, seed: int, turn: int) -> Array:
     return drawn
 
 
-def _check(columns: Array, labels: Array, weights: Array, groups: Array | None, settings: Settings) -> None:
+def _check(columns: Array, labels: Array, weights: Array, groups: Array | None, settings: BoostingSettings) -> None:
     if columns.dtype != np.uint8 or columns.ndim != 2 or not columns.flags.c_contiguous or not columns.size:
-        raise ValueError(f"{columns.dtype} {columns.shape} are no columns: contiguous uint8 (columns, rows) are needed")
+        raise ValueError(f"columns are {columns.dtype} {columns.shape}; contiguous uint8 (columns, rows) is needed")
     if len(columns) > 2**16 or columns.shape[1] > MOST_ROWS:
-        raise ValueError(f"{columns.shape} columns and rows are too many; {2**16} and {MOST_ROWS} fit")
+        raise ValueError(f"{columns.shape} columns and rows are too many; at most {2**16} and {MOST_ROWS}")
     sizes = {len(labels), len(weights), columns.shape[1], *([] if groups is None else [len(groups)])}
     if len(sizes) > 1:
-        raise ValueError(f"columns, labels, weights and groups are of unlike length: {sorted(sizes)}")
+        raise ValueError(f"columns, labels, weights and groups have different lengths: {sorted(sizes)}")
     if not np.isin(labels, (0, 1)).all():
-        raise ValueError("a label is 0 or 1")
+        raise ValueError("labels must be 0 or 1")
     total = float(np.sum(weights, dtype=np.float64))
     if not (np.min(weights) >= 0 and 0 < total <= LARGEST_SUM):
         raise ValueError(
-            f"weights from {np.min(weights)} on, {total} in all: none below 0 and {LARGEST_SUM} in all fit"
+            f"weights start at {np.min(weights)} and sum to {total}; they must not be negative or exceed {LARGEST_SUM}"
         )
     if ((weights > 0) & (np.asarray(weights) * 2 < 2.0**-WEIGHT_BITS)).any():
-        raise ValueError(f"a weight below 1/{2 << WEIGHT_BITS} would be rounded to nothing: multiply all of them")
+        raise ValueError(f"a weight below 1/{2 << WEIGHT_BITS} would be rounded to 0: scale all weights up")
     if not (1 <= settings.depth <= DEEPEST and 1 <= settings.trees <= MOST_TREES):
-        raise ValueError(f"{settings.trees} trees of depth {settings.depth}: 1 to {MOST_TREES} of 1 to {DEEPEST} fit")
+        raise ValueError(
+            f"{settings.trees} trees of depth {settings.depth}; 1 to {MOST_TREES} of 1 to {DEEPEST} are allowed"
+        )
     if not (settings.l2 > 0 and settings.learning_rate > 0 and settings.min_leaf_weight >= 0):
-        raise ValueError("l2 and learning_rate are above 0, and min_leaf_weight is not below")
+        raise ValueError("l2 and learning_rate must be above 0, min_leaf_weight 0 or more")
     if not (0 < settings.feature_share <= 1 and 0 < settings.row_share <= 1):
-        raise ValueError("feature_share and row_share are above 0 and at most 1")
+        raise ValueError("feature_share and row_share must be above 0 and at most 1")

@@ -1,4 +1,4 @@
-"""gristmill extractor: the tools that take the main text out of a page, judged; and ours, trained and looked at."""
+"""gristmill extractor: score the tools that extract the main text of a page, and train and inspect ours."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,13 +14,13 @@ from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill_extractor import show_command, train_command
-from gristmill_extractor.extractors import TRAINED, Result, chosen_tools, evaluate, known_tools
-from gristmill_extractor.gold import Page, read_gold
+from gristmill_extractor.extractors import TRAINED, ToolResult, chosen_tools, evaluate, known_tools
+from gristmill_extractor.gold import GoldPage, read_gold
 from gristmill_extractor.gold_domains import kinds_of
 from gristmill_extractor.gold_scores import Score, mean
 
 app = typer.Typer(
-    help="Judge extractors on gold pages; train ours, see what it keeps.",
+    help="Score extractors on gold pages; train ours, see what it keeps.",
     cls=Commands,
     rich_markup_mode=None,
 )
@@ -37,27 +37,27 @@ def evaluate_command(
     ],
     tools: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help=f"Which, with commas between: {', '.join(known_tools())}. Default: all."),
+        typer.Option(metavar="NAMES", help=f"Tools, separated by commas: {', '.join(known_tools())}. Default: all."),
     ] = None,
     folds: Annotated[
         int | None,
-        typer.Option(
-            min=2, metavar="K", help="Train tools that can be trained K times, each without a Kth of the domains."
-        ),
+        typer.Option(min=2, metavar="K", help="Cross-validate trainable tools in K folds, split by domain."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Score N pages, always the same.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Score only N pages, always the same ones.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Score extractors on pages of which the main text is known.
+    """Score extractors on pages whose main text is known.
 
-    Precision, recall and F1 of the words, by set and by language, and the speed of each on one core.
+    Shows precision, recall and F1 of the words, by set and by language, and the speed of each tool on one core.
     """
-    asked = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
-    if asked == []:
+    requested = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
+    if requested == []:
         raise UserError(
-            f"--tools is empty, so nothing was scored. Name some of {', '.join(known_tools())}, with commas."
+            f"--tools is empty, so nothing was scored. Tools, separated by commas: {', '.join(known_tools())}."
         )
-    names, skipped = chosen_tools(asked)
+    names, skipped = chosen_tools(requested)
     pages = read_gold(folder, limit)
     with Bars(quiet=json) as bars:
         for line in skipped:
@@ -70,7 +70,7 @@ def evaluate_command(
         _show(about, results)
 
 
-def _about(pages: Sequence[Page], folds: int | None) -> dict[str, Any]:
+def _about(pages: Sequence[GoldPage], folds: int | None) -> dict[str, Any]:
     return {
         "pages": len(pages),
         "html_bytes": sum(len(page.html.encode()) for page in pages),
@@ -82,8 +82,8 @@ def _about(pages: Sequence[Page], folds: int | None) -> dict[str, Any]:
     }
 
 
-def _plain(result: Result) -> dict[str, Any]:
-    """For a program."""
+def _plain(result: ToolResult) -> dict[str, Any]:
+    """The JSON of a result."""
     over_pages, over_sets = result.mean_over_pages(), result.mean_over_sets()
     return {
         "bytes_per_second": result.bytes_per_second,
@@ -99,7 +99,7 @@ def _group(scores: Sequence[Score]) -> dict[str, Any]:
     return {"pages": len(scores), **mean(scores)._asdict()}
 
 
-def _show(about: dict[str, Any], results: Sequence[Result]) -> None:
+def _show(about: dict[str, Any], results: Sequence[ToolResult]) -> None:
     out = console()
     rows = [
         _row(name, one.tool, len(scores), mean(one.sets()[name]))
@@ -134,39 +134,39 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _remarks(about: dict[str, Any], results: Sequence[Result]) -> Iterator[str]:
-    """What one has to know to read the tables."""
+def _remarks(about: dict[str, Any], results: Sequence[ToolResult]) -> Iterator[str]:
+    """Remarks that explain the tables."""
     segments = [name for name, scores in results[0].sets().items() if mean(scores).precision is None]
     yield "score: F1 of the bags of words, mean over pages" + (
-        f"; of {', '.join(segments)}, the share of segments rightly there or not" if segments else ""
+        f"; for {', '.join(segments)}, the share of segments that are correctly present or absent" if segments else ""
     )
     if weak := about["outside_the_means"]:
-        yield f"outside the means and the languages, for their gold is the answer of some tool: {', '.join(weak)}"
-    said = ", ".join(f"{count:,} by {_KINDS[kind]}" for kind, count in about["domains_from"].items())
+        yield f"not in the means and languages, because their gold is the output of a tool: {', '.join(weak)}"
+    sources = ", ".join(f"{count:,} by {_KINDS[kind]}" for kind, count in about["domains_from"].items())
     domains = counted(about["domains"], "domain")
-    yield f"{counted(about['pages'], 'page')} of {domains} ({said}), {size(about['html_bytes'])} of HTML"
+    yield f"{counted(about['pages'], 'page')} of {domains} ({sources}), {size(about['html_bytes'])} of HTML"
     if about["folds"] is not None:
         trained = ", ".join(one.tool for one in results if one.tool in TRAINED)
-        yield f"{trained}: a model for each of {about['folds']} folds, trained on the others; no domain is in two"
-    elif seen := [one.tool for one in results if one.tool in TRAINED]:
+        yield f"{trained}: one model per fold of {about['folds']}, trained on the others; no domain is in two folds"
+    elif trained_tools := [one.tool for one in results if one.tool in TRAINED]:
         yield (
-            f"{', '.join(seen)}: the built-in model was trained on gold such as this, so its score is no fair one "
-            "where it has seen these pages; --folds 5 scores models that have not"
+            f"{', '.join(trained_tools)}: the built-in model was trained on similar gold, so its score is not fair "
+            "if it has seen these pages; --folds 5 scores models that have not"
         )
     if strange := about["gold_of_other_pages"]:
         yield (
             f"warning: {counted(strange, 'page has', 'pages have')} no word of {'its' if strange == 1 else 'their'} "
-            "gold, which may be that of others; no tool can do well there"
+            "gold, which may belong to other pages; no tool can score well there"
         )
 
 
 _KINDS = {
-    "url": "their address",
+    "url": "their URL",
     "canonical": "their canonical link",
     "og:url": "their og:url",
     "base": "their base",
     "links": "their links",
-    "none": "nothing, each for itself",
+    "none": "their own id, as no domain is known",
 }
 
 app.command(name="evaluate", epilog="Example: gristmill extractor evaluate gold/")(evaluate_command)

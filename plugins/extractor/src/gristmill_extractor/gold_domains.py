@@ -1,9 +1,9 @@
-"""Whose page it is, and a split of pages in which no owner stands on two sides.
+"""The domain that owns a page, and splits of pages in which no domain is on two sides.
 
-Pages of one site share their frame: a model that has seen one knows where the text of the others stands. So pages are
-parted by the registered domain. Where the address does not say it (a host ending in .invalid, a number, none), the page
-itself is asked: <link rel=canonical>, og:url, <base href>, and then whom it links to most often, where links to
-those count twice that it has pictures, styles or scripts from. A page that says nothing stands alone.
+Pages of one site share their layout: a model that has seen one knows where the text of the others is. So pages are
+split by registered domain. If the URL does not give it (a host ending in .invalid, an IP address, no URL), the page is
+used: <link rel=canonical>, og:url, <base href>, and then the domain that it links to most often, where links to domains
+that it loads images, styles or scripts from count twice. A page without any of these is its own domain.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from gristmill.stages.dedup.url_parts import hosts_of, plain_urls
 from gristmill.stages.shared.public_suffix import registered_domain
 
 KINDS = ("url", "canonical", "og:url", "base", "links", "none")
-"""What may say whose page it is, in the order in which it is asked; `none`: its own id stands for a domain."""
+"""Sources of a page's domain, in order of preference; `none`: its own id is used as the domain."""
 EVERYWHERE = frozenset(
     {
         *("facebook.com", "facebook.net", "fbcdn.net", "twitter.com", "x.com", "t.co", "instagram.com", "linkedin.com"),
@@ -40,7 +40,7 @@ EVERYWHERE = frozenset(
         *("taboola.com", "adobe.com", "mozilla.org", "getfirefox.com", "paypal.com", "archive.org"),
     }
 )
-"""Registered domains that half of all sites link to or load from: no sign of whose page it is."""
+"""Registered domains that half of all sites link to or load from; they do not indicate the owner."""
 MOST_TAG_CHARACTERS = 2000
 _TAG = re.compile(rf"<(a|base|img|link|meta|script)\s([^<>]{{1,{MOST_TAG_CHARACTERS}}})>", re.I)
 _ATTRIBUTE = re.compile(
@@ -50,14 +50,14 @@ _ABSOLUTE = re.compile(r"(?:https?:)?//", re.I)
 
 
 class DomainOf(NamedTuple):
-    """Whose page it is, and what said so."""
+    """The domain of a page, and its source."""
 
     name: str
     kind: str
 
 
 class Owned(Protocol):
-    """What a split needs of a page."""
+    """The fields of a page that a split needs."""
 
     @property
     def set(self) -> str: ...
@@ -66,13 +66,13 @@ class Owned(Protocol):
 
 
 def domain_of(url: str | None, html: str, record_id: str) -> DomainOf:
-    """The registered domain, or what comes next to it."""
+    """The registered domain of a page, or the best substitute."""
     (known,) = _domains([url or ""])
     return DomainOf(known, "url") if known else _own(html) or DomainOf(record_id, "none")
 
 
 def _own(html: str) -> DomainOf | None:
-    """What a page says of itself."""
+    """The domain according to the page's markup."""
     said: dict[str, str] = {}
     linked: list[str] = []
     loaded: list[str] = []
@@ -93,13 +93,13 @@ def _own(html: str) -> DomainOf | None:
             return DomainOf(domain, kind)
     links, sources = (Counter(one for one in _domains(some) if one) for some in (linked, loaded))
     own = (links + sources).keys() - EVERYWHERE
-    # Twice: a badge of somebody else is one picture with one link.
+    # Twice: a third-party badge is one image with one link.
     best = min(own, key=lambda one: (-links[one] * (2 if sources[one] else 1), -sources[one], one), default=None)
     return None if best is None else DomainOf(best, "links")
 
 
 def _tags(html: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Tags of the kinds that have addresses, with their attributes; of one that is written twice, the first."""
+    """Tags of the kinds that have URLs, with their attributes; the first of duplicate attributes counts."""
     for found in _TAG.finditer(html):
         attributes: dict[str, str] = {}
         for one in _ATTRIBUTE.finditer(found[2]):
@@ -108,7 +108,7 @@ def _tags(html: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _domains(urls: Sequence[str]) -> list[str | None]:
-    """The registered domain of each; None where nobody can have registered it."""
+    """The registered domain of each URL; None if it cannot be registered."""
     return [_registered(host) for host in hosts_of(plain_urls(pa.array(urls, pa.string()))).to_pylist()]
 
 
@@ -120,18 +120,18 @@ def _registered(host: str | None) -> str | None:
 
 
 def folds(pages: Sequence[Owned], count: int) -> list[int]:
-    """The fold (0 to `count` - 1) of each page: all of a domain are in one, and each set is spread over all.
+    """The fold (0 to `count` - 1) of each page: a domain is in one fold, and each set is spread over all folds.
 
-    Domains come in the order of a hash, those with many pages first: a large one that comes late fits nowhere.
+    Domains with many pages are assigned first, since they are hard to fit later; then in the order of a hash.
     """
     held: dict[str, Counter[str]] = {}
     for page in pages:
         held.setdefault(page.domain, Counter())[page.set] += 1
     if not 2 <= count <= len(held):
-        most = f"Ask for {'2' if len(held) == 2 else f'2 to {len(held)}'} folds, or give" if len(held) > 1 else "Give"
+        most = f"Use {'2' if len(held) == 2 else f'2 to {len(held)}'} folds, or give" if len(held) > 1 else "Give"
         raise UserError(
-            f"{counted(len(pages), 'page is', 'pages are')} of {counted(len(held), 'domain')}, and cannot be parted "
-            f"into {counted(count, 'fold')}, none of them empty. Nothing was done. {most} pages of more domains."
+            f"{counted(len(pages), 'page is', 'pages are')} of {counted(len(held), 'domain')} and cannot be split "
+            f"into {counted(count, 'non-empty fold')}. Nothing was done. {most} pages of more domains."
         )
     of_sets: list[Counter[str]] = [Counter() for _ in range(count)]
     chosen: dict[str, int] = {}
@@ -145,7 +145,7 @@ def folds(pages: Sequence[Owned], count: int) -> list[int]:
 
 
 def kinds_of(kinds: Iterable[str]) -> dict[str, int]:
-    """How many pages are of a domain that this or that has said, in the order of KINDS."""
+    """Pages by the source of their domain, in the order of KINDS."""
     counts = Counter(kinds)
     return {kind: counts[kind] for kind in KINDS if counts[kind]}
 

@@ -1,7 +1,7 @@
-"""How much of a page's main text an extractor gives, and how little else.
+"""Scores of extracted texts.
 
 Against a whole gold text: precision, recall and F1 of the bags of words, where Chinese, Japanese and Korean count by
-character. Against segments (what must be there, what must not): the share of them that are rightly there or not.
+character. Against segments (required and forbidden ones): the share that is correctly present or absent.
 """
 
 import re
@@ -15,32 +15,34 @@ _WORDS = re.compile(f"[{_CJK}]|[^\\W{_CJK}]+")
 
 
 class Score(NamedTuple):
-    """How one text does, or the mean of several; each 0 to 1."""
+    """The score of one text, or the mean of several; each 0 to 1."""
 
     value: float
-    """F1, or the share of segments."""
+    """F1, or the share of correct segments."""
     precision: float | None = None
-    """Of the words that were given, those that are in the gold text; None for segments."""
+    """Share of the extracted words that are in the gold text; None for segments."""
     recall: float | None = None
-    """Of the words of the gold text, those that were given; None for segments."""
+    """Share of the words of the gold text that are extracted; None for segments."""
 
 
 def words_of(text: str) -> list[str]:
-    """What is counted: words in lower case, and single characters of Chinese, Japanese and Korean."""
+    """The counted units: words in lower case, and single characters of Chinese, Japanese and Korean."""
     return _WORDS.findall(text.lower())
 
 
 def score_text(text: str, gold: str) -> Score:
-    """Nothing where there is nothing to find is all right; nothing where there is something is precise in nothing."""
+    """The score against a gold text. An empty text is perfect for an empty gold text, and otherwise scores 0."""
     found, wanted = (Counter(words_of(side)) for side in (text, gold))
-    common, given, asked = (found & wanted).total(), found.total(), wanted.total()
-    if not given + asked:
+    common, given, expected = (found & wanted).total(), found.total(), wanted.total()
+    if not given + expected:
         return Score(1.0, 1.0, 1.0)
-    return Score(2 * common / (given + asked), common / given if given else 0.0, common / asked if asked else 0.0)
+    return Score(
+        2 * common / (given + expected), common / given if given else 0.0, common / expected if expected else 0.0
+    )
 
 
 def score_segments(text: str, present: Sequence[str], absent: Sequence[str]) -> Score:
-    """White space is all the same."""
+    """The score against segments. White space is normalized."""
     flat = " ".join(text.split())
     right = [" ".join(segment.split()) in flat for segment in present]
     right += [" ".join(segment.split()) not in flat for segment in absent]
@@ -48,7 +50,7 @@ def score_segments(text: str, present: Sequence[str], absent: Sequence[str]) -> 
 
 
 def mean(scores: Sequence[Score]) -> Score:
-    """Of some scores; precision and recall are those of the texts among them."""
+    """The mean of scores; precision and recall are over whole texts only."""
     precisions = [one.precision for one in scores if one.precision is not None]
     recalls = [one.recall for one in scores if one.recall is not None]
     return Score(

@@ -1,4 +1,4 @@
-"""A page and what our extractor makes of each of its blocks; the page comes from a file, an archive or a corpus."""
+"""The result of our extractor for each block of a page from a file, an archive or a corpus."""
 
 import math
 import re
@@ -41,7 +41,7 @@ from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import decompressed
 from gristmill.store.parquet import open_parts
 from gristmill.store.store import Part
-from gristmill_extractor.gold import told_if_unreadable
+from gristmill_extractor.gold import refuse_unreadable
 
 FACTS = ("title", "author", "date", "language_hint", "canonical_url", "site")
 STEP = "extract"
@@ -51,8 +51,8 @@ _TAG = re.compile(r"<(?:!doctype\b|[a-z][a-z0-9]*[\s/>])", re.I)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A page, and how it is to be extracted."""
+class InputPage:
+    """A page, and the settings to extract it with."""
 
     origin: str
     """Where it was read."""
@@ -63,44 +63,44 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ShownBlock:
     text: str
     kept: bool
     chance: float
-    """That it is content, 0 to 1, as the model has it."""
+    """The model's probability that it is content, 0 to 1."""
     kind: str
     """Its innermost box: p, h2, li, tr."""
     words: int
     in_links: float
-    """Share of its characters, 0 to 1."""
+    """Share of its characters in links, 0 to 1."""
     hints: tuple[str, ...]
-    """What class names in it and around it are about (HINTS)."""
+    """Hints from class names in it and around it (HINTS)."""
     inside: tuple[str, ...]
     """Elements around it (ANCESTRY)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """What the extractor makes of a page."""
+    """The result of the extractor for a page."""
 
     origin: str
     url: str | None
     settings: dict[str, str | bool | None]
     facts: dict[str, str | None]
-    """What the page says of itself."""
+    """Metadata of the page."""
     promised: float | None
-    """The F1 that is expected of the choice, 0 to 1; None where nothing was chosen from."""
+    """The expected F1 of the result, 0 to 1; None if there were no blocks."""
     drop: str | None
     """Why it has no text."""
     detail: str | None
     text: str | None
-    """As the step gives it."""
-    blocks: tuple[Block, ...]
+    """The text as the step returns it."""
+    blocks: tuple[ShownBlock, ...]
     notes: tuple[str, ...]
 
 
-def show(page: Page) -> ShownPage:
-    """The blocks with their chances, and the text that the step makes of those that are kept."""
+def show(page: InputPage) -> ShownPage:
+    """The blocks with their probabilities, and the text that the step makes of the kept ones."""
     config = page.config
     row = [pa.array([value], pa.string()) for value in (page.html, None, None, None)]
     (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), config).to_pylist()
@@ -123,14 +123,14 @@ def show(page: Page) -> ShownPage:
     )
 
 
-def _blocks(judged: Judged) -> list[Block]:
+def _blocks(judged: Judged) -> list[ShownBlock]:
     columns = judged.blocks.columns
     hints = {name: columns[FEATURES.index(f"hint_{name}")].tolist() for name in HINTS}
     inside = {name: columns[FEATURES.index(f"in_{name}")].tolist() for name in [*ANCESTRY, "heading"]}
     found = []
     for at, (text, row) in enumerate(zip(judged.blocks.texts, judged.blocks.table.tolist(), strict=True)):
         found.append(
-            Block(
+            ShownBlock(
                 text,
                 bool(judged.kept[at]),
                 (1 + math.tanh(int(judged.scores[at]) / ONE / 2)) / 2,
@@ -145,14 +145,14 @@ def _blocks(judged: Judged) -> list[Block]:
 
 
 def is_archive(location: str) -> bool:
-    """Whether a file is a web archive, by its first bytes or, where they are packed in another way, by its name."""
+    """Whether a file is a web archive, by its first bytes or, for other compression, by its name."""
     piece = Piece(location, Path(location).name)
-    with told_if_unreadable():
+    with refuse_unreadable():
         return sniff.format_of(piece) in ("warc", "wet") or sniff.format_by_name(piece.name) in ("warc", "wet")
 
 
-def page_of_file(location: str) -> Page:
-    """A page that is a file."""
+def page_of_file(location: str) -> InputPage:
+    """The page in a file."""
     record = Record(0, content_type="text/html")
     content = _content(location)
     pages.document(record, content, None, warc.Config())
@@ -163,21 +163,21 @@ def page_of_file(location: str) -> Page:
         other = "binary data"
     if other is not None:
         raise UserError(
-            f"{shown(location)} is no page of HTML: it is {other}, so there are no blocks to show. Name a file with "
+            f"{shown(location)} is not an HTML page but {other}, so there are no blocks to show. Name a file with "
             "markup, a WARC file with --url, or a recipe that reads it, with --url."
         )
     if not _TAG.search(html):
         raise UserError(
-            f"{shown(location)} is no page of HTML ({why}), so there are no blocks to show. Name a file with markup, a "
+            f"{shown(location)} is not an HTML page ({why}), so there are no blocks to show. Name an HTML file, a "
             "WARC file with --url, or a recipe with --url."
         )
-    return Page(shown(location), None, html, extract.Config())
+    return InputPage(shown(location), None, html, extract.Config())
 
 
 def _other_kind(location: str, content: bytes) -> str | None:
-    """What a file is by its first bytes, where they are those of something that may hold pages and is none."""
+    """What a file is by its first bytes, if it is a container of pages and not a page."""
     if content.startswith(_LZ4):
-        return "packed with lz4, which is unpacked with lz4 -d"
+        return "compressed with lz4 (decompress it with lz4 -d)"
     return _KINDS.get(sniff.format_of(Piece(location, Path(location).name)) or "")
 
 
@@ -185,12 +185,12 @@ def _content(location: str) -> bytes:
     most = warc.Config().max_record_bytes
     data = bytearray()
     try:
-        with told_if_unreadable(), Piece(location, Path(location).name).open() as file:
+        with refuse_unreadable(), Piece(location, Path(location).name).open() as file:
             for chunk in decompressed(file)[1]:
                 data += chunk
                 if len(data) > most:
                     raise UserError(
-                        f"{shown(location)} has more than {size(most)}, and no page has, so it is not shown. Name the "
+                        f"{shown(location)} has more than {size(most)}, too much for a page; it is not shown. Name the "
                         "file of a page."
                     )
     except ReadFault as fault:
@@ -201,11 +201,11 @@ def _content(location: str) -> bytes:
     return bytes(data)
 
 
-def page_of_archive(location: str, record_id: str | None, url: str | None, number: int | None) -> Page:
-    """The page of a record, the first with an address, or that of a number, from 1."""
+def page_of_archive(location: str, record_id: str | None, url: str | None, number: int | None) -> InputPage:
+    """The page with a record id, the first with a URL, or the one with a number, from 1."""
     refused: Record | None = None
     count = 0
-    with told_if_unreadable():
+    with refuse_unreadable():
         for record in warc.read(Piece(location, Path(location).name), warc.Config()):
             meta = orjson.loads(record.meta) if record.meta else {}
             count += record.html is not None
@@ -217,50 +217,50 @@ def page_of_archive(location: str, record_id: str | None, url: str | None, numbe
                 is_it = record.html is not None and count == number
             if is_it and record.html is not None:
                 origin = f"{shown(location)}#{record.position}"
-                return Page(origin, record.url, as_str(record.html), extract.Config())
+                return InputPage(origin, record.url, as_str(record.html), extract.Config())
             refused = record if is_it and refused is None else refused
-    asked = f"record {record_id}" if record_id else f"page of the address {url}" if url else f"page number {number}"
+    wanted = f"record {record_id}" if record_id else f"page with the URL {url}" if url else f"page number {number}"
     if refused is not None:
         why = f"{refused.drop or 'plain text'}{f' ({refused.detail})' if refused.detail else ''}"
         raise UserError(
-            f"The {asked} in {shown(location)} has no markup ({why}), so there are no blocks to show. Name another."
+            f"The {wanted} in {shown(location)} has no markup ({why}), so there are no blocks to show. Name another."
         )
-    fix = "--number 1 is the first of them" if count else "name an archive with responses of HTML"
+    fix = "--number 1 is the first" if count else "name an archive with HTML responses"
     raise UserError(
-        f"{shown(location)} has no {asked}, so there is nothing to show. It has {counted(count, 'page')}: {fix}."
+        f"{shown(location)} has no {wanted}, so there is nothing to show. It has {counted(count, 'page')}: {fix}."
     )
 
 
-def page_of_corpus(view: CorpusView, url: str | None, doc_id: str | None) -> Page:
-    """The first document with this in its address, or whose id begins so, as the step of its source extracts it."""
+def page_of_corpus(view: CorpusView, url: str | None, doc_id: str | None) -> InputPage:
+    """The first document with this in its URL, or with this beginning of its id, with the settings of its source."""
     if not any(view.documents.values()):
         raise UserError(
-            f"Nothing of {view.label} has been read as it is now, so there is no page to show. {view.to_finish}"
+            f"Nothing of {view.label} as it is now has been read, so there is no page to show. {view.to_finish}"
             f"{last_finished(view, 'extractor show')}"
         )
-    asked = f"--url {url}" if url is not None else f"--id {doc_id}"
+    wanted = f"--url {url}" if url is not None else f"--id {doc_id}"
     found = rows(view, INGEST, None, None, records=False, url=url, doc_id=doc_id)
     documents = (row for row in found if row.text is not None or row.withheld is not None)
     row = next(documents, None)
     if row is None:
         raise UserError(
-            f"{asked}: {view.label} has no such document with anything to extract, so there is nothing to show. "
-            "gristmill inspect shows what there is."
+            f"{wanted}: {view.label} has no such document with content, so there is nothing to show. "
+            "To list documents: gristmill inspect."
         )
     if row.withheld is not None:
-        raise UserError(f"{asked}: {withheld_note(row.withheld)}, so it is not shown. Ask for another document.")
+        raise UserError(f"{wanted}: {withheld_note(row.withheld)}, so it is not shown. Choose another document.")
     fields = row.fields
     (place, *_) = find(view, doc_id=fields["doc_id"].hex())
     html = _markup(view, place.document.part, place.row)
     if html is None:
         raise UserError(
-            f"{asked}: the document {fields['doc_id'].hex()} of {fields['source']} was read as plain text, so it has "
-            "no blocks to show. Ask for a page."
+            f"{wanted}: the document {fields['doc_id'].hex()} of {fields['source']} was read as plain text, so it has "
+            "no blocks to show. Choose an HTML page."
         )
     config, notes = _config_of(view, fields["source"])
     if next(documents, None) is not None:
-        notes = (*notes, f"{asked} is true of more than one document; this is the first")
-    return Page(f"{fields['source']}: {fields['locator']}", fields["url"], html, config, notes)
+        notes = (*notes, f"{wanted} matches more than one document; this is the first")
+    return InputPage(f"{fields['source']}: {fields['locator']}", fields["url"], html, config, notes)
 
 
 def _markup(view: CorpusView, part: Part, row: int) -> str | None:
@@ -274,15 +274,15 @@ def _markup(view: CorpusView, part: Part, row: int) -> str | None:
 
 
 def _config_of(view: CorpusView, source: str) -> tuple[extract.Config, tuple[str, ...]]:
-    """The settings of the step on the way of a source, and what is to be said of them."""
+    """The settings of the step for a source, and notes about them."""
     steps = [view.nodes[node_id] for node_id in view.chains[source] if view.nodes[node_id].name == STEP]
     if not steps:
-        return extract.Config(), (f"{source} has no step {STEP}; this is what it would do without settings",)
+        return extract.Config(), (f"{source} has no step {STEP}; this is its result with default settings",)
     step = steps[0]
     config = step.config if isinstance(step, Node) else recorded_config(view, step, extract.STAGE)
     if not isinstance(config, extract.Config):
-        raise UserError(f"The settings of {step.id} are not kept with the run, so nothing is shown. Give the recipe.")
+        raise UserError(f"The settings of {step.id} are not stored with the run, so nothing is shown. Give the recipe.")
     if config.tool == "gristmill":
         return config, ()
-    note = f"{step.id} has tool: {config.tool}, which has no blocks; this is what gristmill makes of the page"
+    note = f"{step.id} has tool: {config.tool}, which has no blocks; this is the result of the gristmill tool"
     return config.model_copy(update={"tool": "gristmill"}), (note,)

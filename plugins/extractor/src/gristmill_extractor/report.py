@@ -1,6 +1,6 @@
-"""A page's blocks, kept and dropped, beside the text that comes out, as a page for people.
+"""The HTML report of a page: its blocks, kept and dropped, next to the extracted text.
 
-It needs nothing from elsewhere, runs no script, and has no link: what the shown page says is text here.
+It is self-contained, without scripts and links: the content of the shown page is plain text here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from gristmill.counted import counted, percent
 from gristmill.report.markup import escaped
 
 MOST_BLOCKS = 20_000
-"""Of a page; 3,353 real pages have 12,000 at the most."""
+"""Blocks shown per page; 3,353 real pages have at most 12,000."""
 OPENING = "\n".join(
     [
         "<!doctype html>",
@@ -19,7 +19,7 @@ OPENING = "\n".join(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
     ]
 )
-"""How every such page begins, and no other."""
+"""The beginning of every such report, and of no other file."""
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --kept: #2a9d5c }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 100rem; margin: 1.5rem auto; padding: 0 1rem }
@@ -40,7 +40,7 @@ b { display: inline-block; min-width: 3.2em }
 
 
 def page(shown: Mapping[str, Any]) -> str:
-    """A page as pages.py shows it (ShownPage as a dict)."""
+    """The report of a page (ShownPage as a dict)."""
     title = shown["facts"]["title"] or shown["url"] or shown["origin"]
     return "\n".join(
         [
@@ -51,7 +51,7 @@ def page(shown: Mapping[str, Any]) -> str:
             f"<p>{escaped(summary(shown))}</p>",
             _facts(shown),
             "<main><section><h2>Blocks</h2>",
-            '<p class="soft">Green: kept; grey: dropped. In front, the chance that a block is content.</p>',
+            '<p class="soft">Green: kept; grey: dropped. Percentages: the probability that a block is content.</p>',
             *_articles(shown["blocks"]),
             "</section><section><h2>Text</h2>",
             f'<pre dir="auto">{escaped(shown["text"] or "")}</pre>',
@@ -61,25 +61,25 @@ def page(shown: Mapping[str, Any]) -> str:
 
 
 def summary(shown: Mapping[str, Any]) -> str:
-    """In a line: what was kept, and how well that is expected to be."""
+    """One line: what was kept, and the expected quality."""
     blocks = shown["blocks"]
     kept = [block for block in blocks if block["kept"]]
     words = sum(block["words"] for block in blocks)
-    told = [f"{len(kept):,} of {counted(len(blocks), 'block')} kept"]
+    facts = [f"{len(kept):,} of {counted(len(blocks), 'block')} kept"]
     if words:
-        told.append(f"{percent(sum(block['words'] for block in kept), words)} of {counted(words, 'word')}")
+        facts.append(f"{percent(sum(block['words'] for block in kept), words)} of {counted(words, 'word')}")
     if shown["promised"] is not None:
-        told.append(f"promised F1 {shown['promised']:.1%}")
+        facts.append(f"expected F1 {shown['promised']:.1%}")
     if shown["drop"]:
         detail = f" ({shown['detail']})" if shown["detail"] else ""
-        told.append(f"dropped as {shown['drop']}{detail}")
-    return "; ".join(told)
+        facts.append(f"dropped as {shown['drop']}{detail}")
+    return "; ".join(facts)
 
 
 def _facts(shown: Mapping[str, Any]) -> str:
     settings = {name: value for name, value in shown["settings"].items() if value}
-    told = ", ".join(name if value is True else f"{name} {value}" for name, value in settings.items())
-    facts = {"address": shown["url"], "read from": shown["origin"], **shown["facts"], "settings": told}
+    changed = ", ".join(name if value is True else f"{name} {value}" for name, value in settings.items())
+    facts = {"URL": shown["url"], "read from": shown["origin"], **shown["facts"], "settings": changed}
     rows = [
         f"<tr><th>{name.replace('_', ' ')}</th><td>{escaped(value)}</td></tr>" for name, value in facts.items() if value
     ]
@@ -88,15 +88,15 @@ def _facts(shown: Mapping[str, Any]) -> str:
 
 def _articles(blocks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for block in blocks[:MOST_BLOCKS]:
-        told = [block["kind"], counted(block["words"], "word")]
-        told += [f"{block['in_links']:.0%} in links"] if block["in_links"] else []
+        facts = [block["kind"], counted(block["words"], "word")]
+        facts += [f"{block['in_links']:.0%} in links"] if block["in_links"] else []
         around = [name for name in block["inside"] if name not in (block["kind"], "heading")]
-        told += [f"in {', '.join(around)}"] if around else []
-        told += [f"classes: {', '.join(block['hints'])}"] if block["hints"] else []
+        facts += [f"in {', '.join(around)}"] if around else []
+        facts += [f"classes: {', '.join(block['hints'])}"] if block["hints"] else []
         code = ' class="code"' if "pre" in (block["kind"], *block["inside"]) else ""
         yield (
             f'<article class="{"kept" if block["kept"] else "dropped"}">'
-            f"<p><b>{block['chance']:.1%}</b> {escaped(' · '.join(told))}</p>"
+            f"<p><b>{block['chance']:.1%}</b> {escaped(' · '.join(facts))}</p>"
             f'<div dir="auto"{code}>{escaped(block["text"])}</div></article>'
         )
     if len(blocks) > MOST_BLOCKS:

@@ -1,4 +1,4 @@
-"""gristmill extractor show: what the extractor makes of one page, block by block, as a page for people."""
+"""gristmill extractor show: the result of the extractor for one page, block by block, as an HTML report."""
 
 import os
 from dataclasses import asdict, replace
@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.shared.options import A_RUN, Json, StoreUri, id_prefix, is_run, open_seen, print_json
+from gristmill.cli.shared.options import A_RUN, Json, StoreUri, id_prefix, is_run, open_view, print_json
 from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
 from gristmill.errors import UserError
-from gristmill_extractor.pages import Page, is_archive, page_of_archive, page_of_corpus, page_of_file, show
+from gristmill_extractor.pages import InputPage, is_archive, page_of_archive, page_of_corpus, page_of_file, show
 from gristmill_extractor.report import OPENING, page, summary
-from gristmill_extractor.whole_file import check_place, write_whole
+from gristmill_extractor.whole_file import check_target, write_whole
 
 EXAMPLE = "Example: gristmill extractor show recipes/demo.yaml --url pyworkshop"
 DEFAULT = Path("extractor-show.html")
@@ -26,61 +26,62 @@ def command(
         str,
         typer.Argument(
             metavar="WHAT",
-            help=f"A file of HTML; a WARC file; a recipe's YAML file; or {A_RUN}.",
+            help=f"An HTML file; a WARC file; a recipe's YAML file; or {A_RUN}.",
             show_default=False,
         ),
     ],
     url: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="The page with this address, or of a corpus: with this in its address."),
+        typer.Option(metavar="TEXT", help="The page with this URL; in a corpus: with this text in its URL."),
     ] = None,
     doc_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Of a corpus: the document's id, or how it begins.")
+        str | None, typer.Option("--id", metavar="ID", help="In a corpus: the document's id or the beginning of it.")
     ] = None,
-    record: Annotated[str | None, typer.Option(metavar="ID", help="Of a WARC file: the WARC-Record-ID.")] = None,
+    record: Annotated[str | None, typer.Option(metavar="ID", help="In a WARC file: the WARC-Record-ID.")] = None,
     number: Annotated[
-        int | None, typer.Option(min=1, max=MOST, metavar="N", help="Of a WARC file: the Nth page, from 1.")
+        int | None, typer.Option(min=1, max=MOST, metavar="N", help="In a WARC file: the Nth page, from 1.")
     ] = None,
-    comments: Annotated[bool, typer.Option("--comments", help="Keep what readers wrote.")] = False,
+    comments: Annotated[bool, typer.Option("--comments", help="Keep readers' comments.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write the text as Markdown.")] = False,
     model: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A model by gristmill extractor train. Default: the built-in.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A model from gristmill extractor train. Default: the built-in model."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help=f"Write the page to this file. Default: {DEFAULT}.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write it over a file that is no such page.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that this command did not write.")] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Show a page's blocks, kept and dropped, with their scores.
 
-    As one HTML page that runs nothing and loads nothing. Of a document of a corpus, the settings of its step extract
-    count; --comments, --markdown and --model go before them. With --json a page is written only where --out names it.
+    Writes one self-contained HTML page without scripts. A document of a corpus is extracted with the settings of its
+    step extract; --comments, --markdown and --model override them. With --json a page is only written to --out.
     """
     target = out or (None if json else DEFAULT)
     if target is not None:
         _check(target, force)
     found = _page(recipe, url, doc_id, record, number, store)
-    asked: dict[str, Any] = {"comments": comments, "markdown": markdown, "model": model and str(model)}
-    changes = {name: value for name, value in asked.items() if value}
-    said = asdict(show(replace(found, config=found.config.model_copy(update=changes))))
+    options: dict[str, Any] = {"comments": comments, "markdown": markdown, "model": model and str(model)}
+    changes = {name: value for name, value in options.items() if value}
+    result = asdict(show(replace(found, config=found.config.model_copy(update=changes))))
     if target is not None:
-        write_whole(target, page(said).encode())
+        write_whole(target, page(result).encode())
     if json:
-        print_json(said)
+        print_json(result)
         return
-    for note in said["notes"]:
+    for note in result["notes"]:
         console(stderr=True).print(words((note, "yellow")))
-    console().print(words(f"{target}: {summary(said)}."))
+    console().print(words(f"{target}: {summary(result)}."))
 
 
 def _check(out: Path, force: bool) -> None:
-    """That the page may be written there, before anything is read."""
-    if check_place(out, "nothing was done") and not force and not _is_own(out):
+    """Check that the page may be written there, before anything is read."""
+    if check_target(out, "nothing was done") and not force and not _is_own(out):
         raise UserError(
-            f"--out {out} exists and is no page of this command, so nothing was done. Name another file with --out, or "
-            "write over it with --force."
+            f"--out {out} exists and is not a page of this command. Nothing was done. Name another --out, or "
+            "overwrite it with --force."
         )
 
 
@@ -95,17 +96,17 @@ def _is_own(path: Path) -> bool:
 
 def _page(
     what: str, url: str | None, doc_id: str | None, record: str | None, number: int | None, store: str | None
-) -> Page:
-    """The page that is meant; options that are for something else are refused."""
+) -> InputPage:
+    """The requested page. Options that do not apply are refused."""
     given = {"--url": url, "--id": doc_id, "--record": record, "--number": number, "--store": store}
     if is_run(what) or what.endswith((".yaml", ".yml")) or os.path.isdir(os.path.join(what, "runs")):
         _one_of(given, ("--url", "--id"), what, "a corpus", ("--store",))
         begins = None if doc_id is None else id_prefix(doc_id, "--id")
-        return page_of_corpus(open_seen(what, store), url, begins)
+        return page_of_corpus(open_view(what, store), url, begins)
     refuse_sample(what)
     if what.startswith(("http://", "https://")):
         raise UserError(
-            f"{what} is an address, and nothing is downloaded, so there is no page to show. Name the file, the WARC "
+            f"{what} is a URL, and nothing is downloaded, so there is no page to show. Name the file, the WARC "
             f"file or the recipe that has it, with --url {what}."
         )
     if is_archive(what):
@@ -115,13 +116,13 @@ def _page(
     return page_of_file(what)
 
 
-def _one_of(given: dict[str, Any], names: tuple[str, ...], what: str, kind: str, besides: tuple[str, ...] = ()) -> None:
-    """Of the options that say which page of a file is meant, one is needed; others have nothing to say."""
+def _one_of(given: dict[str, Any], names: tuple[str, ...], what: str, kind: str, others: tuple[str, ...] = ()) -> None:
+    """Check that exactly one of the options `names` is given, and none but `others` besides."""
     named = [name for name, value in given.items() if value is not None]
-    if wrong := [name for name in named if name not in (*names, *besides)]:
+    if wrong := [name for name in named if name not in (*names, *others)]:
         fix = f"Use one of {', '.join(names)}." if names else "Leave it out."
-        raise UserError(f"{wrong[0]} has no meaning for {what}, which is {kind}, so nothing was done. {fix}")
+        raise UserError(f"{wrong[0]} does not apply to {what}, which is {kind}. Nothing was done. {fix}")
     chosen = [name for name in named if name in names]
     if names and len(chosen) != 1:
-        fact = "and more than one page is asked for" if chosen else "and no page of it is named"
-        raise UserError(f"{what} is {kind}, {fact}, so nothing was done. Use one of {', '.join(names)}.")
+        fact = "and more than one page is named" if chosen else "and no page of it is named"
+        raise UserError(f"{what} is {kind}, {fact}. Nothing was done. Use one of {', '.join(names)}.")

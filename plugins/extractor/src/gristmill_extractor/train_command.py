@@ -1,4 +1,4 @@
-"""gristmill extractor train: a model of the extractor, made of gold pages."""
+"""gristmill extractor train: train a model of the extractor on gold pages."""
 
 import hashlib
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from gristmill.counted import counted, percent
 from gristmill.errors import UserError
 from gristmill.stages.extract.main_text import write_model
 from gristmill_extractor.gold import read_golds
-from gristmill_extractor.training import STEPS, Learned, Told, learn
-from gristmill_extractor.whole_file import check_place, write_whole
+from gristmill_extractor.training import STEPS, Learned, Report, learn
+from gristmill_extractor.whole_file import check_target, write_whole
 
 EXAMPLE = "Example: gristmill extractor train gold/ --out own.model"
 MOST_SHOWN = 12
-"""Features that gained most, on the screen; --json has all."""
+"""Features with the largest gain that are shown; --json has all."""
 
 
 def command(
@@ -32,21 +32,21 @@ def command(
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the model to this file.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Write it over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model of the extractor on pages with gold.
 
-    Says what it was trained on, and which features tell most. The same pages make the same file, in whatever order and
-    on however many cores.
+    Shows what it was trained on, and the most important features. The same pages give the same file, in any order and
+    on any number of cores.
     """
     _check(out, force)
     pages = read_golds(folders)
-    with Bars(quiet=json) as bars, _told(bars) as tell:
-        learned = learn(pages, tell)
+    with Bars(quiet=json) as bars, _steps(bars) as report:
+        learned = learn(pages, report)
     data = write_model(learned.model)
     write_whole(out, data)
-    said = {
+    about = {
         "file": str(out),
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -58,35 +58,35 @@ def command(
         "use": f"extract: {{model: {out}}}",
     }
     if json:
-        print_json(said)
+        print_json(about)
     else:
-        _show(said, learned)
+        _show(about, learned)
 
 
 def _check(out: Path, force: bool) -> None:
-    """That the file can be written, before the minutes that a training takes."""
-    if check_place(out, "nothing was trained") and not force:
+    """Check that the file can be written, before minutes of training."""
+    if check_target(out, "nothing was trained") and not force:
         raise UserError(
-            f"--out {out} exists, and another model may be in it, so nothing was trained. Name another file, or write "
-            "over it with --force."
+            f"--out {out} exists and may contain another model, so nothing was trained. Name another file, or "
+            "overwrite it with --force."
         )
 
 
 @contextmanager
-def _told(bars: Bars) -> Iterator[Told]:
-    """Who is told when a step of the training begins, which ends the one before it."""
+def _steps(bars: Bars) -> Iterator[Report]:
+    """A function to call at the start of each training step, which ends the previous one."""
     bars.promise("training", STEPS)
     steps = bars.walk("training", range(STEPS))
 
-    def tell(message: str) -> None:
+    def report(message: str) -> None:
         next(steps)
         bars.note(message)
 
-    yield tell
+    yield report
     next(steps, None)
 
 
-def _show(said: dict[str, Any], learned: Learned) -> None:
+def _show(about: dict[str, Any], learned: Learned) -> None:
     out = console()
     rows = [
         (name, f"{one.pages:,}", f"{one.domains:,}", f"{one.blocks:,}", percent(one.content, one.blocks))
@@ -94,11 +94,11 @@ def _show(said: dict[str, Any], learned: Learned) -> None:
     ]
     blocks = sum(one.blocks for one in learned.sets.values())
     content = sum(one.content for one in learned.sets.values())
-    rows.append(("all", f"{said['pages']:,}", f"{said['domains']:,}", f"{blocks:,}", percent(content, blocks)))
+    rows.append(("all", f"{about['pages']:,}", f"{about['domains']:,}", f"{blocks:,}", percent(content, blocks)))
     out.print(table(("set", "pages", "domains", "blocks", "content"), rows))
-    if said["left_out"]:
-        told = f"{counted(said['left_out'], 'page was', 'pages were')} left out: no text, or too much of it to align"
-        out.print(words((told, "dim")))
+    if about["left_out"]:
+        note = f"{counted(about['left_out'], 'page was', 'pages were')} left out: no text, or too much of it to align"
+        out.print(words((note, "dim")))
     out.print()
     gained = [
         [f"{name} {gain:.1%}" for name, gain in islice(learned.gains[model].items(), MOST_SHOWN)]
@@ -107,5 +107,5 @@ def _show(said: dict[str, Any], learned: Learned) -> None:
     ranked = [(str(number), *names) for number, names in enumerate(zip(*gained, strict=True), 1)]
     out.print(table(("gain", "by blocks alone", "with their neighbours"), ranked, left=3))
     out.print()
-    out.print(words(f"{said['file']}: {size(said['bytes'])}, sha256 {said['sha256']}"))
-    out.print(words(("in a recipe: ", "dim"), said["use"]))
+    out.print(words(f"{about['file']}: {size(about['bytes'])}, sha256 {about['sha256']}"))
+    out.print(words(("in a recipe: ", "dim"), about["use"]))

@@ -1,9 +1,8 @@
 """Training of our extractor on gold pages.
 
-Blocks are labelled by aligning the words of a page with its gold text; where gold is segments, blocks that hold one are
-labelled, and the others are left out. The first model is trained on blocks alone. The second is told what the first
-thinks, and must be told it of pages that the first has not seen: for that, and for nothing else, the first is trained
-again for each fifth of the domains without it.
+Blocks are labelled by aligning the words of a page with its gold text; if gold is segments, only blocks that contain
+one are labelled. The first model is trained on blocks alone. The second gets the scores of the first as input, which
+must be for pages that the first has not seen: for that, the first is also trained without each fifth of the domains.
 """
 
 import os
@@ -21,71 +20,71 @@ from gristmill.kernels.html.page import COLUMNS
 from gristmill.kernels.html.trees import Trees, score
 from gristmill.stages.extract.main_text import Blocks, Extractor, ExtractorModel, TooManyBlocks
 from gristmill_extractor.align import align
-from gristmill_extractor.boosting import Settings, Trained, train
-from gristmill_extractor.gold import Page
+from gristmill_extractor.boosting import BoostingSettings, TrainedTrees, train
+from gristmill_extractor.gold import GoldPage
 from gristmill_extractor.gold_domains import folds
 from gristmill_extractor.gold_scores import words_of
 
 Array = np.ndarray[Any, Any]
 
-FIRST = Settings(trees=300, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=1)
-SECOND = Settings(trees=200, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=2)
+FIRST = BoostingSettings(trees=300, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=1)
+SECOND = BoostingSettings(trees=200, depth=6, learning_rate=0.05, l2=3.0, feature_share=0.2, row_share=0.7, seed=2)
 INNER_FOLDS = 5
 STEPS = INNER_FOLDS + 4
-"""Of a training that are told; with fewer domains than folds there are fewer."""
+"""Reported steps of a training; fewer if there are fewer domains than folds."""
 MAX_CELLS = 400_000_000
 """Words of a page times words of its gold: a larger page is left out."""
 PAGE_WEIGHT = 20.0
-"""Of a page's content, and about as much for what is not content."""
+"""Weight of a page's content; about as much for the rest."""
 SEGMENT_WEIGHT = 2.0
-"""Of a block that holds a segment."""
+"""Weight of a block that contains a segment."""
 LEAST_WEIGHT = 0.05
 WEAK_SHARE = 0.3
-"""What pages count whose gold is the answer of a tool."""
+"""Relative weight of pages whose gold is the output of a tool."""
 FEWEST_GOLD_WORDS = 60
 
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Labelled(NamedTuple):
-    """A page's blocks with what they should be."""
+    """A page's blocks with their labels."""
 
     html: bytes
     blocks: Blocks
     content: Array
     """bool."""
     comments: Array
-    """bool: content, or what readers wrote."""
+    """bool: content or readers' comments."""
     weights: Array
-    """0: nobody has said."""
+    """0: not labelled."""
 
 
 class OfSet(NamedTuple):
-    """What a model was trained on, of one set."""
+    """The training data from one set."""
 
     pages: int
     domains: int
     blocks: int
-    """Of which somebody has said what they are."""
+    """Labelled blocks."""
     content: int
-    """Blocks that are."""
+    """Blocks that are content."""
 
 
 class Learned(NamedTuple):
-    """A model, and what it was made of."""
+    """A model, and its training data."""
 
     model: ExtractorModel
     sets: dict[str, OfSet]
     domains: int
-    """Of all sets: one may have pages in several."""
+    """Domains over all sets; one may have pages in several."""
     left_out: int
-    """Pages of which nothing can be learned: without text, or too long to be aligned."""
+    """Pages that cannot be used: without text, or too long to align."""
     gains: dict[str, dict[str, float]]
-    """By the fields of ExtractorModel: the share of all gain that each feature has, those with most first."""
+    """By the fields of ExtractorModel: each feature's share of the total gain, the largest first."""
 
 
-def labelled(page: Page, extractor: Extractor) -> Labelled | None:
-    """The labels of a page; None for one of which nothing can be learned."""
+def labelled(page: GoldPage, extractor: Extractor) -> Labelled | None:
+    """The labels of a page; None if it cannot be used."""
     html = page.html.encode()
     try:
         blocks = extractor.blocks(html)
@@ -107,7 +106,7 @@ def labelled(page: Page, extractor: Extractor) -> Labelled | None:
 
 
 def _covered(words: Sequence[Sequence[str]], gold: Sequence[str]) -> Array | None:
-    """The blocks at least half of whose words stand in the gold text; None where both are too long."""
+    """Whether at least half of each block's words are in the gold text; None if both texts are too long."""
     numbers: dict[str, int] = {}
     counts = np.array([len(some) for some in words])
     ours = np.array([numbers.setdefault(word, len(numbers)) for some in words for word in some], np.int32)
@@ -121,7 +120,7 @@ def _covered(words: Sequence[Sequence[str]], gold: Sequence[str]) -> Array | Non
 
 
 def _weights(counts: Array, gold_words: int, weak: bool) -> Array:
-    """A block counts half by its words, for the score, and half by their root, for its own sake."""
+    """Weights of blocks: half by the number of words, as in the score, and half by its square root."""
     sizes = np.maximum(counts, 1)
     roots = np.sqrt(sizes)
     weights = PAGE_WEIGHT * roots / roots.sum() + PAGE_WEIGHT / 2 * sizes / max(gold_words, FEWEST_GOLD_WORDS)
@@ -129,7 +128,7 @@ def _weights(counts: Array, gold_words: int, weak: bool) -> Array:
     return found
 
 
-def _by_segments(html: bytes, blocks: Blocks, page: Page) -> Labelled:
+def _by_segments(html: bytes, blocks: Blocks, page: GoldPage) -> Labelled:
     flat = [" ".join(text.split()) for text in blocks.texts]
     wanted, unwanted = (
         np.array([any(" ".join(one.split()) in text for one in some) for text in flat], bool)
@@ -139,17 +138,17 @@ def _by_segments(html: bytes, blocks: Blocks, page: Page) -> Labelled:
     return Labelled(html, blocks, wanted, wanted, weights)
 
 
-def train_model(pages: Sequence[Page], tell: Told = lambda _: None) -> ExtractorModel:
-    """A model of some pages, the same for the same pages in any order."""
-    return learn(pages, tell).model
+def train_model(pages: Sequence[GoldPage], report: Report = lambda _: None) -> ExtractorModel:
+    """A model trained on pages. The same pages in any order give the same model."""
+    return learn(pages, report).model
 
 
-def learn(pages: Sequence[Page], tell: Told = lambda _: None) -> Learned:
-    """The same with what it was made of."""
+def learn(pages: Sequence[GoldPage], report: Report = lambda _: None) -> Learned:
+    """A model trained on pages, with its training data."""
     extractor = Extractor(_nothing())
     ordered = sorted(pages, key=lambda page: page.record_id)
     fold_count = min(INNER_FOLDS, len({page.domain for page in ordered}))
-    tell("cutting pages into blocks, and aligning them with their gold")
+    report("splitting pages into blocks, and aligning them with their gold")
     found = [labelled(page, extractor) for page in ordered]
     known = [one for one in found if one is not None]
     if fold_count < 2 or not any(one.content.any() for one in known):
@@ -161,39 +160,39 @@ def learn(pages: Sequence[Page], tell: Told = lambda _: None) -> Learned:
     contents = [one.content for one in known]
     scores: list[Array] = [np.empty(0, np.int32)] * len(known)
     for fold in sorted(set(numbers)):
-        tell(f"the first model without fold {fold + 1} of {fold_count}")
+        report(f"the first model without fold {fold + 1} of {fold_count}")
         rest = [at for at, number in enumerate(numbers) if number != fold]
         trees = _trained(rest, columns, contents, known, FIRST).trees
         for at, number in enumerate(numbers):
             if number == fold:
                 scores[at] = _scored(trees, columns[at])
     everything = range(len(known))
-    tell("the first model")
+    report("the first model")
     first = _trained(everything, columns, contents, known, FIRST)
-    told = [extractor.second_features(one.html, its) for one, its in zip(known, scores, strict=True)]
-    tell("the second model")
-    second = _trained(everything, told, contents, known, SECOND)
-    tell("the model that keeps comments")
-    with_comments = _trained(everything, told, [one.comments for one in known], known, SECOND)
-    made = (first, second, with_comments)
+    with_scores = [extractor.second_features(one.html, its) for one, its in zip(known, scores, strict=True)]
+    report("the second model")
+    second = _trained(everything, with_scores, contents, known, SECOND)
+    report("the model that keeps comments")
+    with_comments = _trained(everything, with_scores, [one.comments for one in known], known, SECOND)
+    trained = (first, second, with_comments)
     used = [page for page, one in zip(ordered, found, strict=True) if one is not None]
     sets, domains = _sets(used, known), len({page.domain for page in used})
-    gains = {name: _gains(one) for name, one in zip(ExtractorModel._fields, made, strict=True)}
-    return Learned(ExtractorModel(*(one.trees for one in made)), sets, domains, len(found) - len(known), gains)
+    gains = {name: _gains(one) for name, one in zip(ExtractorModel._fields, trained, strict=True)}
+    return Learned(ExtractorModel(*(one.trees for one in trained)), sets, domains, len(found) - len(known), gains)
 
 
-def _too_little(pages: Sequence[Page], found: Sequence[Labelled | None]) -> str:
+def _too_little(pages: Sequence[GoldPage], found: Sequence[Labelled | None]) -> str:
     aligned = [page for page, one in zip(pages, found, strict=True) if one is not None and one.content.any()]
     domains = counted(len({page.domain for page in aligned}), "domain")
     return (
-        f"Of {counted(len(pages), 'page')} no model can be trained: pages of two domains at the least are needed, with "
-        f"text that is in their gold, and {counted(len(aligned), 'page')} of {domains} had such text. Add pages of "
+        f"No model can be trained on {counted(len(pages), 'page')}: pages of at least two domains are needed, with "
+        f"text that is in their gold, but only {counted(len(aligned), 'page')} of {domains} had it. Add pages of "
         "other domains; docs/extraction.md has the layout."
     )
 
 
-def _sets(pages: Sequence[Page], known: Sequence[Labelled]) -> dict[str, OfSet]:
-    held: dict[str, list[tuple[Page, Labelled]]] = {}
+def _sets(pages: Sequence[GoldPage], known: Sequence[Labelled]) -> dict[str, OfSet]:
+    held: dict[str, list[tuple[GoldPage, Labelled]]] = {}
     for page, one in zip(pages, known, strict=True):
         held.setdefault(page.set, []).append((page, one))
     return {
@@ -207,7 +206,7 @@ def _sets(pages: Sequence[Page], known: Sequence[Labelled]) -> dict[str, OfSet]:
     }
 
 
-def _gains(trained: Trained) -> dict[str, float]:
+def _gains(trained: TrainedTrees) -> dict[str, float]:
     names = [*FEATURES, *CONTEXT_FEATURES][: trained.trees.columns]
     sums = np.bincount(trained.trees.features.ravel(), trained.gains.ravel(), len(names))
     order = sorted(range(len(names)), key=lambda at: (-sums[at], at))
@@ -219,8 +218,8 @@ def _trained(
     columns: Sequence[Array],
     labels: Sequence[Array],
     pages: Sequence[Labelled],
-    settings: Settings,
-) -> Trained:
+    settings: BoostingSettings,
+) -> TrainedTrees:
     weights = np.concatenate([pages[at].weights for at in chosen])
     some = weights > 0
     groups = np.concatenate([np.full(len(labels[at]), at) for at in chosen])[some]
@@ -236,7 +235,7 @@ def _scored(trees: Trees, columns: Array) -> Array:
 
 
 def _nothing() -> ExtractorModel:
-    """A model that says nothing, to cut pages with."""
+    """An empty model, to split pages into blocks."""
 
     def empty(columns: int) -> Trees:
         return Trees(np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.uint8), np.zeros((1, 2), np.int16), 0, columns)
@@ -244,7 +243,7 @@ def _nothing() -> ExtractorModel:
     return ExtractorModel(empty(len(FEATURES)), empty(COLUMNS), empty(COLUMNS))
 
 
-def texts_of(model: ExtractorModel, pages: Sequence[Page]) -> list[str]:
+def texts_of(model: ExtractorModel, pages: Sequence[GoldPage]) -> list[str]:
     """The main texts of some pages."""
     extractor = Extractor(model)
     found = []

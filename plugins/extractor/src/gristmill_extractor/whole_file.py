@@ -1,4 +1,4 @@
-"""A file that a command writes with `--out`: it has its name when it is whole."""
+"""Writes the file of `--out`; it gets its name when it is complete."""
 
 import os
 import secrets
@@ -9,8 +9,8 @@ from gristmill.errors import UserError
 from gristmill.places import kind_of
 
 
-def check_place(path: Path, undone: str) -> bool:
-    """Whether a file is there. UserError where none can be, before any work; `undone` says what was not done."""
+def check_target(path: Path, undone: str) -> bool:
+    """Whether the file exists. Raises UserError if it cannot be written; `undone` says what was not done."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -18,17 +18,17 @@ def check_place(path: Path, undone: str) -> bool:
     except OSError as error:
         raise UserError(f"--out {path} cannot be written ({error.strerror}), so {undone}. Name another file.") from None
     if mode is not None and not stat.S_ISREG(mode):
-        raise UserError(f"--out {path} is {kind_of(mode)} and no file, so {undone}. Name a file.")
+        raise UserError(f"--out {path} is {kind_of(mode)}, not a file, so {undone}. Name a file.")
     if not path.parent.is_dir():
-        raise UserError(f"--out {path}: there is no folder {path.parent}, so {undone}. Make it first.")
+        raise UserError(f"--out {path}: there is no folder {path.parent}, so {undone}. Create it first.")
     if not os.access(path.parent, os.W_OK):
-        raise UserError(f"--out {path}: nobody may write into {path.parent}, so {undone}. Name another file.")
+        raise UserError(f"--out {path}: {path.parent} is not writable, so {undone}. Name another file.")
     return mode is not None
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """In the place of what was there. UserError where that cannot be, and then nothing has changed."""
-    # A name that nobody can foresee, and no file that is there: a link in a shared folder would lead elsewhere.
+    """Write or replace the file. Raises UserError, with nothing changed, if it cannot be written."""
+    # A random new name: in a shared folder, somebody could have placed a link under a predictable one.
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with part.open("xb") as file:
@@ -41,5 +41,5 @@ def write_whole(path: Path, data: bytes) -> None:
                 raise
     except OSError as error:
         raise UserError(
-            f"--out {path} cannot be written ({error.strerror or error}), so nothing was. Name another file."
+            f"--out {path} cannot be written ({error.strerror or error}). Nothing was written. Name another file."
         ) from None

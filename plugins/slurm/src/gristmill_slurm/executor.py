@@ -1,16 +1,15 @@
-"""The Slurm executor: jobs that dial this process and do tasks until none are left.
+"""The Slurm executor: jobs connect to this process and run tasks until none are left.
 
-Jobs are elements of arrays, all the same, and bound to no task: one that is lost is another one's work, and a run takes
-whatever number of them Slurm gives it at a time. How many there are follows from the tasks that wait, up to `jobs`. Who
-gets which task is decided here (`jobs.py` knows the jobs), by memory and by the rest of a job's time.
+Jobs are identical elements of arrays, not bound to tasks: another job takes over the work of a lost one, and a run uses
+as many jobs as Slurm gives it. Their number follows from the waiting tasks, up to `jobs`. Tasks are assigned here, by
+memory and by the remaining time of a job (`jobs.py` tracks the jobs).
 
-A job that goes takes its tasks with it, and they are done elsewhere (`machine_lost`), whatever took it: scancel, a
-node, a preemption, its time limit. One that failed, as when Slurm ends it for its memory, did not vanish: that is a
-death like others, and a task that dies so twice is done alone in a job, with all that this has, or in one with the
-options under `alone`.
+The tasks of a lost job run elsewhere (`machine_lost`), whether it was lost by scancel, a node failure, a preemption or
+its time limit. A job that failed, for example because it used too much memory, counts as a death of a worker: a task
+that dies twice runs alone in a job, with all of its memory, or in one with the options under `alone`.
 
-Jobs end when this process does. It cancels them when it ends or is stopped; when it is killed, those that run end with
-their connections, and those that wait are cancelled by the next run of the recipe, or find nobody there and end.
+Jobs end when this process does. It cancels them when it ends or is stopped. If it is killed, running jobs end with
+their connections; waiting ones are cancelled by the next run of the recipe, or end when they cannot connect.
 """
 
 import asyncio
@@ -42,30 +41,30 @@ from gristmill_slurm.runs import COMMENT, cancel_dead, hosts
 from gristmill_slurm.wire import NAME_BYTES, Unproven, accept
 
 MARGIN_S = 30.0
-"""Seconds of a job's time within which it is given no task, however short tasks of that kind are."""
+"""A job with less than this many seconds left gets no task, however short tasks of that kind are."""
 IDLE_S = 300.0
-"""Seconds after which a job without a task, beside enough others, is sent away."""
+"""Seconds after which an idle job is ended if there are enough others."""
 GATHER_S = 0.1
-"""Seconds in which tasks come together before jobs are asked for."""
+"""Seconds in which tasks are collected before jobs are requested."""
 TIMEOUTS = 2
-"""Whole jobs that may pass over one task before it is taken to need more time than a job has."""
+"""Whole jobs that may time out on one task before it counts as too long for a job."""
 
 
 @dataclass(order=True)
-class _Waiting:
-    """A task that no job has yet."""
+class _QueuedTask:
+    """A task that is not assigned to a job yet."""
 
     order: tuple[int, ...]
     number: int
     task: Task = field(compare=False)
     memory: int = field(compare=False)
-    place: asyncio.Future[Member] = field(compare=False)
+    assigned: asyncio.Future[Member] = field(compare=False)
     kind: str = field(default=MANY, compare=False)
-    """Of the jobs that can do it."""
+    """The kind of jobs that can run it."""
 
 
 class SlurmExecutor:
-    """Runs tasks in jobs of Slurm. A step that declares what its tasks need has jobs of that size."""
+    """Runs tasks in Slurm jobs. A step that declares the needs of its tasks gets jobs of that size."""
 
     several_machines = True
 
@@ -88,23 +87,23 @@ class SlurmExecutor:
         self._modules = tuple(modules)
         self._code = code or {}
         self._note = note
-        self._told: set[str] = set()
+        self._notes: set[str] = set()
         self._name = secrets.token_hex(NAME_BYTES // 2)
         self._secret = secrets.token_bytes(32)
         self._mark = b""
-        """What lies in the store: where this run listens, and what cannot be guessed and is no secret."""
-        self._jobs = Jobs(self._cluster, f"gristmill-{recipe}", jobs, self._tell)
+        """The content of a file in the store: the address of this run, and a random number that is not secret."""
+        self._jobs = Jobs(self._cluster, f"gristmill-{recipe}", jobs, self._note_once)
         self._members: set[Member] = set()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_QueuedTask] = []
         self._reservations: list[tuple[str, asyncio.Future[Member]]] = []
-        """The kind of job that somebody waits to have alone."""
+        """Requests for a job alone, by kind of job."""
         self._alone_now: Counter[str] = Counter()
         self._counter = itertools.count(1)
         self._kind_alone = ALONE if self._cluster.alone else MANY
         self._longest_s: dict[str, float] = {}
-        """By step: the longest that one of its tasks took."""
+        """By step: the longest time that one of its tasks took."""
         self._timeouts: dict[str, int] = {}
-        """By task: whole jobs whose time ended over it."""
+        """By task: whole jobs that timed out on it."""
         self._begun: asyncio.Task[None] | None = None
         self._server: asyncio.Server | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -112,24 +111,24 @@ class SlurmExecutor:
         self._failure: BaseException | None = None
         self._is_closed = False
 
-    # What an executor does
+    # The interface of an executor
 
     async def run(self, task: Task) -> Result:
         await self._begin()
         loop = asyncio.get_running_loop()
         needs = needs_of(task.work)
         kind = MANY if declared_for(task.work) is None else self._kind_of(needs)
-        waiting = _Waiting(task.order, next(self._counter), task, needs.memory, loop.create_future(), kind)
+        waiting = _QueuedTask(task.order, next(self._counter), task, needs.memory, loop.create_future(), kind)
         insort(self._waiting, waiting)
         self._hand_out()
         self._stirred.set()
         try:
-            member = await waiting.place
+            member = await waiting.assigned
         except BaseException:
             with suppress(ValueError):
                 self._waiting.remove(waiting)
-            if waiting.place.done() and not waiting.place.cancelled() and waiting.place.exception() is None:
-                waiting.place.result().release(waiting.number)
+            if waiting.assigned.done() and not waiting.assigned.cancelled() and waiting.assigned.exception() is None:
+                waiting.assigned.result().release(waiting.number)
             raise
         begun = loop.time()
         try:
@@ -145,11 +144,11 @@ class SlurmExecutor:
             self._hand_out()
 
     def lacks(self, needs: Resources) -> str | None:
-        """Slurm itself refuses jobs that no node is large enough for."""
+        """Slurm itself refuses jobs that are too large for every node."""
         return None
 
     def _kind_of(self, declared: Resources) -> str:
-        """The jobs for tasks that need that much."""
+        """The kind of jobs for tasks with these needs."""
         memory = rounded(declared.memory + HOST_BYTES)
         kind = f"{declared.cores} cores, {memory >> 20} MB, {declared.gpus} GPUs"
         self._jobs.declared.setdefault(kind, declared.model_copy(update={"memory": memory}))
@@ -161,7 +160,7 @@ class SlurmExecutor:
 
     @asynccontextmanager
     async def alone(self, needs: Resources) -> AsyncIterator[StartWorker]:
-        """A job for one task. Others go on in other jobs: they have memory of their own."""
+        """A job for one task. Other tasks continue in other jobs, which have their own memory."""
         await self._begin()
         held: list[Member] = []
         kind = self._kind_of(needs) if needs.gpus else self._kind_alone
@@ -196,10 +195,10 @@ class SlurmExecutor:
         if self._server is not None:
             self._server.close()
             self._jobs.cancel(but=idle)
-            with suppress(Exception):  # a store that cannot be written has been told of
+            with suppress(Exception):  # an unwritable store has been reported already
                 self._store.remove(f"{MARKS}/{self._name}")
 
-    # The beginning
+    # Starting
 
     async def _begin(self) -> None:
         if self._begun is None:
@@ -209,28 +208,28 @@ class SlurmExecutor:
             raise self._failure
 
     async def _open(self) -> None:
-        """Listen, leave a mark in the store, take away what dead runs left, and begin to ask for jobs."""
+        """Listen, write a mark to the store, clean up after dead runs, and start to request jobs."""
         try:
             self._server = await asyncio.start_server(self._admit, "0.0.0.0", self._cluster.port, backlog=1024)
         except OSError as error:
             raise UserError(
-                f"Jobs cannot be listened for at port {self._cluster.port} ({error.strerror or error}), so nothing was "
-                "run. Set another port under cluster in the recipe, or in the profile; 0 takes one that is free."
+                f"Cannot listen for jobs on port {self._cluster.port} ({error.strerror or error}), so nothing was "
+                "run. Set another port under cluster in the recipe, or in the profile; 0 uses a free one."
             ) from None
         port = self._server.sockets[0].getsockname()[1]
-        places = [f"{host}:{port}" for host in hosts(self._cluster.host)]
-        self._mark = f"{places[0]} {secrets.token_hex(16)}".encode()
+        addresses = [f"{host}:{port}" for host in hosts(self._cluster.host)]
+        self._mark = f"{addresses[0]} {secrets.token_hex(16)}".encode()
         await asyncio.to_thread(self._store.write_file, f"{MARKS}/{self._name}", self._mark)
         useless = await cancel_dead(self._store, self._name, self._jobs.name)
         if useless:
-            self._tell(f"cancelled what was left of a run that was killed: {', '.join(map(str, sorted(useless)))}")
-        environment = {AT: ",".join(places), NAME: self._name, KEY: self._secret.hex()}
-        self._jobs.open(sbatch.script(self._cluster, MODULE), f"{COMMENT}{self._name}@{places[0]}", environment)
+            self._note_once(f"cancelled jobs of a run that was killed: {', '.join(map(str, sorted(useless)))}")
+        environment = {AT: ",".join(addresses), NAME: self._name, KEY: self._secret.hex()}
+        self._jobs.open(sbatch.script(self._cluster, MODULE), f"{COMMENT}{self._name}@{addresses[0]}", environment)
         for work in (self._supply(), self._beat()):
             self._keep(asyncio.create_task(work))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
-        """Let it go on beside the run, which fails where it does."""
+        """Run it in the background; if it fails, the run fails."""
         self._background.add(task)
         task.add_done_callback(self._end)
 
@@ -240,38 +239,38 @@ class SlurmExecutor:
         if failure is not None:
             self._fail(failure)
 
-    def _tell(self, message: str) -> None:
-        """The same only once: a thousand jobs may say it."""
-        if message not in self._told:
-            self._told.add(message)
+    def _note_once(self, message: str) -> None:
+        """Log a message once: a thousand jobs may send it."""
+        if message not in self._notes:
+            self._notes.add(message)
             self._note(f"slurm: {message}")
 
     def _fail(self, failure: BaseException) -> None:
         self._failure = self._failure or failure
-        places = [waiting.place for waiting in self._waiting] + [place for _, place in self._reservations]
-        for place in places:
-            if not place.done():
-                place.set_exception(self._failure)
+        requests = [waiting.assigned for waiting in self._waiting] + [job for _, job in self._reservations]
+        for request in requests:
+            if not request.done():
+                request.set_exception(self._failure)
 
-    # Jobs come and go
+    # Adding and removing jobs
 
     async def _supply(self) -> None:
-        """Look after the jobs, and ask for those that are lacking, as long as the run goes on."""
+        """Watch the jobs, and request missing ones, as long as the run continues."""
         while True:
             self._stirred.clear()
             await asyncio.sleep(GATHER_S)
-            await self._jobs.look({member.job for member in self._members})
-            self._send_idle_away()
+            await self._jobs.poll({member.job for member in self._members})
+            self._end_idle()
             await self._jobs.order({kind: self._wanted(kind) for kind in self._kinds})
             for member in list(self._members):
-                self._jobs.tell_time(member)
+                self._jobs.update_time(member)
             self._hand_out()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._jobs.pause_s()):
                     await self._stirred.wait()
 
     def _wanted(self, kind: str) -> int:
-        """How many jobs of a kind there is work for."""
+        """The number of jobs of a kind that there is work for."""
         alone = self._alone_now[kind]
         if kind == ALONE:
             return alone
@@ -280,7 +279,7 @@ class SlurmExecutor:
         at_once = 1 if kind in self._jobs.declared else self._cluster.cpus
         return min(self._jobs.most, math.ceil(tasks / at_once) + alone)
 
-    def _send_idle_away(self) -> None:
+    def _end_idle(self) -> None:
         now = asyncio.get_running_loop().time()
         for kind in self._kinds:
             of_kind = [member for member in self._members if member.kind == kind]
@@ -306,7 +305,7 @@ class SlurmExecutor:
         self._keep(asyncio.create_task(self._attend(reader, writer)))
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A job, from its first word to its last."""
+        """Handle the connection of a job, from its first message to its last."""
         try:
             wire = await accept(reader, writer, self._name, self._secret)
             member = Member(wire, await wire.receive())
@@ -322,17 +321,17 @@ class SlurmExecutor:
                 said, *rest = await member.hear()
                 if said == "ready":
                     self._jobs.reported(member.job)
-                    self._jobs.tell_time(member)
+                    self._jobs.update_time(member)
                     self._members.add(member)
                     self._hand_out()
                 elif said == "answer":
                     member.answered(*rest)
                 elif said == "note":
-                    self._tell(rest[0])
+                    self._note_once(rest[0])
                 elif said == "unfit":
                     self._fail(UserError(f"Node {member.node} {rest[0]}, and run again."))
                 elif said == "leaving":
-                    member.said_why = "it was told to end"
+                    member.said_why = "Slurm ended it"
                     self._jobs.left(member.job)
         except EOFError:
             pass
@@ -343,7 +342,7 @@ class SlurmExecutor:
                 self._keep(asyncio.create_task(self._mourn(member)))
 
     async def _mourn(self, member: Member) -> None:
-        """Tell those whose tasks a job had what became of it."""
+        """Report the fate of a lost job to its tasks."""
         self._jobs.hurry()
         self._stirred.set()
         state = await self._jobs.fate(member)
@@ -352,35 +351,35 @@ class SlurmExecutor:
         self._stirred.set()
 
     def _count_timeouts(self, task: Task, member: Member, death: WorkerDied) -> None:
-        """A task that takes a job's whole time, more than once, would take that of every job."""
+        """Give up a task that used the whole time of several jobs: it would use that of every job."""
         if member.ran_out and member.done == 0:
             self._timeouts[task.key] = self._timeouts.get(task.key, 0) + 1
             if self._timeouts[task.key] >= TIMEOUTS:
                 raise UserError(
-                    f"{task.node}, {task.label}: the whole time of a job was not enough for it, {TIMEOUTS} times. "
-                    "Nothing of it was stored, and what is finished is kept. Give jobs more time (sbatch: {time: ...} "
+                    f"{task.node}, {task.label}: it did not finish within the time of a whole job, {TIMEOUTS} times. "
+                    "It was not stored; finished tasks are kept. Give jobs more time (sbatch: {time: ...} "
                     "under cluster in the recipe, or in the profile), or make parts smaller, and run again."
                 ) from death
 
-    # Tasks and jobs meet
+    # Assigning tasks to jobs
 
     async def _reserve(self, kind: str) -> Member:
-        """A job that is at nothing else."""
-        place: asyncio.Future[Member] = asyncio.get_running_loop().create_future()
-        self._reservations.append((kind, place))
+        """A job without other tasks."""
+        job: asyncio.Future[Member] = asyncio.get_running_loop().create_future()
+        self._reservations.append((kind, job))
         self._hand_out()
         self._stirred.set()
         try:
-            return await place
+            return await job
         finally:
-            if (kind, place) in self._reservations:
-                self._reservations.remove((kind, place))
+            if (kind, job) in self._reservations:
+                self._reservations.remove((kind, job))
 
     def _hand_out(self) -> None:
-        """Give tasks, in order, to jobs that have room and time for them; first, jobs to those that want one alone.
+        """Assign tasks, in order, to jobs with enough memory and time. Requests for a job alone come first.
 
-        A task that finds no room holds up those behind it, so that a large one is not passed over for ever. One that
-        needs more time than any job has left holds up nobody.
+        A task that does not fit blocks those after it, so that a large one is not delayed forever. A task that needs
+        more time than any job has left does not block others.
         """
         if self._is_closed or self._failure is not None:
             return
@@ -396,7 +395,7 @@ class SlurmExecutor:
             if waiting.kind != kind:
                 at += 1
                 continue
-            if waiting.place.done():
+            if waiting.assigned.done():
                 del self._waiting[at]
                 continue
             needed_s = max(self._longest_s.get(waiting.task.node, 0.0), MARGIN_S)
@@ -406,7 +405,7 @@ class SlurmExecutor:
                 chosen = max(fitting, key=lambda member: (member.slots - len(member.held), member.node))
                 self._warn_of_memory(waiting, chosen)
                 chosen.hold(waiting.number, waiting.memory)
-                waiting.place.set_result(chosen)
+                waiting.assigned.set_result(chosen)
                 del self._waiting[at]
                 if not chosen.has_slot:
                     free.remove(chosen)
@@ -416,34 +415,34 @@ class SlurmExecutor:
             at += 1
             for member in free:
                 if member.is_idle:
-                    self._dismiss(member)  # another takes its place, with all its time
+                    self._dismiss(member)  # a new job with its full time replaces it
             free = [member for member in free if not member.is_gone]
 
     def _give_alone(self) -> None:
-        for kind, place in list(self._reservations):
+        for kind, job in list(self._reservations):
             candidates = [member for member in self._members if member.kind == kind and not member.is_reserved]
-            if place.done() or not candidates:
+            if job.done() or not candidates:
                 continue
             chosen = min(candidates, key=lambda member: len(member.held))
             if not chosen.held:
                 chosen.is_reserved = True
-                place.set_result(chosen)
-                self._reservations.remove((kind, place))
+                job.set_result(chosen)
+                self._reservations.remove((kind, job))
             else:
                 for member in candidates:
                     member.is_draining = member is chosen
 
-    def _warn_of_memory(self, waiting: _Waiting, member: Member) -> None:
+    def _warn_of_memory(self, waiting: _QueuedTask, member: Member) -> None:
         if member.memory is not None and waiting.memory > member.memory:
-            self._tell(
-                f"{waiting.task.node}: a task may need {waiting.memory / 1e9:.1f} GB, and jobs have "
-                f"{member.memory / 1e9:.1f} GB, so it has a job to itself. More comes by mem among sbatch's options"
+            self._note_once(
+                f"{waiting.task.node}: a task may need {waiting.memory / 1e9:.1f} GB, but jobs have "
+                f"{member.memory / 1e9:.1f} GB, so it runs alone in a job. To give jobs more, set mem under sbatch"
             )
 
 
 @dataclass
 class _Worker:
-    """A process in a job that is at nothing else."""
+    """A process in a job that does nothing else."""
 
     member: Member
     number: int

@@ -1,11 +1,11 @@
-"""What a job of Slurm does: dial the process that runs the recipe, and do the tasks that it gives, in processes of its
-own (`LocalExecutor`), until it says that there are none left.
+"""A Slurm job: it connects to the process that runs the recipe, and runs the tasks that it receives in its own
+processes (`LocalExecutor`), until none are left.
 
     python -m gristmill_slurm.job
 
-A death of a worker is told as it is on one machine. The job ends, with its workers, when its connection does: who is
-killed leaves no job at work. SIGTERM (a preemption, scancel, a node that is taken down) is said before it ends; a job
-that Slurm queues again begins anew.
+The death of a worker is reported as on one machine. The job and its workers end with the connection: a killed run
+leaves no running jobs. SIGTERM (a preemption, scancel, a node shutdown) is reported before the job ends; a job that
+Slurm requeues starts again.
 """
 
 import asyncio
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
 
 MODULE = "gristmill_slurm.job"
 AT, NAME, KEY, KIND = "GRISTMILL_SLURM_AT", "GRISTMILL_SLURM_NAME", "GRISTMILL_SLURM_KEY", "GRISTMILL_SLURM_KIND"
-"""In the environment of a job: addresses, the name of who listens there, the secret, and what the job is for."""
+"""In the environment of a job: addresses, the name of the listener, the secret, and the kind of job."""
 BEAT_S = 15.0
-"""Seconds between signs of life, in both directions."""
+"""Seconds between heartbeats, in both directions."""
 SILENCE_S = 180.0
-"""Seconds without one after which the other side is taken for gone."""
+"""Seconds without a heartbeat after which the other side counts as gone."""
 DIALS = 4
-"""Times that all addresses are tried."""
+"""How often all addresses are tried."""
 PAUSE_S = 1.0
-"""Seconds after the first time. Each pause is twice as long as the one before."""
-STORE_LOOKS = 5
-"""Times that a job looks for what was just written to the store: some take seconds to show it."""
+"""Seconds after the first attempt. Each pause is twice as long as the one before."""
+STORE_READS = 5
+"""How often a job tries to read a new file in the store: some stores take seconds to show it."""
 MARKS = "cluster"
-"""The folder of the store where each run on a cluster leaves a file, by which a job knows that it sees that store."""
+"""The folder of the store where each run on a cluster writes a file, by which a job checks that it sees the store."""
 
 
 def main() -> int | str:
-    """The exit code, 0 when there is nothing left to do; or what is to be said, with the exit code 1."""
+    """Run the job. Returns the exit code, 0 if nothing is left to do, or a message, for exit code 1."""
     try:
         name, secret = os.environ[NAME], bytes.fromhex(os.environ.pop(KEY))
-        places = [place.rpartition(":") for place in os.environ[AT].split(",")]
+        addresses = [address.rpartition(":") for address in os.environ[AT].split(",")]
     except (KeyError, ValueError):
-        return f"{MODULE} is started by the executor slurm of a run, and not by hand."
-    return asyncio.run(_main([(host, int(port)) for host, _, port in places], name, secret))
+        return f"{MODULE} is started by the slurm executor of a run, not by hand."
+    return asyncio.run(_main([(host, int(port)) for host, _, port in addresses], name, secret))
 
 
-async def _main(places: list[tuple[str, int]], name: str, secret: bytes) -> int | str:
+async def _main(addresses: list[tuple[str, int]], name: str, secret: bytes) -> int | str:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     leaving = asyncio.create_task(stopped.wait())
-    dialling = asyncio.create_task(_dial(places, name, secret))
+    dialling = asyncio.create_task(_dial(addresses, name, secret))
     await asyncio.wait({leaving, dialling}, return_when=asyncio.FIRST_COMPLETED)
     if not dialling.done():
         return 128 + signal.SIGTERM
@@ -83,28 +83,28 @@ async def _main(places: list[tuple[str, int]], name: str, secret: bytes) -> int 
     return 0
 
 
-async def _dial(places: list[tuple[str, int]], name: str, secret: bytes) -> Wire | str:
-    """The connection to the run; what is to be said where there is none."""
+async def _dial(addresses: list[tuple[str, int]], name: str, secret: bytes) -> Wire | str:
+    """The connection to the run, or a message if there is none."""
     for attempt in range(DIALS):
         why = []
-        for host, port in places:
+        for host, port in addresses:
             try:
                 return await dial(host, port, name, secret)
             except Unproven:
-                why.append(f"{host}:{port} is somebody else")
+                why.append(f"{host}:{port} is another process")
             except OSError as error:
                 why.append(f"{host}:{port} {error.strerror or error or type(error).__name__}")
         if attempt + 1 < DIALS:  # a thousand jobs may start at once
             await asyncio.sleep(PAUSE_S * 2**attempt * (0.5 + random.random()))
     return printable(
-        f"The run that this job belongs to cannot be reached from {socket.gethostname()} ({'; '.join(why)}). If it has "
-        "ended, there is nothing left to do. If it has not, set host (and port, where a firewall is) under cluster in "
-        "the recipe, or in the profile, to an address that nodes reach."
+        f"The run of this job cannot be reached from {socket.gethostname()} ({'; '.join(why)}). If it has "
+        "ended, nothing is left to do. Otherwise, set host (and port, if there is a firewall) under cluster in "
+        "the recipe, or in the profile, to an address that nodes can reach."
     )
 
 
 def _allotted() -> tuple[int, int | None]:
-    """CPUs and bytes of memory of this job; None where Slurm gave no limit."""
+    """CPUs and bytes of memory of this job; None if Slurm set no limit."""
     cpus = int(os.environ.get("SLURM_CPUS_ON_NODE", 0)) or os.cpu_count() or 1
     whole, each = os.environ.get("SLURM_MEM_PER_NODE"), os.environ.get("SLURM_MEM_PER_CPU")
     megabytes = int(whole) if whole else int(each) * cpus if each else 0
@@ -126,7 +126,7 @@ class _Host:
         self._has_kept = False
 
     async def serve(self) -> None:
-        """Do what the wire asks for, until it ends or says so."""
+        """Handle messages until the connection ends or the run says goodbye."""
         beats = asyncio.create_task(self._beat())
         try:
             self._hello()
@@ -176,7 +176,7 @@ class _Host:
             self._wire.send(("beat",))
 
     async def _welcome(self, uri: str, mark: bytes, modules: tuple[str, ...], code: Any, here: dict[str, str]) -> bool:
-        """Set up what tasks need; false where this machine is not fit for them, which is said."""
+        """Set up what tasks need. Returns false, and reports why, if this machine cannot run them."""
         try:
             from gristmill.engine.executors.installation import differences, installation
             from gristmill.engine.executors.local import LocalExecutor
@@ -187,14 +187,14 @@ class _Host:
             unlike = differences(here, installation())
             if unlike:
                 raise _Unfit(
-                    f"has {', '.join(unlike)}, so what is done there might come out otherwise. Install the same for "
-                    f"{sys.executable}, or name another python under cluster in the recipe, or in the profile"
+                    f"has {', '.join(unlike)}, so tasks could give other results there. Install the same versions for "
+                    f"{sys.executable}, or set another python under cluster in the recipe, or in the profile"
                 )
             self._store = Store(uri)
             if not await asyncio.to_thread(self._sees, mark):
                 raise _Unfit(
-                    f"does not see the store {uri}: what was written there is not found, so nothing can be done there. "
-                    "Put it where all nodes have it under the same path, or into an object store (store: in the "
+                    f"does not see the store {uri}: a file written there is not found, so it can run no tasks. "
+                    "Put the store where all nodes have it under the same path, or in an object store (store: in the "
                     "recipe)"
                 )
             own_code.use(code)
@@ -204,8 +204,8 @@ class _Host:
         except _Unfit as unfit:
             self._wire.send(("unfit", str(unfit)))
         except Exception as error:
-            told = "".join(traceback.format_exception_only(error)).strip()
-            self._wire.send(("unfit", f"cannot do tasks ({told}), so nothing runs there. Mend that"))
+            reason = "".join(traceback.format_exception_only(error)).strip()
+            self._wire.send(("unfit", f"cannot run tasks ({reason}). Fix that"))
         else:
             self._wire.send(("ready",))
             return True
@@ -213,10 +213,10 @@ class _Host:
         return False
 
     def _sees(self, mark: bytes) -> bool:
-        for look in range(STORE_LOOKS):
+        for attempt in range(STORE_READS):
             if self._store.read_file(f"{MARKS}/{os.environ[NAME]}") == mark:
                 return True
-            time.sleep(look)
+            time.sleep(attempt)
         return False
 
     def _note(self, message: str) -> None:
@@ -242,11 +242,11 @@ class _Host:
         self._wire.send(("answer", number, answer))
         await self._wire.flush()
 
-    async def _task(self, asked: bytes) -> Any:
+    async def _task(self, pickled: bytes) -> Any:
         from gristmill.engine.executors.shared_kernels import keep, secret
         from gristmill.engine.executors.worker import unpickled
 
-        result = await self._executor.run(unpickled(asked))
+        result = await self._executor.run(unpickled(pickled))
         if not self._has_kept and secret() is not None:  # so that jobs that start later need not compile
             self._has_kept = True
             await asyncio.to_thread(keep, self._store, self._modules)
@@ -261,23 +261,23 @@ class _Host:
         self._workers[number] = await self._start()
         return number
 
-    async def _ask(self, worker: int, asked: bytes) -> Any:
+    async def _ask(self, worker: int, pickled: bytes) -> Any:
         from gristmill.engine.executors.worker import unpickled
 
-        return await self._workers[worker].ask(unpickled(asked))
+        return await self._workers[worker].ask(unpickled(pickled))
 
     async def _kill(self, worker: int) -> None:
         self._workers[worker].kill()
 
     async def _together(self) -> None:
-        """The end of being alone."""
+        """End the mode in which one task runs alone."""
         self._start = None
         self._workers.clear()
         await self._alone.aclose()
 
 
 class _Unfit(Exception):
-    """Why this machine can do no task."""
+    """Why this machine cannot run tasks."""
 
 
 if __name__ == "__main__":

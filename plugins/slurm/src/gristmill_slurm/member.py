@@ -1,4 +1,4 @@
-"""A job that reported for work, as the process that runs the recipe sees it."""
+"""A connected job, from the side of the process that runs the recipe."""
 
 import asyncio
 import itertools
@@ -10,15 +10,15 @@ from gristmill_slurm.job import BEAT_S, SILENCE_S
 from gristmill_slurm.wire import Wire
 
 NEAR_S = 5.0
-"""Seconds before the end of its time that a job which goes was ended by it."""
+"""A job that is lost within this many seconds of its time limit was ended by it."""
 FAILED = {"OUT_OF_MEMORY", "FAILED"}
-"""States of a job that did not lose its machine: it held more memory than it was given (which Slurm without cgroups
-calls FAILED, like every other end that a job comes to by itself).
+"""States of a job that failed on a healthy machine: it used more memory than it had (Slurm without cgroups calls that
+FAILED, like every other failure of a job).
 """
 
 
 class Member:
-    """The connection to a job, and what it has to do."""
+    """The connection to a job, and its tasks."""
 
     def __init__(self, wire: Wire, hello: Mapping[str, Any]) -> None:
         self._wire = wire
@@ -33,21 +33,21 @@ class Member:
         self.slots: int = hello["slots"]
         self.memory: int | None = hello["memory_bytes"]
         self.held: dict[int, int] = {}
-        """Memory that its tasks are thought to need."""
+        """Memory that its tasks are expected to need."""
         self.done = 0
-        """Tasks that it has answered."""
+        """Finished tasks."""
         self.idle_since = self._clock()
         self.is_reserved = False
         self.is_draining = False
-        """Whether it gets no further task, because somebody waits to have it alone."""
+        """Whether it gets no further tasks, because a task waits to run alone in it."""
         self.is_gone = False
         self.said_why = ""
         self.fate = ""
-        """The state of its job when it was gone."""
+        """The state of the job after it was lost."""
         self.ran_out = False
-        """Whether it was gone at the end of its time."""
+        """Whether it was lost at its time limit."""
 
-    # What it may be given
+    # What it can run
 
     @property
     def is_idle(self) -> bool:
@@ -58,11 +58,11 @@ class Member:
         return len(self.held) < self.slots and not (self.is_reserved or self.is_draining or self.is_gone)
 
     def has_room(self, memory: int) -> bool:
-        """One that has nothing to do takes anything: there is none with more."""
+        """Whether the memory is enough. An idle job accepts any task, since no job has more."""
         return self.memory is None or not self.held or sum(self.held.values()) + memory <= self.memory
 
     def has_time(self, needed_s: float) -> bool:
-        """Before it has done anything it takes all: there is none with more."""
+        """Whether the time is enough. A new job accepts any task, since no job has more."""
         return (not self.done and not self.held) or self._ends - self._clock() >= needed_s
 
     def set_time(self, left_s: float) -> None:
@@ -77,13 +77,13 @@ class Member:
         if not self.held:
             self.is_draining = False
 
-    # What is said
+    # Messages
 
     def send(self, number: int, verb: str, *about: Any) -> None:
         self._wire.send((number, verb, *about))
 
     async def call(self, verb: str, *about: Any) -> Any:
-        """Its answer. Raises what it raised there, or WorkerDied where the job is gone."""
+        """Call the job and return its answer. Raises the job's error, or WorkerDied if the job is gone."""
         if self.is_gone:
             raise self._death()
         number = next(self._numbers)
@@ -98,7 +98,7 @@ class Member:
         return answer
 
     def post(self, verb: str, *about: Any) -> None:
-        """Say something that needs no answer."""
+        """Send a message that needs no answer."""
         self.send(0, verb, *about)
 
     def answered(self, number: int, answer: Any) -> None:
@@ -108,19 +108,19 @@ class Member:
             future.set_result(answer)
 
     async def hear(self) -> tuple[Any, ...]:
-        """The next that it says. EOFError where it is gone."""
-        said: tuple[Any, ...] = await self._wire.receive()
+        """The next message. Raises EOFError if the job is gone."""
+        message: tuple[Any, ...] = await self._wire.receive()
         self._heard = self._clock()
-        return said
+        return message
 
     def beat(self, has_ended: bool) -> None:
-        """Give a sign of life; end a connection that has shown none, sooner where Slurm says that the job is over."""
+        """Send a heartbeat. Close a connection without heartbeats, sooner if Slurm says that the job is over."""
         if self._clock() - self._heard > (2 * BEAT_S if has_ended else SILENCE_S):
             self._wire.close()
         else:
             self.post("beat")
 
-    # The end
+    # Ending
 
     def dismiss(self) -> None:
         if not self.is_gone:
@@ -129,7 +129,7 @@ class Member:
             self._wire.close()
 
     def lose(self, state: str) -> None:
-        """It is gone, and its job has come to that state."""
+        """Record that the job is lost, with its final state."""
         self.is_gone = True
         self.fate = state
         self.ran_out = self._ends <= self._clock() + NEAR_S

@@ -1,4 +1,4 @@
-"""Runs on a cluster as others see them: where they listen, and whether they are still there."""
+"""Runs on a cluster as other processes see them: their addresses, and whether they are alive."""
 
 import asyncio
 import socket
@@ -10,11 +10,11 @@ from gristmill_slurm.job import MARKS
 from gristmill_slurm.wire import answers
 
 COMMENT = "gristmill:"
-"""How the comment of a job begins; behind it `name@host:port` of its run."""
+"""The prefix of a job's comment; `name@host:port` of its run follows."""
 
 
 def hosts(given: str | None) -> list[str]:
-    """What jobs may reach this machine by, the likeliest first."""
+    """Addresses by which jobs may reach this machine, the likeliest first."""
     if given is not None:
         return [given]
     found = [socket.gethostname(), socket.getfqdn()]
@@ -25,9 +25,9 @@ def hosts(given: str | None) -> list[str]:
 
 
 async def cancel_dead(store: Store, me: str, jobs: str) -> set[int]:
-    """Cancel jobs of this name whose run is no more, and take away the marks that such runs left; the arrays.
+    """Cancel jobs of this name whose run is dead, and remove the marks of such runs. Returns the cancelled arrays.
 
-    One that cannot be reached may be alive, and is left: its jobs end by themselves if it is not.
+    A run that cannot be reached may be alive and is skipped; if it is dead, its jobs end on their own.
     """
     arrays = {
         array: comment.removeprefix(COMMENT).partition("@")[::2]
@@ -35,10 +35,10 @@ async def cancel_dead(store: Store, me: str, jobs: str) -> set[int]:
         if comment.startswith(COMMENT)
     }
     runs = sorted({*arrays.values(), *await asyncio.to_thread(_marks, store, me)})
-    there = await asyncio.gather(*(_answers(name, place) for name, place in runs))
+    there = await asyncio.gather(*(_answers(name, address) for name, address in runs))
     dead = {run for run, is_there in zip(runs, there, strict=True) if is_there is False}
     for name, _ in dead:
-        with suppress(Exception):  # who cannot remove it leaves it
+        with suppress(Exception):  # a mark that cannot be removed stays
             await asyncio.to_thread(store.remove, f"{MARKS}/{name}")
     useless = {array for array, run in arrays.items() if run in dead}
     await asyncio.to_thread(sbatch.cancel, useless)
@@ -46,12 +46,12 @@ async def cancel_dead(store: Store, me: str, jobs: str) -> set[int]:
 
 
 def _marks(store: Store, me: str) -> list[tuple[str, str]]:
-    """The other runs that left a mark in the store: their names, and where they listen."""
+    """The other runs with a mark in the store: their names and addresses."""
     names = [path.rpartition("/")[2] for path, _ in store.list_files(MARKS)]
     marks = [(name, store.read_file(f"{MARKS}/{name}") or b"") for name in names if name != me]
     return [(name, mark.decode(errors="replace").partition(" ")[0]) for name, mark in marks]
 
 
-async def _answers(name: str, place: str) -> bool | None:
-    host, _, port = place.rpartition(":")
+async def _answers(name: str, address: str) -> bool | None:
+    host, _, port = address.rpartition(":")
     return await answers(host, int(port), name) if port.isdigit() else False

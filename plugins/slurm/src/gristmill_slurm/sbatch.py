@@ -1,7 +1,7 @@
-"""Slurm's commands: submit arrays of jobs, ask what became of them, take them back.
+"""Slurm's commands: submit arrays of jobs, query their states, cancel them.
 
-`submitit` submits Python functions with their arguments as pickles in a folder that all nodes share, an array element
-a function; our jobs need no folder and are all the same, so what is left of it is one call of sbatch, which is here.
+`submitit` submits Python functions with their arguments as pickles in a shared folder, one array element per function.
+Our jobs need no folder and are all the same, so one call of sbatch is enough.
 """
 
 import math
@@ -20,9 +20,9 @@ from gristmill.hints import option
 from gristmill.recipe.sections.cluster import ClusterFields, Value
 
 MAX_ARRAY = 1001
-"""Slurm's default of MaxArraySize, which is one more than the largest index."""
+"""Slurm's default MaxArraySize, which is one more than the largest index."""
 COMMAND_S = 60.0
-"""Seconds after which a command of Slurm is given up."""
+"""The timeout of Slurm commands in seconds."""
 CANCEL_S = 10.0
 WAITS = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
@@ -32,23 +32,23 @@ _LATER = re.compile(
     "|MaxSubmitJob|maximum number of jobs",
     re.I,
 )
-"""What sbatch says where it may take the same job later."""
+"""Messages of sbatch after which it may accept the same job later."""
 
 
 class Busy(Exception):
-    """Slurm takes no job now, and may later."""
+    """Slurm accepts no job now, but may later."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """An element of an array, as squeue tells of it."""
+    """An element of an array, as squeue shows it."""
 
     array: int
     index: int
     state: str
     node: str
     left_s: float
-    """Seconds until its time limit; infinite where it has none."""
+    """Seconds until its time limit; infinite if there is none."""
     reason: str
 
     @property
@@ -65,18 +65,18 @@ class Job:
 
 
 def require() -> None:
-    """UserError where there is no Slurm."""
+    """Raise UserError if Slurm is not installed."""
     lacking = [name for name in ("sbatch", "squeue", "scancel", "scontrol") if shutil.which(name) is None]
     if lacking:
         raise UserError(
-            f"{option('executor', 'slurm')} submits jobs with sbatch, and there is no {', '.join(lacking)} on the PATH "
-            "of this machine, so nothing was run. Run it where Slurm's commands are, such as a login node, or leave "
+            f"{option('executor', 'slurm')} needs Slurm's commands, but there is no {', '.join(lacking)} on the PATH "
+            "of this machine, so nothing was run. Run it on a machine that has them, such as a login node, or leave "
             f"{option('executor')} out."
         )
 
 
 def script(cluster: ClusterFields, module: str) -> str:
-    """What a job does."""
+    """The script of a job."""
     python = shlex.quote(cluster.python or sys.executable)
     return "\n".join(["#!/bin/sh", *cluster.setup, f"exec {python} -m {module}", ""])
 
@@ -84,9 +84,9 @@ def script(cluster: ClusterFields, module: str) -> str:
 def submit(
     text: str, options: Mapping[str, Value], name: str, comment: str, count: int, environment: Mapping[str, str]
 ) -> int:
-    """Submit an array of so many jobs; its id. Raises UserError, or Busy where it may go later.
+    """Submit an array of `count` jobs and return its id. Raises UserError, or Busy if it may succeed later.
 
-    The environment goes by the environment of sbatch, where other users cannot see it, and not by its arguments.
+    Variables are passed in the environment of sbatch, where other users cannot see them, not as arguments.
     """
     given: dict[str, Value] = {"no-requeue": True, **options}
     if given.get("requeue"):
@@ -99,7 +99,7 @@ def submit(
         if value is not False
     ]
     _make_log_folder(str(options.get("output", "")))
-    # A coordinator that is a job itself has settings of its own job there.
+    # A coordinator inside a job has the settings of that job in its environment.
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("SLURM_") or key == "SLURM_CONF"}
     try:
         ended = _run(["sbatch", *words], COMMAND_S, text, {**inherited, **environment})
@@ -114,22 +114,22 @@ def submit(
     shown = shlex.join(word for word in words if word.split("=")[0] not in ("--comment", "--parsable", "--open-mode"))
     if _ABSENT.search(said):
         raise UserError(
-            f"sbatch is installed here and finds no Slurm: {said}. Nothing was run. Run on a machine of the cluster or "
+            f"sbatch is installed here but finds no Slurm: {said}. Nothing was run. Run on a node of the cluster, or "
             "set SLURM_CONF to its slurm.conf."
         )
     raise UserError(
-        f"Slurm refuses the jobs: {said} (sbatch {shown}). Nothing runs there; what is finished is kept. Correct "
+        f"Slurm refuses the jobs: {said} (sbatch {shown}). Nothing runs there; finished tasks are kept. Correct "
         "sbatch under cluster in the recipe, or in the profile; `sinfo` lists partitions."
     )
 
 
 def jobs_of(name: str) -> dict[str, Job] | None:
-    """The user's jobs of a name by their ids, also those that ended minutes ago; None where Slurm does not answer."""
-    told = _asked(["squeue", "--me", "-h", "-r", "-t", "all", "-n", name, "-o", "%F|%K|%T|%N|%L|%r"])
-    if told is None:
+    """The user's jobs with a name, by id, including those that ended minutes ago; None if Slurm does not answer."""
+    output = _query(["squeue", "--me", "-h", "-r", "-t", "all", "-n", name, "-o", "%F|%K|%T|%N|%L|%r"])
+    if output is None:
         return None
     found = {}
-    for line in told.splitlines():
+    for line in output.splitlines():
         array, index, state, node, left, reason = (line.split("|") + [""] * 6)[:6]
         if array.isdigit() and index.isdigit():
             job = Job(int(array), int(index), state, node, seconds_of(left), reason)
@@ -138,9 +138,9 @@ def jobs_of(name: str) -> dict[str, Job] | None:
 
 
 def comments_of(name: str) -> dict[int, str]:
-    """Of the user's arrays of a name that wait or run: their comments."""
-    told = _asked(["squeue", "--me", "-h", "-n", name, "-o", "%F|%k"]) or ""
-    lines = (line.split("|", 1) for line in told.splitlines() if "|" in line)
+    """The comments of the user's waiting and running arrays with a name."""
+    output = _query(["squeue", "--me", "-h", "-n", name, "-o", "%F|%k"]) or ""
+    lines = (line.split("|", 1) for line in output.splitlines() if "|" in line)
     return {int(array): comment for array, comment in lines if array.isdigit()}
 
 
@@ -151,28 +151,28 @@ def cancel(ids: Collection[int | str]) -> None:
 
 
 def max_array() -> int:
-    """The most jobs of one array."""
-    told = re.search(r"^MaxArraySize\s*=\s*(\d+)", _asked(["scontrol", "show", "config"]) or "", re.M)
-    return max(int(told[1]), 1) if told else MAX_ARRAY
+    """The largest number of jobs in one array."""
+    output = re.search(r"^MaxArraySize\s*=\s*(\d+)", _query(["scontrol", "show", "config"]) or "", re.M)
+    return max(int(output[1]), 1) if output else MAX_ARRAY
 
 
 def log_of(job: str, most_bytes: int = 1500) -> str:
-    """The end of a job's log, where this machine can read it, and where it lies."""
-    told = re.search(r"^\s*StdOut=(.*)$", _asked(["scontrol", "show", "job", job]) or "", re.M)
-    if told is None:
+    """The path of a job's log, and its end if this machine can read it."""
+    output = re.search(r"^\s*StdOut=(.*)$", _query(["scontrol", "show", "job", job]) or "", re.M)
+    if output is None:
         return "Slurm no longer knows where its log is."
-    path = told[1].strip()
+    path = output[1].strip()
     try:
         with open(path, "rb") as file:
             file.seek(max(os.path.getsize(path) - most_bytes, 0))
             text = file.read().decode(errors="replace").strip()
     except OSError:
         return f"Its log is {path} on the node, which this machine cannot read."
-    return f"Its log, {path}, ends so:\n{text}" if text else f"Its log, {path}, is empty."
+    return f"The end of its log, {path}:\n{text}" if text else f"Its log, {path}, is empty."
 
 
 def seconds_of(text: str) -> float:
-    """`1-02:03:04`, as squeue tells what is left of a job's time; infinite where it has no limit."""
+    """The seconds of `1-02:03:04`, squeue's format of the remaining time; infinite if there is no limit."""
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip())
     if found is None:
         return math.inf
@@ -181,19 +181,19 @@ def seconds_of(text: str) -> float:
 
 
 def split(count: int, most: int) -> list[int]:
-    """So many jobs in arrays of at most that many."""
+    """Sizes of arrays for `count` jobs, each at most `most`."""
     return [min(most, count - at) for at in range(0, count, most)]
 
 
 def _make_log_folder(output: str) -> None:
-    """A job whose log cannot be opened ends without a word, so a folder that is not there is made."""
+    """Create the folder of the logs: a job whose log cannot be opened ends without a message."""
     folder = os.path.dirname(output)
     if folder and "%" not in folder:
         with suppress(OSError):
             os.makedirs(folder, exist_ok=True)
 
 
-def _asked(words: Sequence[str]) -> str | None:
+def _query(words: Sequence[str]) -> str | None:
     try:
         ended = _run(words, COMMAND_S)
     except (OSError, subprocess.TimeoutExpired):
@@ -212,5 +212,5 @@ def _run(
         text=True,
         errors="replace",
         timeout=patience_s,
-        start_new_session=True,  # a Ctrl-C at the terminal is for us: a job that is just being submitted must be known
+        start_new_session=True,  # Ctrl-C must not reach it: we need the id of a job that is being submitted
     )

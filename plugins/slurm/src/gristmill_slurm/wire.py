@@ -1,9 +1,9 @@
-"""Messages between the process that runs a recipe and jobs on other machines: pickles, once both sides know a secret.
+"""Messages between the process that runs a recipe and jobs on other machines: pickles, after both prove a secret.
 
-Who listens says who it is (a name that is no secret) and a random number. Who dials answers with one of its own and
-proves that it has the secret; the other proves the same. Both proofs hold both numbers, so neither can be played again.
-Every message after that carries a MAC under a key made of all of it, with its place in the order: nothing that was not
-sent by the other side, in this order, is ever unpickled. What is said is not encrypted: documents do not travel here.
+The listener sends its name (not secret) and a random number. The dialler answers with its own number and proves that it
+has the secret; then the listener proves the same. Both proofs include both numbers, so they cannot be replayed. Every
+later message has a MAC with a key derived from all of this, and its sequence number: nothing is unpickled that the
+other side did not send in this order. Messages are not encrypted; they contain no documents.
 """
 
 import asyncio
@@ -15,20 +15,20 @@ from typing import Any
 
 HELLO = b"gristmill 1 "
 NAME_BYTES = 32
-"""Of the name of who listens, in hexadecimal."""
+"""Length of the listener's name, in hexadecimal."""
 _NONCE = _MAC = 32
 MOST_BYTES = 1 << 30
-"""A message that says it is longer is none."""
+"""Longer messages are rejected."""
 PATIENCE_S = 20.0
 """Seconds that the other side has to prove itself."""
 
 
 class Unproven(Exception):
-    """Who answered is not who was meant, or does not know the secret."""
+    """The other side is another process, or does not know the secret."""
 
 
 class Wire:
-    """One connection. EOFError where the other side is gone or cannot be believed."""
+    """One connection. Raises EOFError if the other side is gone or a message is not authentic."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -38,7 +38,7 @@ class Wire:
         self._sent = self._received = 0
 
     def send(self, message: Any) -> None:
-        """Put a message on its way. What is lost on it shows when the connection ends."""
+        """Send a message. A loss shows when the connection ends."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         self._writer.write(struct.pack(">Q", len(data)) + self._mac(self._mine, self._sent, data) + data)
         self._sent += 1
@@ -58,7 +58,7 @@ class Wire:
         return pickle.loads(data)
 
     async def flush(self) -> None:
-        """Wait until what was sent is with the system, or the connection has ended."""
+        """Wait until the system has all sent messages, or the connection has ended."""
         try:
             await self._writer.drain()
         except OSError:
@@ -83,7 +83,7 @@ class Wire:
 
 
 async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str, secret: bytes) -> Wire:
-    """A connection from somebody who knows the secret. Raises Unproven."""
+    """A connection from a process that knows the secret. Raises Unproven."""
     wire, number = Wire(reader, writer), os.urandom(_NONCE)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -96,7 +96,7 @@ async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, nam
 
 
 async def dial(host: str, port: int, name: str, secret: bytes) -> Wire:
-    """A connection to who has that name and knows the secret. Raises Unproven, or OSError where nobody answers."""
+    """A connection to the named process, which knows the secret. Raises Unproven, or OSError if nothing answers."""
     reader, writer, number = await _reach(host, port, name)
     wire, mine = Wire(reader, writer), os.urandom(_NONCE)
     try:
@@ -112,7 +112,7 @@ async def dial(host: str, port: int, name: str, secret: bytes) -> Wire:
 
 
 async def answers(host: str, port: int, name: str, patience_s: float = 5.0) -> bool | None:
-    """Whether somebody of that name listens there; None where nobody answers, who may be busy or cut off."""
+    """Whether the named process listens there; None if nothing answers, since it may be busy or cut off."""
     try:
         _, writer, _ = await _reach(host, port, name, patience_s)
     except (ConnectionError, Unproven):

@@ -1,11 +1,11 @@
-"""gristmill export: the corpus as a dataset that others can load."""
+"""gristmill export: write the corpus as a dataset that others can load."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, size
 from gristmill.counted import counted
@@ -19,14 +19,14 @@ EXAMPLE = "Example: gristmill export recipes/demo.yaml --out demo-dataset"
 
 def command(
     recipe: RecipeOrRun,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where to: a folder that is not there, or empty.")],
-    format: Annotated[str, typer.Option(metavar="NAME", help=f"Of the files: {' or '.join(FORMATS)}.")] = FORMATS[0],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder to write to: new or empty.")],
+    format: Annotated[str, typer.Option(metavar="NAME", help=f"File format: {' or '.join(FORMATS)}.")] = FORMATS[0],
     columns: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Columns; those of a step are STEP.column. Default: text, id and origin."),
+        typer.Option(metavar="A,B", help="Columns; STEP.column for those of a step. Default: text, id and origin."),
     ] = None,
     file_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="Text in a file, before compression.")
+        str, typer.Option(metavar="SIZE", help="Text per file, before compression.")
     ] = f"{FILE_BYTES // 10**6}MB",
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, metavar="N", help="Files to write at once. Default: all cores.")
@@ -36,35 +36,35 @@ def command(
 ) -> None:
     """Write the kept documents as a dataset.
 
-    Files of a set size that `datasets.load_dataset(DIR)`, DuckDB, pandas and polars read, a card (README.md) with
-    licenses, languages, steps and the funnel, and Croissant metadata. The same corpus gives the same bytes. A folder
-    that is there is whole.
+    Writes files that `datasets.load_dataset(DIR)`, DuckDB, pandas and polars read, a card (README.md) with
+    licenses, languages, steps and the funnel, and Croissant metadata. The same corpus gives the same bytes. The folder
+    appears when it is complete.
     """
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    seen = open_seen(recipe, store)
+    view = open_view(recipe, store)
     with Bars(quiet=json) as bars:
 
         def track(items: Iterator[Any], total: int) -> Iterator[Any]:
             return bars.track("export", items, total)
 
-        told = export(seen, out, format, names, _bytes(file_size), workers or available_cores(), track)
+        done = export(view, out, format, names, _bytes(file_size), workers or available_cores(), track)
     if json:
-        files = [{"name": name, "bytes": one[0], "sha256": one[1], "rows": one[2]} for name, one in told.files.items()]
+        files = [{"name": name, "bytes": one[0], "sha256": one[1], "rows": one[2]} for name, one in done.files.items()]
         print_json(
             {
                 "out": out,
-                "documents": told.documents,
-                "text_bytes": told.text_bytes,
-                "replaced": told.replaced,
+                "documents": done.documents,
+                "text_bytes": done.text_bytes,
+                "replaced": done.replaced,
                 "files": files,
             }
         )
         return
-    text, stored = sum(told.text_bytes.values()), sum(file_bytes for file_bytes, _, _ in told.files.values())
-    done = f"{counted(told.documents, 'document')}, {size(text)} of text, in {counted(len(told.files), 'file')}"
-    if changed := ", ".join(f"{name} {count:,}" for name, count in told.replaced.items() if count):
-        console().print(words(f"Values that scrub changed in columns beside the text: {changed}."))
-    console().print(words(f"{out}: {done} of {size(stored)}. README.md there says what it is."))
+    text, stored = sum(done.text_bytes.values()), sum(file_bytes for file_bytes, _, _ in done.files.values())
+    summary = f"{counted(done.documents, 'document')}, {size(text)} of text, in {counted(len(done.files), 'file')}"
+    if changed := ", ".join(f"{name} {count:,}" for name, count in done.replaced.items() if count):
+        console().print(words(f"Values that scrub changed in columns other than the text: {changed}."))
+    console().print(words(f"{out}: {summary} of {size(stored)}. Its README.md describes it."))
 
 
 def _bytes(text: str) -> int:

@@ -1,4 +1,4 @@
-"""gristmill gc: take away what no recipe or version needs any more."""
+"""gristmill gc: remove files that no recipe or version needs any more."""
 
 from collections import Counter
 from contextlib import nullcontext
@@ -16,26 +16,26 @@ from gristmill.recipe.checks.mistakes import listed
 
 RecipeOrStore = Annotated[
     str,
-    typer.Argument(
-        metavar="RECIPE", help="The recipe's YAML file; or a store, with STORE@NAME or alone.", show_default=False
-    ),
+    typer.Argument(metavar="RECIPE", help="The recipe's YAML file, a store, or STORE@NAME.", show_default=False),
 ]
 EXAMPLE = "Example: gristmill gc recipes/demo.yaml --dry-run"
 
 
 def command(
     recipe: RecipeOrStore,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     published: Annotated[
         list[str] | None,
-        typer.Option("--published", metavar="RECIPE/HASH", help="Also this folder of shards; no trainer may need it."),
+        typer.Option(
+            "--published", metavar="RECIPE/HASH", help="Also remove this folder of shards; no trainer may need it."
+        ),
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Remove from the store what nothing needs.
+    """Remove unneeded files from the store.
 
-    That is what is needed neither by a version, nor by the last run of any recipe, nor by this recipe as it is.
+    Keeps what versions, the last run of every recipe, and this recipe as it is now need.
     """
     named = open_run(recipe, store).store if is_run(recipe) else open_store(recipe, store)
     mill = open_mill(recipe, store) if named is None else None
@@ -71,29 +71,29 @@ def command(
     for path, count in garbage.files.items():
         files[path.split("/")[0]] += 1
         volume[path.split("/")[0]] += count
-    out, now = console(), [] if mill is None else ["this recipe as it is"]
+    out, now = console(), [] if mill is None else ["this recipe as it is now"]
     if files:
         out.print(table(("kind", "files", "bytes"), [(kind, f"{files[kind]:,}", size(volume[kind])) for kind in files]))
-    verb = "would go" if dry_run else "removed"
+    verb = "would be removed" if dry_run else "removed"
     out.print(
         f"{counted(len(garbage.files), 'file')} ({size(garbage.file_bytes)}) {verb}, {garbage.kept_files:,} "
         f"({size(garbage.kept_bytes)}) needed by {listed([*garbage.needed_by, *now], 10) or 'published shards'}."
     )
     if garbage.lets_go:
-        verb = "would be let go" if dry_run else "let go"
+        verb = "would be released" if dry_run else "released"
         versions = counted(len(garbage.lets_go), "version")
-        told = f"{versions} {verb}, without a name or a pin: {listed(garbage.lets_go, 10)}."
+        line = f"{versions} {verb}, without a name or a pin: {listed(garbage.lets_go, 10)}."
         kept = " To keep one: gristmill versions pin" if dry_run else ""
-        out.print(words(f"{told}{kept}"))
+        out.print(words(f"{line}{kept}"))
     if garbage.published:
         out.print(
-            f"Published shards that only a trainer may still need stay: {listed(garbage.published, 10)}. "
-            "To let one go: --published RECIPE/HASH"
+            f"Kept published shards that only a trainer may still need: {listed(garbage.published, 10)}. "
+            "To remove one: --published RECIPE/HASH"
         )
     if garbage.foreign:
         out.print(
             words(
-                f"Left alone, as no run writes such names: {counted(len(garbage.foreign), 'file')} (the first: "
+                f"Not touched, because no run writes such names: {counted(len(garbage.foreign), 'file')} (the first: "
                 f"{garbage.foreign[0]})."
             )
         )

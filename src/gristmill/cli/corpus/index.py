@@ -1,4 +1,4 @@
-"""gristmill index: what later snapshots need to know of a finished corpus."""
+"""gristmill index: the index of a finished corpus that later snapshots are compared with."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,21 +22,21 @@ STEP = "near_candidates"
 
 def command(
     recipe: RecipePath,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the index goes; must not exist.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder for the index; must not exist.")],
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Write an index of the documents that a recipe kept.
 
-    It is for the step known_dedup of a later recipe.
+    The step known_dedup of a later recipe uses it.
     """
     mill = open_mill(recipe, store)
     nodes = [node for node in mill.graph.nodes.values() if node.name == STEP]
     if not nodes:
-        raise UserError(f"{recipe} has no step near_dedup, so there is nothing to index. Add it, and run the recipe.")
+        raise UserError(f"{recipe} has no near_dedup step, so there is nothing to index. Add one, and run the recipe.")
     if len({node.config.model_dump_json() for node in nodes}) > 1:
         names = ", ".join(node.id for node in nodes)
-        raise UserError(f"{recipe}: {names} differ in their config, and an index has one. Give them the same fields.")
+        raise UserError(f"{recipe}: {names} have different configs, but an index has one. Give them the same fields.")
     run = mill.dry_run()
     waiting = unfinished(run, None)
     if waiting:
@@ -54,6 +54,6 @@ def command(
     if json:
         print_json({"folder": str(folder), "file_bytes": file_bytes, **about})
         return
-    held = f"{counted(about['documents'], 'document')}, {counted(about['shingles'], 'shingle')}"
-    said = f"{folder}: {held}, {size(file_bytes)}."
-    console().print(words(said))
+    contents = f"{counted(about['documents'], 'document')}, {counted(about['shingles'], 'shingle')}"
+
+    console().print(words(f"{folder}: {contents}, {size(file_bytes)}."))

@@ -1,4 +1,4 @@
-"""gristmill quality: the models of a recipe's field `quality`, trained, judged and written as files."""
+"""gristmill quality: train and evaluate the models in a recipe's `quality` section, and write them as files."""
 
 import os
 import shutil
@@ -22,53 +22,53 @@ from gristmill.recipe.sections.quality import ROUTE
 from gristmill.stages.quality import ngram_arpa, ngram_file
 from gristmill.stages.quality.classifier_file import read_report
 
-app = typer.Typer(help="Train and judge models of quality; write them as files.", cls=Commands, rich_markup_mode=None)
+app = typer.Typer(help="Train and evaluate quality models; write them as files.", cls=Commands, rich_markup_mode=None)
 
 MOST_SHOWN = 12
-"""n-grams of each class on the screen."""
+"""n-grams shown per class."""
 
 
 def train_command(
     recipe: RecipePath,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The model; all of the recipe, where none is named.")
+        str | None, typer.Argument(metavar="[NAME]", help="The model. Default: all models of the recipe.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write NAME.bin, or NAME.ngrams of a language model, here.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write NAME.bin here, or NAME.ngrams for a language model.")
     ] = None,
     workers: Workers = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Run a recipe as far as its models of quality.
+    """Run a recipe up to its quality models.
 
-    Says what each was trained on, how it does on sites that it never saw, and whether it has learned a shortcut.
+    Shows what each was trained on, its scores on held-out sites, and whether it learned a shortcut.
     """
     if out is not None and out.exists() and not out.is_dir():
-        raise UserError(f"--out {out} is a file, and models go into a folder. Name a folder.")
+        raise UserError(f"--out {out} is a file, but models are written to a folder. Name a folder.")
     for model in _names(open_mill(recipe, store), name):
         mill = open_mill(recipe, store, f"{ROUTE}/{model}")
         with Bars(quiet=json) as bars:
             run = mill.run(workers, bars)
-        told = find_warnings(run, as_typed(mill.recipe, store))
-        for warning in told:
+        warnings = find_warnings(run, as_typed(mill.recipe, store))
+        for warning in warnings:
             bars.note(f"WARNING: {warning}")
         node = mill.graph.nodes[f"{ROUTE}/{model}"]
-        made = run.states[node.id].model
-        assert made is not None
-        path = run.store.local_path(made)
+        part = run.states[node.id].model
+        assert part is not None
+        path = run.store.local_path(part)
         if out is not None:
             path = _written(path, out, f"{model}.{_suffix(node)}")
-        said = {"model": model, "file": str(path), "hash": made.hash, "warnings": told, **_about(node, path, run)}
+        about = {"model": model, "file": str(path), "hash": part.hash, "warnings": warnings, **_about(node, path, run)}
         if json:
-            print_json(said)
+            print_json(about)
         else:
-            _show(said)
-        refuse_warnings(mill.recipe, told, "model")
+            _show(about)
+        refuse_warnings(mill.recipe, warnings, "model")
 
 
 def _written(model: Path, folder: Path, name: str) -> Path:
-    """A copy under its name, which it gets when it is whole."""
+    """A copy of the model; it gets its name when it is complete."""
     whole, part = folder / name, folder / f".{name}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,11 +93,11 @@ def _is_classifier(node: Node) -> bool:
 
 
 def _names(mill: Mill, name: str | None) -> list[str]:
-    """The models that are asked for."""
+    """The requested models."""
     models = [node_id.removeprefix(f"{ROUTE}/") for node_id, node in mill.graph.nodes.items() if _is_model(node)]
     if not models:
         raise UserError(
-            f"{mill.recipe.path} trains no model of quality. Add quality: {{classifiers: {{NAME: {{positives: "
+            f"{mill.recipe.path} trains no quality model. Add quality: {{classifiers: {{NAME: {{positives: "
             "{sources: [...]}, negatives: {sources: [...]}}}} to it (docs/quality.md)."
         )
     if name is not None and name not in models:
@@ -114,12 +114,12 @@ def _about(node: Node, path: Path, run: Any) -> dict[str, Any]:
 
 
 def report_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A classifier that gristmill trained.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A classifier trained by gristmill.")],
     json: Json = False,
 ) -> None:
-    """Show what the training of a classifier found.
+    """Show the training report of a classifier.
 
-    It lies behind the model in its file.
+    The report is stored at the end of the model's file.
     """
     report = _read(file)
     if json:
@@ -133,28 +133,28 @@ def report_command(
 
 def _read(file: Path) -> dict[str, Any]:
     if not file.is_file():
-        raise UserError(f"{file} is no file. Give a classifier, as gristmill quality train --out writes it.")
+        raise UserError(f"{file} is not a file. Give a classifier that gristmill quality train --out wrote.")
     return read_report(file)
 
 
 def arpa_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A language model that gristmill trained.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The ARPA file to be written.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A language model trained by gristmill.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The ARPA file to write.")],
     language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Which of its languages; needed where it has several.")
+        str | None, typer.Option(metavar="CODE", help="The language; required if the model has several.")
     ] = None,
 ) -> None:
     """Write a language model as an ARPA file, which KenLM and SRILM read."""
     if not file.is_file():
-        raise UserError(f"{file} is no file. Give a language model, as gristmill quality train --out writes it.")
+        raise UserError(f"{file} is not a file. Give a language model that gristmill quality train --out wrote.")
     if out.exists() and not out.is_file():
-        raise UserError(f"--out {out} is no file that can be written. Name another.")
+        raise UserError(f"--out {out} exists and is not a regular file. Name another file.")
     if not out.parent.is_dir():
-        raise UserError(f"--out {out}: the folder {out.parent} does not exist. Make it, or name another.")
+        raise UserError(f"--out {out}: the folder {out.parent} does not exist. Create it, or name another.")
     model = ngram_file.load(file)
     known = sorted(model.languages)
     if language is None and len(known) > 1:
-        raise UserError(f"{file} has models of {', '.join(known)}, and an ARPA file holds one. Say --language CODE.")
+        raise UserError(f"{file} has models of {', '.join(known)}, but an ARPA file holds one. Add --language CODE.")
     chosen = known[0] if language is None else language.lower()
     if chosen not in model.languages:
         raise UserError(f"{file} has no model of {language}. {suggest(chosen, known, 'Languages')}")
@@ -162,19 +162,19 @@ def arpa_command(
     say(f"{out}: {chosen}, {size(out.stat().st_size)}")
 
 
-def _show(said: dict[str, Any]) -> None:
+def _show(about: dict[str, Any]) -> None:
     out = console()
-    out.print(words((said["model"], "bold"), f"  {said.get('hash', '')[:16]}"))
-    if "report" in said:
-        _show_report(said["report"])
+    out.print(words((about["model"], "bold"), f"  {about.get('hash', '')[:16]}"))
+    if "report" in about:
+        _show_report(about["report"])
     else:
         rows = [
             (name, f"{found['words']:,}", f"{found['vocabulary']:,}", f"{found['ngrams']:,}", f"{found['held_out']:,}")
-            for name, found in sorted(said["metrics"].get("languages", {}).items())
+            for name, found in sorted(about["metrics"].get("languages", {}).items())
         ]
-        out.print(table(("language", "words", "vocabulary", "n-grams", "texts held out"), rows))
-    if "file" in said:
-        out.print(words(said["file"]))
+        out.print(table(("language", "words", "vocabulary", "n-grams", "held-out texts"), rows))
+    if "file" in about:
+        out.print(words(about["file"]))
 
 
 def _show_report(report: dict[str, Any]) -> None:
@@ -188,7 +188,7 @@ def _show_report(report: dict[str, Any]) -> None:
     out.print(table(("texts", "class", "documents", "bytes", "sites"), rows))
     gone = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in report["removed"].items() if count)
     if gone:
-        out.print(f"left out in cleaning: {gone}")
+        out.print(f"removed in cleaning: {gone}")
     if "auc" in report:
         calibration = report["calibration"]
         out.print(
@@ -204,17 +204,17 @@ def _show_report(report: dict[str, Any]) -> None:
             (_CHANGES[name], f"{found['auc_after']:.3f}", f"{found['separation_lost']:.0%}")
             for name, found in report["counterfactuals"].items()
         ]
-        out.print(table(("scored again", "AUC", "of the separation lost"), rows))
+        out.print(table(("scored again", "AUC", "separation lost"), rows))
     for side, found in report["telling"].items():
-        told = ", ".join(one["ngram"] for one in found[:MOST_SHOWN])
-        out.print(words((f"{side}: ", "bold"), told))
+        ngrams = ", ".join(one["ngram"] for one in found[:MOST_SHOWN])
+        out.print(words((f"{side}: ", "bold"), ngrams))
 
 
 _CHANGES = {
-    "passages": "without passages that one class shares",
-    "ngrams": "without the most telling n-grams",
-    "signs": "without markup and signs",
-    "length": "all cut to one length",
+    "passages": "without passages shared within one class",
+    "ngrams": "without the most predictive n-grams",
+    "signs": "without markup and punctuation",
+    "length": "all texts cut to one length",
 }
 
 

@@ -1,4 +1,4 @@
-"""gristmill suite: the benchmarks that a model is judged by, read as the step decontaminate reads them, and pinned."""
+"""gristmill suite: check and pin the benchmarks that the step decontaminate protects."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -30,21 +30,21 @@ from gristmill.stages.decontaminate.suite.ready_benchmarks import ready, ready_n
 from gristmill.stages.decontaminate.suite.suite import Item, Suite, pin_suite, prompt_warnings, read_with_counts
 
 app = typer.Typer(
-    help="Check and pin eval suites; show which items a corpus held.",
+    help="Check and pin eval suites; show which items a corpus contains.",
     cls=Commands,
     rich_markup_mode=None,
 )
 HASH_DIGITS = 16
-"""Of a hash in a recipe: more are compared where more are written."""
+"""Digits of a hash in a recipe; if more are written, more are compared."""
 _FLAGS = {
-    NOTHING: "flags a text",
-    ALONE_OR_SUPPORT: "flags a text where it stands alone or with an answer or choices",
-    SUPPORT: "says too little, flags with an answer or choices only",
+    NOTHING: "flags a document",
+    ALONE_OR_SUPPORT: "flags a document if it is the whole text, or with an answer or choices",
+    SUPPORT: "too short, flags only with an answer or choices",
 }
 MOST_CHARACTERS = 300
-"""Of a text that is shown as an example."""
+"""Characters of an example that are shown."""
 SuiteFolder = Annotated[
-    str, typer.Argument(metavar="FOLDER", help="The folder of suite.yaml (docs/suites.md).", show_default=False)
+    str, typer.Argument(metavar="FOLDER", help="The folder with suite.yaml (docs/suites.md).", show_default=False)
 ]
 
 
@@ -53,9 +53,9 @@ def show_command(
     examples: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show N items of each benchmark.")] = 1,
     json: Json = False,
 ) -> None:
-    """Show a suite: its hash, what each benchmark holds, and what is compared of an item.
+    """Show a suite: its hash, the contents of each benchmark, and which texts of an item are compared.
 
-    Words are those of the questions.
+    The words column counts words of the questions.
     """
     suite, counts = read_with_counts(folder)
     held = {name: [item for item in suite.items if item.benchmark == name] for name in counts}
@@ -69,10 +69,10 @@ def show_command(
     columns = ("benchmark", "has", "form", "items", "words", "shortest", "files", "duplicates", "broken")
     rows = []
     for name, items in held.items():
-        told = _numbers(name, suite, items, counts[name])
-        numbers = (f"{told['items']:,}", f"{told['median_words']:g}", f"{told['fewest_words']:,}", f"{told['files']:,}")
-        faults = (f"{told['duplicates']:,}", f"{told['broken']:,}")
-        rows.append((name, ", ".join(told["roles"]), ", ".join(told["forms"]), *numbers, *faults))
+        one = _numbers(name, suite, items, counts[name])
+        numbers = (f"{one['items']:,}", f"{one['median_words']:g}", f"{one['fewest_words']:,}", f"{one['files']:,}")
+        faults = (f"{one['duplicates']:,}", f"{one['broken']:,}")
+        rows.append((name, ", ".join(one["roles"]), ", ".join(one["forms"]), *numbers, *faults))
     out.print(table(columns, rows, left=3, spare=("form", "files", "broken")))
     units = units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[0] if examples else []
     for items in held.values():
@@ -83,9 +83,9 @@ def show_command(
 
 
 def check_command(folder: SuiteFolder, json: Json = False) -> None:
-    """Read all of a suite, and say whether it can be read and protected.
+    """Read a whole suite, and check that its items can be protected.
 
-    Exit code 2: something is wrong, and named.
+    Exit code 2: a fault, which is printed.
     """
     suite, counts = read_with_counts(folder)
     refuse(suite, units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[1], 0)
@@ -95,8 +95,8 @@ def check_command(folder: SuiteFolder, json: Json = False) -> None:
             {**_head(suite), "benchmarks": len(counts), "items": len(suite.items), "broken": sum(broken.values())}
         )
         return
-    forgiven = [f"{counted(count, 'record')} of {name}" for name, count in broken.items()]
-    are = f"all read but {', '.join(forgiven)}, as allow_broken allows" if forgiven else "all read"
+    allowed = [f"{counted(count, 'record')} of {name}" for name, count in broken.items()]
+    are = f"all read except {', '.join(allowed)} (allow_broken)" if allowed else "all read"
     say(
         f"{suite.name} {suite.version}: {counted(len(suite.items), 'item')} of "
         f"{counted(len(counts), 'benchmark')}, {are}. suite_hash: {suite.hash[:HASH_DIGITS]}"
@@ -106,13 +106,13 @@ def check_command(folder: SuiteFolder, json: Json = False) -> None:
 
 def pin_command(
     folder: SuiteFolder,
-    compact: Annotated[bool, typer.Option("--compact", help="Make one generation of all items again.")] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="Merge all items into one generation again.")] = False,
     json: Json = False,
 ) -> None:
-    """Write suite.lock, which says which items there are now.
+    """Write suite.lock, which lists the current items.
 
-    What is new since the last pin becomes a generation of its own: documents that were compared with the others are
-    compared with these alone. Prints the line for the recipe.
+    Items added since the last pin become a new generation: documents that were compared with earlier generations are
+    only compared with the new one. Prints the line for the recipe.
     """
     pinned = pin_suite(folder, compact)
     suite, before = pinned.suite, pinned.before
@@ -121,19 +121,19 @@ def pin_command(
         print_json({**_head(suite), "lock": pinned.path, **numbers})
         return
     sizes = ", ".join(f"{count:,}" for count in pinned.generations)
-    changes = "" if before is None else f"; {pinned.new:,} new and {pinned.gone:,} gone since it was last pinned"
+    changes = "" if before is None else f"; {pinned.new:,} new and {pinned.gone:,} removed since the last pin"
     say(f"{pinned.path}: {counted(len(pinned.generations), 'generation')} of {sizes} items{changes}.")
     if before is not None and before.hash != suite.hash and before.version == suite.version:
         if not pinned.new and not pinned.gone:
-            say("The items are the same: how a benchmark is protected has changed, or what it or the suite is called.")
-        say(f"The content has changed and the version is {suite.version} as before: a new one tells results apart.")
-    say(f"In the recipe, beside suite:  suite_hash: {suite.hash[:HASH_DIGITS]}")
+            say("The items are the same; the protection or a name of a benchmark, or the suite's name, has changed.")
+        say(f"The content has changed, but the version is still {suite.version}. Change it to distinguish results.")
+    say(f"For the recipe, next to suite:  suite_hash: {suite.hash[:HASH_DIGITS]}")
 
 
 def list_command(json: Json = False) -> None:
-    """List the ready descriptions, for like: in a suite.
+    """List the built-in benchmark descriptions, for like: in a suite.
 
-    With the forms of files that each knows.
+    Each is shown with the file formats that it reads.
     """
     found = [ready(name) for name in ready_names()]
     if json:
@@ -170,14 +170,14 @@ def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> 
 
 
 def _show_item(item: Item, units: Sequence[Unit]) -> None:
-    """The texts of an item as they are compared, without the prompt around them, and when each of them flags."""
+    """Print the texts of an item as they are compared, without the prompt, and when each flags a document."""
     out = console()
     out.print(words((f"{item.benchmark} {item.id}", "bold")))
     for role in Item._fields[2:]:
         needs = min((unit.needs for unit in units if PIECES[unit.piece] == role), default=None)
-        flags = _FLAGS[needs] if needs is not None else "is not looked for"
+        flags = _FLAGS[needs] if needs is not None else "is not searched for"
         if role in ("answer", "choices") and needs != NOTHING:
-            flags = "counts beside the question"
+            flags = "counts together with the question"
         value: str | Iterable[str] = getattr(item, role)
         for text in [value] if isinstance(value, str) else value:
             if text:

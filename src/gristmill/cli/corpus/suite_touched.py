@@ -1,11 +1,11 @@
-"""gristmill suite touched: which items of its eval suite the documents of a run held."""
+"""gristmill suite touched: which eval items the documents of a run contain."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, json_text, say, words
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted, percent
@@ -22,17 +22,17 @@ def touched_command(
         str | None, typer.Option("--benchmark", metavar="NAME", help="Only this benchmark of the suite.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.jsonl", help="Write the touched items, one a line.")
+        Path | None, typer.Option("--out", metavar="FILE.jsonl", help="Write the touched items, one per line.")
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show which items of the eval suite documents held.
+    """Show which items of the eval suite documents contain.
 
-    Of each benchmark its items, those that were met, and the documents that went or were cut for them, in all and by
-    rule. --out and --json have the items, so that an evaluation can report clean and touched ones apart.
+    For each benchmark: its items, the touched ones, and the documents that were removed or cut because of them, in
+    total and by rule. --out and --json list the items, so that an evaluation can report clean and touched ones apart.
     """
-    reports = touched(open_seen(recipe, store), benchmark)
+    reports = touched(open_view(recipe, store), benchmark)
     if out is not None:
         _write(out, reports)
     for report in reports:
@@ -65,7 +65,7 @@ def _write(path: Path, reports: list[SuiteReport]) -> None:
         path.write_text("".join(lines), "utf-8")
     except OSError as error:
         raise UserError(
-            f"--out {path} cannot be written ({error.strerror}). Name a file in a folder of yours."
+            f"--out {path} cannot be written ({error.strerror}). Name a file in a writable folder."
         ) from None
 
 
@@ -91,11 +91,11 @@ def _show(out: Screen, report: SuiteReport) -> None:
     for one in report.benchmarks.values():
         if one.let_go:
             total, ids = sum(one.let_go.values()), sorted(one.let_go, key=lambda name: (-one.let_go[name], name))
-            fact = f"{counted(total, 'finding')} of {counted(len(ids), 'item')} let go, as so many documents have the"
+            fact = f"{counted(total, 'match', 'matches')} of {counted(len(ids), 'item')} ignored: many documents"
             named = ", ".join(f"{name} ({one.let_go[name]:,})" for name in ids)
-            out.print(words(f"{one.benchmark}: {fact} same words: {named}."))
+            out.print(words(f"{one.benchmark}: {fact} have the same words: {named}."))
         if one.unprotected:
             named = ", ".join(one.unprotected[:MOST_NAMED])
             more = f" and {len(one.unprotected) - MOST_NAMED:,} more" if len(one.unprotected) > MOST_NAMED else ""
             many = counted(len(one.unprotected), "item was", "items were")
-            out.print(words(f"{one.benchmark}: {many} not looked for, and may be anywhere: {named}{more}."))
+            out.print(words(f"{one.benchmark}: {many} not searched for and may be in any document: {named}{more}."))

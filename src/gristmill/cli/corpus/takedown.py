@@ -1,4 +1,4 @@
-"""gristmill takedown: what requests to take documents down find, what went, and the proof that it is gone."""
+"""gristmill takedown: find the documents that requests name, write a receipt of the removal, and verify it."""
 
 import os
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import typer
 
 from gristmill.cli.corpus.takedown_receipt import SETS, absent, make_receipt, places_in, write_receipt
 from gristmill.cli.shards.open import open_shards
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_mill, open_seen, open_store, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_mill, open_store, open_view, print_json
 from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, table
@@ -31,7 +31,7 @@ from gristmill.stages.takedown.requests import Request, describe_requests, read_
 
 app = typer.Typer(help="Take documents down, and prove it.", cls=Commands, rich_markup_mode=None)
 MOST_LISTED = 20
-"""Documents of a request, and of what finds none, that are shown."""
+"""Documents shown per request, and request items shown that match nothing."""
 ReceiptPath = Annotated[str, typer.Argument(metavar="RECEIPT", help="The folder of a receipt.", show_default=False)]
 
 
@@ -41,20 +41,20 @@ def check(
     requests: Annotated[Path, typer.Argument(metavar="FILE", help="The requests (docs/takedown.md).")],
     recipe: RecipeOrRun,
     near: Annotated[
-        float, typer.Option("--near", min=0.01, max=1, metavar="SHARE", help="Similarity from which on it is a copy.")
+        float, typer.Option("--near", min=0.01, max=1, metavar="SHARE", help="Minimum similarity of a copy.")
     ] = 0.8,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show which documents requests name, and their copies: in which versions, shards and samples.
+    """Show the documents that requests name and their copies, with their versions, shards and samples.
 
-    Nothing is changed. If the recipe has changed since its last run, the answer is about that run. Exit code 1: a
-    request finds nothing.
+    Nothing is changed. If the recipe has changed since its last run, that run is searched. Exit code 1: a request
+    matches nothing.
     """
-    asked = read_requests(str(requests))
-    view = _finished(open_seen(recipe, store))
-    texts = read_texts(asked, os.path.dirname(os.path.abspath(requests)))
-    found = find_matches(view, asked, texts, near, _note)
+    parsed = read_requests(str(requests))
+    view = _finished(open_view(recipe, store))
+    texts = read_texts(parsed, os.path.dirname(os.path.abspath(requests)))
+    found = find_matches(view, parsed, texts, near, _note)
     answers, idle = found.answers, found.idle
     ids = [answer.place.doc_id.hex() for answer in answers]
     versions = versions_with(view.store, ids, _note)
@@ -75,33 +75,33 @@ def check(
         for answer, doc_id in zip(answers, ids, strict=True)
     ]
     if json:
-        print_json({"requests": len(asked), "documents": rows, "nothing_found": [asdict(one) for one in idle]})
+        print_json({"requests": len(parsed), "documents": rows, "nothing_found": [asdict(one) for one in idle]})
     else:
-        _show(asked, rows, idle)
+        _show(parsed, rows, idle)
     if idle:
         raise typer.Exit(1)
 
 
 def _finished(view: CorpusView) -> CorpusView:
-    """A corpus, or its last finished run where the recipe has changed since: new requests change it, too."""
+    """The corpus, or its last finished run if the recipe has changed since, which new requests do."""
     last = newest_run(view.store, view.name) if view.record is None and view.unfinished() else None
     if last is None:
         return view
     found = see_record(view.store, f"{view.store.uri}@{view.name}", last)
-    _note(f"The recipe has changed since its last run, so this is about that run. {describe(found)}.")
+    _note(f"The recipe has changed since its last run, so that run is searched. {describe(found)}.")
     return found
 
 
 def _places(view: CorpusView, ids: list[str]) -> dict[str, dict[str, Any]]:
-    """Where documents lie in the shards of a corpus that has some."""
+    """The locations of documents in the shards of a corpus, if it has shards."""
     if read_model(view, MIX) is None:
         return {}
     opened = Published(view)
     return places_in(opened, ids, Order(opened.manifest))
 
 
-def _note(said: str) -> None:
-    console(stderr=True).print(words(said))
+def _note(message: str) -> None:
+    console(stderr=True).print(words(message))
 
 
 def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[UnmatchedItem]) -> None:
@@ -125,12 +125,12 @@ def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequenc
     for one in idle[:MOST_LISTED]:
         why = ""
         if one.kind == "texts":
-            why = " Texts are searched for in kept documents only: name a dropped one by URL, id or content hash."
+            why = " Texts are only searched for in kept documents: name a dropped one by URL, id or content hash."
         if one.is_short:
-            why += " It has few words, so it would have to be the whole of a document: gristmill inspect RECIPE --grep."
-        out.print(words(f"{one.request}: nothing is found by {one.item} ({one.kind}).{why}"))
+            why += " It is short, so it only matches a whole document. To search: gristmill inspect RECIPE --grep."
+        out.print(words(f"{one.request}: {one.item} ({one.kind}) matches nothing.{why}"))
     if len(idle) > MOST_LISTED:
-        out.print(words(f"... and by {len(idle) - MOST_LISTED:,} more: --json has all of them."))
+        out.print(words(f"... and {len(idle) - MOST_LISTED:,} more that match nothing: --json has all of them."))
 
 
 def _sums(request: str, rows: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -141,44 +141,45 @@ def _sums(request: str, rows: list[dict[str, Any]]) -> tuple[str, ...]:
 
 def _about(row: dict[str, Any]) -> str:
     by = f"by {row['named_by']}" if row["copy_of"] is None else f"copy of {row['copy_of']} ({row['similarity']:.3f})"
-    state = "kept" if row["kept"] else "dropped before"
+    state = "kept" if row["kept"] else "already dropped"
     versions = f"; versions {listed(row['versions'], 10)}" if row["versions"] else ""
-    lies = ""
+    location = ""
     if row["group"] is not None:
-        lies = f"; {row['group']}, shard {row['shard']}, seen at {counted(len(row['samples']), 'sample')}"
-    return f"{row['request']}: {by}, {state}{versions}{lies}"
+        location = f"; {row['group']}, shard {row['shard']}, seen at {counted(len(row['samples']), 'sample')}"
+    return f"{row['request']}: {by}, {state}{versions}{location}"
 
 
 @app.command(epilog="Example: gristmill takedown receipt recipes/demo.yaml --before before --out receipts/2026-11")
 @with_sample
 def receipt(
     recipe: RecipeOrRun,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the receipt goes; must not exist.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the receipt; must not exist.")],
     before: Annotated[
-        str | None, typer.Option("--before", metavar="VERSION", help="Default: the parent of the run.")
+        str | None,
+        typer.Option("--before", metavar="VERSION", help="Version to compare with. Default: the parent of the run."),
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Write the receipt of a takedown: what was asked, found and removed, and the hashes before and after.
+    """Write the receipt of a takedown: what was requested, found and removed, and the hashes before and after.
 
-    Of the last run of a recipe with takedowns, against a version before it.
+    Compares the last run of a recipe with takedowns with an earlier version.
     """
     if out.exists():
-        raise UserError(f"--out {out} exists, and a receipt is never overwritten. Name another folder.")
+        raise UserError(f"--out {out} exists, and receipts are never overwritten. Name another folder.")
     after = _recorded(recipe, store)
     assert after.record is not None
     name = before or after.record.get("parent")
     if name is None:
         raise UserError(
-            f"{after.label} has no version before it on record, so there is nothing to compare with. Name one: "
+            f"{after.label} has no earlier version on record to compare with. Name one: "
             "--before VERSION (gristmill versions lists them)."
         )
     content, sets = make_receipt(see(after.store, str(name)), after, _note)
     if content["before"]["version"] == content["after"]["version"]:
         raise UserError(
-            f"--before {name} is the version that the receipt is for, so nothing was taken down between the two. Name "
-            "one before it: gristmill versions lists them."
+            f"--before {name} is the version that the receipt is for, so nothing was taken down in between. Name "
+            "an earlier one: gristmill versions lists them."
         )
     write_receipt(out, content, sets)
     if json:
@@ -186,27 +187,27 @@ def receipt(
         return
     changed, same = content["shards"]["changed"], content["shards"]["unchanged"]
     for one in content["left"]:
-        _note(f"{one['doc_id']} of {one['request']} is named, and its text is still in {content['after']['version']}.")
+        _note(f"{one['doc_id']} is named by {one['request']}, but its text is still in {content['after']['version']}.")
     stay = (
         f" {counted(len(content['listed']), 'copy stays', 'copies stay')}, listed there." if content["listed"] else ""
     )
     console().print(
         words(
-            f"{out}: {counted(len(content['documents']), 'document')} taken out of {counted(len(changed), 'shard')}, "
-            f"{same:,} unchanged; {len(content['elsewhere']):,} more were named and not in the shards.{stay} "
-            f"receipt.html is for people. Prove it: gristmill takedown verify {out}"
+            f"{out}: {counted(len(content['documents']), 'document')} removed from {counted(len(changed), 'shard')}, "
+            f"{same:,} unchanged; {len(content['elsewhere']):,} more were named but not in the shards.{stay} "
+            f"To read it: receipt.html. To verify it: gristmill takedown verify {out}"
         )
     )
 
 
 def _recorded(name: str, store: str | None) -> CorpusView:
-    """The last finished run of a recipe, or the run that is named."""
+    """The last finished run of a recipe, or the named run."""
     if open_store(name, store) is not None:
-        return open_seen(name, store)
+        return open_view(name, store)
     mill = open_mill(name, store)
-    record = newest_run(mill.store, mill.recipe.name)  # not by its name, which somebody may have given to a version
+    record = newest_run(mill.store, mill.recipe.name)  # not by its name, which may also be the name of a version
     if record is None:
-        raise UserError(f"{name} has no finished run in {mill.store.uri}, so there is no receipt. Run it.")
+        raise UserError(f"{name} has no finished run in {mill.store.uri}, so there is nothing to write. Run it first.")
     view = see_record(mill.store, f"{mill.store.uri}@{record['version']}", record)
     console(stderr=True).print(words((describe(view), "dim")))
     return view
@@ -216,27 +217,28 @@ def _recorded(name: str, store: str | None) -> CorpusView:
 def verify(
     receipt: ReceiptPath,
     shards: Annotated[
-        str | None, typer.Option("--shards", metavar="SHARDS", help="The new shards. Default: where they were written.")
+        str | None,
+        typer.Option("--shards", metavar="SHARDS", help="The new shards. Default: those that the receipt names."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Prove that what was taken down is gone: read all new shards, and search them for it.
+    """Check that removed documents are gone, by searching all new shards.
 
-    By the ids of the documents, by their texts to the byte, and for near copies. Exit code 1: something is left.
+    Searches for their ids, their exact texts, and near copies. Exit code 1: something is left.
     """
     content = read_receipt_json(receipt)
     if not content["documents"] and not content["elsewhere"]:
-        raise UserError(f"{receipt} names no document, so there is nothing to prove. Make one of a run that took some.")
+        raise UserError(f"{receipt} names no document, so there is nothing to verify. Use a run with takedowns.")
     if content["after"] is None:
-        raise UserError(f"{receipt} names no shards after the takedown, so there is nothing to search. Make it again.")
+        raise UserError(f"{receipt} names no shards after the takedown, so nothing can be searched. Write a new one.")
     try:
         opened = open_shards(shards or content["after"]["shards"])
     except UserError as error:
-        hint = "" if shards else " Name shards to search, of this version or a later one: --shards SHARDS."
+        hint = "" if shards else " Name the shards of this version or a later one: --shards SHARDS."
         raise UserError(f"{error}{hint}") from None
     is_other = opened.manifest.hash != content["after"]["manifest"]
     if is_other and shards is not None:
-        _note(f"These are not the shards of the receipt ({content['after']['manifest'][:12]}); searched all the same.")
+        _note(f"These are not the shards of the receipt ({content['after']['manifest'][:12]}); searched anyway.")
     with Bars(quiet=json) as bars:
         faults = list(absent(opened, content, receipt, bars.track, _note, may_differ=shards is not None))
     if json:
@@ -248,9 +250,9 @@ def verify(
         searched = counted(sum(len(group.shards) for group in opened.manifest.groups), "shard")
         gone = f"none of {counted(len(content['documents']), 'document')} is left, nor a copy of one"
         if content["copies"] == "keep":
-            gone = f"none of {counted(len(content['documents']), 'document')} is left; copies were not looked for"
+            gone = f"none of {counted(len(content['documents']), 'document')} is left; copies were not searched for"
         elif content["listed"]:
-            gone += f" but {counted(len(content['listed']), 'copy', 'copies')} that the receipt lists (copies: list)"
+            gone += f" except {counted(len(content['listed']), 'copy', 'copies')} that the receipt lists (copies: list)"
         out.print(f"{searched} of {opened.manifest.hash[:12]}: {counted(len(faults), 'fault') if faults else gone}.")
     if faults:
         raise typer.Exit(1)
@@ -260,11 +262,11 @@ def verify(
 def seen(
     receipt: ReceiptPath,
     sample: Annotated[
-        int, typer.Option("--sample", min=0, metavar="N", help="Global samples that the training has consumed.")
+        int, typer.Option("--sample", min=0, metavar="N", help="Number of samples that the training has consumed.")
     ],
     json: Json = False,
 ) -> None:
-    """Show which of the documents a training has seen that has consumed so many samples."""
+    """Show which of the documents were in the first N samples of a training."""
     content = read_receipt_json(receipt)
     rows = [
         {"doc_id": one["doc_id"], "request": one["request"], "seen_at": [at for at in one["samples"] if at < sample]}
@@ -288,7 +290,7 @@ def _listed(numbers: list[int]) -> str:
 
 
 def read_receipt_json(location: str) -> dict[str, Any]:
-    """All that a receipt says; checked as a loader checks it."""
+    """The contents of a receipt, checked as a loader checks it."""
     found, content = read_whole_receipt(location)
     try:
         for one in content["documents"]:
@@ -297,7 +299,7 @@ def read_receipt_json(location: str) -> dict[str, Any]:
         _ = content["after"] is None or content["after"]["shards"]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"{found.location} lacks a field that a takedown writes ({type(error).__name__}: {error}), so it says too "
-            "little. Copy the receipt again, or make it again: gristmill takedown receipt."
+            f"{found.location} lacks a field that a takedown writes ({type(error).__name__}: {error}), so it is "
+            "incomplete. Copy the receipt again, or write it again: gristmill takedown receipt."
         ) from None
     return content

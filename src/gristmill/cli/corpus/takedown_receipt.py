@@ -1,4 +1,4 @@
-"""Receipts of takedowns: made from two versions of a corpus, and compared with the shards that are there."""
+"""Receipts of takedowns: written from two versions of a corpus, and verified against shards."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, in_part, m
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
 WORDS = takedown_sets.STAGE.version
-"""Which words a set of shingles is made of."""
+"""The version of the word rules that the shingles use."""
 SETS = "shingles.parquet"
 PAGE = "receipt.html"
 _BATCH = 256
@@ -40,7 +40,7 @@ Track = Callable[[str, Iterable[Any], int], Iterable[Any]]
 
 
 def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, dict[str, Any]]:
-    """Where documents lie in shards, and at which global samples they are seen: one pass over the indexes."""
+    """The locations of documents in shards and the global samples that see them, in one pass over the indexes."""
     wanted = np.array([bytes.fromhex(doc_id) for doc_id in ids], "V16")
     found: dict[str, dict[str, Any]] = {}
     if not len(wanted):
@@ -51,8 +51,8 @@ def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, 
             pieces = np.flatnonzero(np.isin(index.doc_id, wanted))
             rows = np.searchsorted(index.first_piece, pieces, "right") - 1
             for doc_id, row in dict.fromkeys(zip(map(bytes, index.doc_id[pieces]), rows.tolist(), strict=True)):
-                place = {"group": group.name, "shard": shard, "rows": [], "samples": []}
-                here = found.setdefault(doc_id.hex(), place)
+                location = {"group": group.name, "shard": shard, "rows": [], "samples": []}
+                here = found.setdefault(doc_id.hex(), location)
                 here["rows"].append(row)
                 here["samples"] += order.seen(number, shard, row)
     for here in found.values():
@@ -61,10 +61,10 @@ def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, 
 
 
 def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], None]) -> tuple[dict[str, Any], pa.Table]:
-    """What a receipt says, and the shingles of what was named; `note` receives what the search left out.
+    """The contents of a receipt, and the shingles of the named documents; `note` reports what the search left out.
 
-    Requests are put to the version before: its inputs may have been others, and so may ids be that come from places.
-    What of it is gone is known by the texts.
+    Requests are matched in the earlier version: its inputs may differ, and so may ids that are derived from locations.
+    Whether a document is gone is decided by its text.
     """
     requests, fields = requests_of(after), fields_of(after)
     found = find_matches(before, requests, texts_of(after), fields["near"], note)
@@ -73,8 +73,8 @@ def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], No
     kept = [one for one in found.answers if one.place.is_kept]
     still, gone = set(), set[tuple[bytes, str]]()
     if kept:
-        asked = sorted({hashes[id(one)] for one in kept})
-        still = {place.query for place in find(after, content_hash=asked) if place.is_kept}
+        wanted = sorted({hashes[id(one)] for one in kept})
+        still = {place.query for place in find(after, content_hash=wanted) if place.is_kept}
         ids = sorted({one.place.doc_id.hex() for one in kept})
         dropped = [place for place in find(after, doc_id=ids) if not place.is_kept]
         gone = {(place.doc_id, content_hash(text_of(after, place) or "")) for place in dropped}
@@ -90,7 +90,7 @@ def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], No
             "source": one.place.document.source,
             "content_hash": hashes[id(one)],
         }
-        is_gone = (one.place.doc_id, hashes[id(one)]) in gone  # where a copy of it stays under another id
+        is_gone = (one.place.doc_id, hashes[id(one)]) in gone  # also if a copy stays under another id
         if one.place.is_kept and hashes[id(one)] in still and not is_gone:
             few = one.copy_of is not None and sizes[bytes.fromhex(one.copy_of)] < FEWEST
             stays = one.copy_of is not None and (few or fields["copies"] != "go")
@@ -157,16 +157,18 @@ def _files(opened: Published) -> dict[tuple[str, int], dict[str, str]]:
 
 
 def write_receipt(folder: Path, content: dict[str, Any], sets: pa.Table) -> None:
-    """A folder with the receipt, the page and the shingles: all of them, or nothing."""
+    """Write a folder with the receipt, the page and the shingles: all of them, or nothing."""
     try:
-        with new_folder(folder) as made:
-            pq.write_table(sets, made / SETS, compression="zstd")
-            content[SETS] = hashlib.sha256((made / SETS).read_bytes()).hexdigest()
+        with new_folder(folder) as new:
+            pq.write_table(sets, new / SETS, compression="zstd")
+            content[SETS] = hashlib.sha256((new / SETS).read_bytes()).hexdigest()
             content["seal"] = seal_of(content)
-            (made / NAME).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-            (made / PAGE).write_text(page(content), "utf-8")
+            (new / NAME).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+            (new / PAGE).write_text(page(content), "utf-8")
     except OSError as error:
-        raise UserError(f"--out {folder}: the receipt cannot be written: {error.strerror}. Name another.") from None
+        raise UserError(
+            f"--out {folder}: the receipt cannot be written: {error.strerror}. Name another folder."
+        ) from None
 
 
 # Verifying
@@ -180,13 +182,13 @@ def absent(
     note: Callable[[str], None],
     may_differ: bool = False,
 ) -> Iterator[str]:
-    """What of a receipt is not so in shards that should have nothing left of it; one line each. They are those of the
-    receipt, unless they `may_differ`. `note` receives what the search left out.
+    """The faults of shards that should not contain the removed documents, one line each. The shards are those of the
+    receipt, unless they `may_differ`. `note` reports what the search left out.
     """
     manifest, in_part_only = opened.manifest, 0
     if not may_differ and manifest.hash != content["after"]["manifest"]:
         yield (
-            f"{manifest.location} has the manifest {manifest.hash[:12]}, and the receipt is for "
+            f"{manifest.location} has the manifest {manifest.hash[:12]}, but the receipt is for "
             f"{content['after']['manifest'][:12]}"
         )
     there = _files(opened)
@@ -195,7 +197,7 @@ def absent(
         if files is not None and files == one["before"]:
             yield f"{one['group']}, shard {one['shard']}: it was not rewritten"
     if content.get("words") != WORDS:
-        note("The receipt reads words in another way than this Gristmill: copies outside of ASCII may be missed.")
+        note("The receipt splits words differently than this version of Gristmill: copies outside ASCII may be missed.")
     sets = _open_sets(location, content[SETS])
     gone = {one["doc_id"]: one for one in (*content["documents"], *content["elsewhere"])}
     hashes = {one["content_hash"]: one for one in gone.values()}
@@ -220,12 +222,12 @@ def absent(
 
 
 def _copy(doc_id: str, text: str, copy: Copy, sets: Sets, hashes: Mapping[str, Any]) -> str | None:
-    """That a document is a copy of one that was taken down; one of a few words may be another's own."""
+    """The fault if a document is a copy of a removed one. A copy of only a few words may be a coincidence."""
     named, of = sets.doc_ids[copy.owner], hashes.get(content_hash(text))
     if named is not None and sets.sizes[copy.owner] < FEWEST:
         return None
     if of is not None:
-        return f"document {doc_id} is {of['doc_id']} of {of['request']} to the byte"
+        return f"document {doc_id} is an exact copy of {of['doc_id']} of {of['request']}"
     what = "a text" if named is None else named.hex()
     return f"document {doc_id} is a near copy ({copy.similarity(sets):.3f}) of {what} of {sets.requests[copy.owner]}"
 
@@ -236,7 +238,7 @@ def _open_sets(location: str, digest: str) -> Sets:
     try:
         data = Path(path).read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
-            raise ValueError("it does not have the hash that the receipt names")
+            raise ValueError("its hash is not the one in the receipt")
         return make_sets(pq.read_table(pa.py_buffer(data)))
     except (OSError, ValueError, KeyError) as error:
         raise UserError(

@@ -1,4 +1,4 @@
-"""gristmill versions: what finished runs made, under names and hashes, and how long it is kept."""
+"""gristmill versions: the results of finished runs, by name and hash, and how long they are kept."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.corpus import versions_reproduce
-from gristmill.cli.corpus.versions_open import Named, open_place, open_version, tell
+from gristmill.cli.corpus.versions_open import Named, note, open_location, open_version
 from gristmill.cli.shared.options import Json, StoreUri, is_run, print_json
 from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import words
@@ -24,10 +24,10 @@ COLUMNS = ("version", "names", "recipe", "state", "ended", "documents", "tokens"
 
 
 class _OrList(Commands):
-    """Without the name of a command, it is the list: `gristmill versions STORE`."""
+    """A group in which `list` is the default command: `gristmill versions STORE`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        is_named = len(args) > 1 and not args[1].startswith("-")  # a slip, as a list takes no second word
+        is_named = len(args) > 1 and not args[1].startswith("-")  # a mistake: a list takes one argument
         if self.get_command(ctx, args[0]) is None and not is_named:
             args = ["list", *args]
         return super().resolve_command(ctx, args)
@@ -39,7 +39,7 @@ class _OrList(Commands):
 
 
 app = typer.Typer(
-    help="List what runs made; name it, keep it, make it again.\n\n`gristmill versions RECIPE` lists.",
+    help="List, name, keep and reproduce the versions that runs made.\n\n`gristmill versions RECIPE` lists them.",
     cls=_OrList,
     rich_markup_mode=None,
 )
@@ -51,27 +51,27 @@ RecipeOrStore = Annotated[
 def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = False) -> None:
     """List versions, the newest first.
 
-    Those of a recipe, or of all recipes of a store, in the order of their runs. A version is kept as long as it has a
+    Lists those of a recipe, or of all recipes in a store, by time of the run. A version is kept as long as it has a
     name or a pin, or is the newest of its recipe; gristmill gc may remove others. A partial run (--until, quality
-    train) is never the newest; the last one is kept beside it.
+    train) is never the newest; the last complete run is kept, too.
     """
     if is_run(recipe):
         raise UserError(
-            f"{recipe} names one version, and this lists those of a recipe or a store, so nothing is listed. Write "
-            f"gristmill versions show {recipe}, or leave out what stands from the @ on."
+            f"{recipe} names one version, but this command lists all versions of a recipe or a store. Write "
+            f"gristmill versions show {recipe}, or leave out the @ and what follows."
         )
-    place = open_place(recipe, store)
+    where = open_location(recipe, store)
     damaged: list[str] = []
-    found = catalog.list_versions(place.store, place.recipe, damaged)
+    found = catalog.list_versions(where.store, where.recipe, damaged)
     for fact in damaged:
-        tell(f"Passed over: {fact}")
+        note(f"Skipped: {fact}")
     if json:
         for version in found:
             print_json(as_json(version))
         return
     if not found:
         raise UserError(
-            f"No run of {place.recipe or 'any recipe'} has come to its end in {place.store.uri}, so there is no "
+            f"No run of {where.recipe or 'any recipe'} has finished in {where.store.uri}, so there is no "
             "version to list. Run the recipe: gristmill run RECIPE"
         )
     rows = [
@@ -93,14 +93,14 @@ def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = Fal
 def show_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
     """Show one version.
 
-    What made it, what it holds, what keeps it, and whether all of it is there.
+    Shows its recipe, contents and names, and whether all of its files exist.
     """
-    place, found, _ = open_version(version, store)
-    gone = catalog.missing_parts(place.store, found)
+    where, found, _ = open_version(version, store)
+    gone = catalog.missing_parts(where.store, found)
     if json:
         print_json({**as_json(found), "files_missing": gone, "sources": list(found.record["chains"])})
         return
-    record, told = found.record, found.label(place.store)
+    record, label = found.record, found.label(where.store)
     lines = [
         ("version", found.hash),
         ("names", ", ".join(found.names) or "-"),
@@ -112,11 +112,11 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         ("parent", record.get("parent") or "-"),
         *([("not run", listed_steps(record["not_run"], record["chains"]))] if found.part else []),
         ("sources", listed(record["chains"], 10)),
-        ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all there, by their names"),
+        ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all present (by name)"),
     ]
-    hints = [f"Its recipe: gristmill status {told} --recipe", f"What it kept, and why: gristmill funnel {told}"]
+    hints = [f"Its recipe: gristmill status {label} --recipe", f"What it kept, and why: gristmill funnel {label}"]
     if record.get("parent"):
-        hints.append(f"What changed: gristmill diff {place.store.uri} {record['parent']} {found.hash}")
+        hints.append(f"What changed: gristmill diff {where.store.uri} {record['parent']} {found.hash}")
     out = console()
     out.print(table(("", ""), lines, left=2))
     for hint in ("", *hints):
@@ -128,7 +128,7 @@ def tag_command(
         list[str],
         typer.Argument(
             metavar="VERSION NAME",
-            help="STORE@V NAME; or RECIPE V NAME, or STORE V NAME: which version, and the name that it gets.",
+            help="STORE@V NAME, RECIPE V NAME or STORE V NAME: the version and its new name.",
             show_default=False,
         ),
     ],
@@ -137,90 +137,90 @@ def tag_command(
 ) -> None:
     """Give a version a name.
 
-    It is kept under it until it is dropped.
+    It is kept until it is dropped.
     """
     *typed, name = version
     if not typed:
         raise UserError(
-            f"gristmill versions tag needs a version and a name, and is given {name} alone, so nothing was done. "
+            f"gristmill versions tag requires a version and a name, but only got {name}. Nothing was done. "
             "Write STORE@V NAME."
         )
-    place, found, _ = open_version(typed, store)
+    where, found, _ = open_version(typed, store)
     if name in found.names:
-        _answer(place.store, found, json, f"{name} names {found.hash} already, so nothing was changed.")
+        _answer(where.store, found, json, f"{name} is already a name of {found.hash}. Nothing was changed.")
         return
-    catalog.check_name(place.store, name, "NAME")
-    with catalog.changing(place.store, tell) as lease:
-        _refuse_gone(place.store, found)
-        catalog.give_name(place.store, lease, name, found.record, "NAME")
-    _answer(place.store, found, json, f"{found.hash} is kept as {name}: look at it with {place.store.uri}@{name}")
+    catalog.check_name(where.store, name, "NAME")
+    with catalog.changing(where.store, note) as lease:
+        _refuse_gone(where.store, found)
+        catalog.give_name(where.store, lease, name, found.record, "NAME")
+    _answer(where.store, found, json, f"{found.hash} is kept as {name}. To open it: {where.store.uri}@{name}")
 
 
 def pin_command(
     version: Named,
-    off: Annotated[bool, typer.Option("--off", help="Take the pin away.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Keep a version without a name.
 
-    It stays until it is dropped, or the pin is taken away.
+    It is kept until it is dropped or unpinned.
     """
-    place, found, _ = open_version(version, store)
+    where, found, _ = open_version(version, store)
     if off and not found.is_pinned:
-        raise UserError(f"{found.hash} of {found.recipe} is not pinned, so there is no pin to take away.")
-    with catalog.changing(place.store, tell) as lease:
+        raise UserError(f"{found.hash} of {found.recipe} is not pinned, so there is no pin to remove.")
+    with catalog.changing(where.store, note) as lease:
         if off:
-            catalog.take_name(place.store, lease, found.hash)
+            catalog.take_name(where.store, lease, found.hash)
         else:
-            _refuse_gone(place.store, found)
-            catalog.pin(place.store, lease, found)
-    now = catalog.find_version(place.store, found.hash, found.recipe)
-    _answer(place.store, found, json, f"{found.hash} of {found.recipe}: {now.state}")
+            _refuse_gone(where.store, found)
+            catalog.pin(where.store, lease, found)
+    now = catalog.find_version(where.store, found.hash, found.recipe)
+    _answer(where.store, found, json, f"{found.hash} of {found.recipe}: {now.state}")
 
 
 def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
-    """Let a version go.
+    """Stop keeping a version.
 
-    Its names and its pin, and that it is the newest, keep it no longer. A name among several, or beside a pin, is taken
-    away alone. Nothing is removed before gristmill gc; what that would free, as nothing else needs it, is said.
+    Removes its names and its pin, and it no longer counts as the newest. If it has other names or a pin, only the given
+    name is removed. Files stay until gristmill gc; the space that it would free is shown.
     """
-    place, found, name = open_version(version, store)
+    where, found, name = open_version(version, store)
     others = [*(other for other in found.names if other != name), *(["its pin"] if found.is_pinned else [])]
-    with catalog.changing(place.store, tell) as lease:
+    with catalog.changing(where.store, note) as lease:
         if name in found.names and others:
-            catalog.take_name(place.store, lease, name)
-            _answer(place.store, found, json, f"{name} is a name no more; {found.hash} is kept by {', '.join(others)}.")
+            catalog.take_name(where.store, lease, name)
+            _answer(where.store, found, json, f"{name} is removed; {found.hash} is kept by {', '.join(others)}.")
             return
         at = (found.recipe, found.hash)
         from gristmill.engine.publish.folder import point_latest_back
         from gristmill.engine.publish.garbage import find_garbage
 
-        before, after = find_garbage(place.store), find_garbage(place.store, without=at)
+        before, after = find_garbage(where.store), find_garbage(where.store, without=at)
         shards = [folder for folder in after.published if folder not in before.published]
-        alone = find_garbage(place.store, named=shards, without=at) if shards else after
-        catalog.drop(place.store, lease, found)
-        point_latest_back(place.store, found.recipe, tell)
+        alone = find_garbage(where.store, named=shards, without=at) if shards else after
+        catalog.drop(where.store, lease, found)
+        point_latest_back(where.store, found.recipe, note)
     freed = after.file_bytes - before.file_bytes
     more = alone.file_bytes - after.file_bytes
     if json:
-        print_json({**as_json(_now(place.store, found)), "freed_bytes": freed, "published": shards, "more_bytes": more})
+        print_json({**as_json(_now(where.store, found)), "freed_bytes": freed, "published": shards, "more_bytes": more})
         return
     lines = [
-        f"{found.hash} of {found.recipe} is dropped. gristmill gc {place.store.uri} would free {size(max(freed, 0))} "
-        "by it, which nothing else needs."
+        f"{found.hash} of {found.recipe} is dropped. gristmill gc {where.store.uri} would free {size(max(freed, 0))} "
+        "that nothing else needs."
     ]
     if shards:
         lines.append(
-            f"{size(more)} more are its published shards, which a trainer may read; when none does: gristmill gc "
-            f"{place.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
+            f"{size(more)} more are its published shards, which a trainer may read. If none does: gristmill gc "
+            f"{where.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
         )
     for line in lines:
         console().print(words(line))
 
 
 def as_json(version: Version) -> dict[str, Any]:
-    """What programs are told of a version."""
+    """The JSON of a version."""
     record = version.record
     return {
         "version": version.hash,
@@ -244,7 +244,7 @@ def as_json(version: Version) -> dict[str, Any]:
 
 
 def _count(record: Mapping[str, Any], name: str) -> str:
-    """A dash where the run did not count: an earlier version of Gristmill wrote no such figure."""
+    """A count of the record, or a dash: an earlier version of Gristmill did not write it."""
     return "-" if record.get(name) is None else f"{record[name]:,}"
 
 
@@ -252,8 +252,8 @@ def _refuse_gone(store: Store, version: Version) -> None:
     gone = catalog.missing_parts(store, version)
     if gone:
         raise UserError(
-            f"{counted(len(gone), 'file')} of {version.hash} are not in {store.uri} any more (the first: {gone[0]}), "
-            f"so there is no whole version to keep. Nothing was done. Run its recipe again (gristmill status "
+            f"{counted(len(gone), 'file')} of {version.hash} are no longer in {store.uri} (the first: {gone[0]}), "
+            f"so the version cannot be kept. Nothing was done. Run its recipe again (gristmill status "
             f"{store.uri}@{version.hash} --recipe prints it), or restore the files."
         )
 

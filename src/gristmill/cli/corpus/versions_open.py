@@ -1,4 +1,4 @@
-"""From what a user types to versions: STORE@V, or RECIPE or STORE with V behind it."""
+"""Opens the version that a user names: STORE@V, RECIPE V or STORE V."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.shared.options import is_run, open_store
-from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
 from gristmill.engine.publish.catalog import Version, find_version, refuse_no_store
@@ -21,61 +21,61 @@ Named = Annotated[
     list[str],
     typer.Argument(
         metavar="VERSION",
-        help="STORE@V; or RECIPE V, or STORE V. V is a name or a hash; of a RECIPE alone, the newest is meant.",
+        help="STORE@V, RECIPE V or STORE V. V is a name or a hash. RECIPE alone: its newest version.",
         show_default=False,
     ),
 ]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where versions are looked for."""
+class VersionLocation:
+    """Where versions are searched for."""
 
     store: Store
     recipe: str | None
-    """Of which they are; None: of any."""
+    """The recipe whose versions they are; None: any."""
     file: str | None
-    """The recipe's, where it was named."""
+    """The recipe's file, if it was named."""
 
 
-def open_place(name: str, store: str | None) -> Place:
-    """A store, or a recipe with its store; of the recipe no more than its name is used."""
+def open_location(name: str, store: str | None) -> VersionLocation:
+    """A store, or a recipe with its store. Only the recipe's name is used."""
     where = open_store(name, store)
     if where is not None:
         refuse_no_store(where)
-        return Place(where, None, None)
-    if asked_sample() is None and (view := open_unchanged(name, store)) is not None:
-        return Place(view.store, view.name, os.path.abspath(name))
+        return VersionLocation(where, None, None)
+    if chosen_sample() is None and (view := open_unchanged(name, store)) is not None:
+        return VersionLocation(view.store, view.name, os.path.abspath(name))
     from gristmill.recipe.load import load
 
-    recipe = load(name, store=store, sample=asked_sample())
-    return Place(Store(recipe.store), recipe.name, os.path.abspath(recipe.path))
+    recipe = load(name, store=store, sample=chosen_sample())
+    return VersionLocation(Store(recipe.store), recipe.name, os.path.abspath(recipe.path))
 
 
-def open_version(typed: Sequence[str], store: str | None) -> tuple[Place, Version, str]:
-    """The version that is meant by these words, and the one that names it."""
+def open_version(typed: Sequence[str], store: str | None) -> tuple[VersionLocation, Version, str]:
+    """The location and the version that these arguments name, and the name itself."""
     first, *more = typed
     if len(more) > 1:
         raise UserError(
-            f"{' '.join(typed)} are too many words for a version, so nothing was done. Write STORE@V, RECIPE V or "
+            f"{' '.join(typed)} are too many arguments for one version. Nothing was done. Write STORE@V, RECIPE V or "
             "STORE V."
         )
     if is_run(first):
         if more:
-            raise UserError(f"{first} names a version, and so does {more[0]}. Nothing was done. Leave one out.")
-        location, _, name = first.rpartition("@")
-        place = open_place(location, store)
+            raise UserError(f"{first} and {more[0]} both name a version. Nothing was done. Leave one out.")
+        uri, _, name = first.rpartition("@")
+        location = open_location(uri, store)
     else:
-        place = open_place(first, store)
-        if not more and place.recipe is None:
+        location = open_location(first, store)
+        if not more and location.recipe is None:
             raise UserError(
-                f"{first} is a store, and may hold many versions, so it is not clear which is meant. Nothing was done. "
-                f"Write STORE@V. {names_in(place.store)}"
+                f"{first} is a store, which may hold many versions, so it does not name one. Nothing was done. "
+                f"Write STORE@V. {names_in(location.store)}"
             )
-        name = more[0] if more else str(place.recipe)
-    return place, find_version(place.store, name, place.recipe), name
+        name = more[0] if more else str(location.recipe)
+    return location, find_version(location.store, name, location.recipe), name
 
 
-def tell(message: str, _level: int = 0, /) -> None:
-    """Beside the answer."""
+def note(message: str, _level: int = 0, /) -> None:
+    """Print a remark on standard error."""
     console(stderr=True).print(words((message, "dim")))

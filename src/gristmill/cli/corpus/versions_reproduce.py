@@ -1,4 +1,4 @@
-"""gristmill versions reproduce: make a version again from its recipe, and compare."""
+"""gristmill versions reproduce: rebuild a version from its recipe, and compare."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -25,31 +25,31 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Make a version again, and compare every dataset.
+    """Rebuild a version, and compare every dataset.
 
-    The stored text of its recipe is run into an empty store; inputs are read from where it says. Exit code 0: the same,
-    to the byte; 1: the first step that is not, and why.
+    Runs the stored text of its recipe into an empty store; inputs are read from where it says. Exit code 0: the same
+    bytes; 1: a difference, shown with the first step that differs and why.
     """
     from gristmill.query.versions.reproduce import prepare, reproduce
 
-    place, found, _ = open_version(version, store)
-    mill = prepare(found, place.file, locate_store(into, "--into"))
+    origin, found, _ = open_version(version, store)
+    mill = prepare(found, origin.file, locate_store(into, "--into"))
     with Bars(quiet=json) as bars:
-        different = reproduce(found, place.store, mill, workers, bars)
+        different = reproduce(found, origin.store, mill, workers, bars)
     if json:
-        told = {"version": found.hash, "same": different is None, "datasets": len(datasets_of(found.record))}
-        told |= {"until": found.record.get("until"), "not_run": found.record.get("not_run", [])}
-        print_json({**told, "difference": None if different is None else asdict(different)})
+        about = {"version": found.hash, "same": different is None, "datasets": len(datasets_of(found.record))}
+        about |= {"until": found.record.get("until"), "not_run": found.record.get("not_run", [])}
+        print_json({**about, "difference": None if different is None else asdict(different)})
     elif different is None:
         all_of_it = counted(len(datasets_of(found.record)), "dataset")
-        same = "The same as far as it goes" if found.part else "The same"
+        same = "The same, as far as that run went" if found.part else "The same"
         console().print(words(f"{same}: {found.hash} of {found.recipe}, {all_of_it}."))
     else:
-        now = "is not made any more" if different.now is None else f"is now {different.now[:12]}"
-        place_in = (
+        now = "no longer exists" if different.now is None else f"is now {different.now[:12]}"
+        since = (
             "its parts have the same bytes, or are gone" if different.part is None else f"from part {different.part} on"
         )
-        where = f" ({place_in})" if different.now is not None else ""
+        where = f" ({since})" if different.now is not None else ""
         console().print(
             words(
                 f"Different: {different.step}, the dataset of {different.source}: {different.before[:12]} {now}{where}."

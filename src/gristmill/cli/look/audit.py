@@ -1,4 +1,4 @@
-"""gristmill audit: read what steps matched, with the matches marked."""
+"""gristmill audit: show documents that steps matched, with the matches marked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import Bars, console, table
 from gristmill.counted import counted
@@ -33,14 +33,14 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Draw a sample of what steps matched, to be read by a person.
+    """Draw a sample of what steps matched, for a person to read.
 
-    Every type has its share. Which documents are drawn depends on their ids alone, so the same corpus has the same
-    sample. Documents on a list of digests are counted and never shown.
+    Every type gets a share. The draw depends only on document ids, so the same corpus gives the same
+    sample. Documents on a list of digests are counted but never shown.
     """
     if only_counts and out is not None:
-        raise UserError("--counts prints a table, and --out is for the sample. Leave one of them out.")
-    view = open_seen(recipe, store)
+        raise UserError("--out writes the sample, but --counts draws none. Leave one of them out.")
+    view = open_view(recipe, store)
     steps = audited_steps(view, step)
     counted_rows = counts(steps, view, kind)
     if only_counts:
@@ -71,7 +71,7 @@ def command(
     for note in notes:
         console(stderr=True).print(words(note))
     if not examples:
-        console(stderr=True).print("Nothing was matched that could be shown.")
+        console(stderr=True).print("There are no matches to show.")
     elif out is not None and not json:
         console().print(words(f"{out}: {counted(len(examples), 'document')}."))
 
@@ -79,19 +79,19 @@ def command(
 def _check_type(kind: str | None, is_known: bool, steps: Sequence[AuditedStep], view: CorpusView) -> None:
     if kind is not None and not is_known:
         known = dict.fromkeys(row["type"] for row in counts(steps, view))
-        raise UserError(f"--type {kind}: nothing of this type was found. {suggest(kind, known, 'Types')}")
+        raise UserError(f"--type {kind}: there are no matches of this type. {suggest(kind, known, 'Types')}")
 
 
 def _notes(steps: Sequence[AuditedStep], hidden: int) -> list[str]:
     notes = []
     if hidden:
         found = counted(hidden, "document is", "documents are")
-        notes.append(f"{found} withheld: on a list of digests, or not looked up yet.")
+        notes.append(f"{found} withheld: on a list of digests, or not checked against it yet.")
     lost = [one.node.id for one in steps if one.config is None]
     if lost:
         notes.append(
-            f"Matches of {', '.join(lost)} are not marked: its config names folders, and the record of a run has "
-            "not what their files are called. Give the recipe's file to see them."
+            f"Matches of {', '.join(lost)} are not marked: the config names folders, and the record of a run does "
+            "not list their files. Give the recipe's file to see them."
         )
     return notes
 
@@ -104,7 +104,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show(out: Screen, one: Example) -> None:
-    """A document; matches are red, and without colours between [* and *]."""
+    """Print a document. Matches are red; without colours they are between [* and *]."""
     out.rule(f"{one.source}: {one.locator}", align="left", style="dim")
     detail = f": {one.detail}" if one.detail else ""
     out.print(words((one.type, "red"), f" by {one.step}{detail}   id {one.doc_id}"))
@@ -112,12 +112,12 @@ def _show(out: Screen, one: Example) -> None:
         out.print(words(("url", "dim"), f" {one.url}"))
     shown = 0
     for part in one.passages:
-        made = words(("... ", "dim") if part.start else "")
+        line = words(("... ", "dim") if part.start else "")
         for text, label in part.pieces:
             shown += label is not None
             marked = text if label is None or out.is_terminal else f"[*{text}*]"
-            made.append_text(passage(marked, "" if label is None else "bold red"))
-        out.print(made)
+            line.append_text(passage(marked, "" if label is None else "bold red"))
+        out.print(line)
     if one.matches > shown:
         out.print(words((f"... {counted(one.matches - shown, 'more match', 'more matches')}", "dim")))
     out.print()

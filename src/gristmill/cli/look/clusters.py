@@ -1,4 +1,4 @@
-"""Clusters for a person: how large they are, what each source lost, and the largest side by side."""
+"""Prints clusters: their sizes, what each source lost, and the largest ones side by side."""
 
 import re
 from difflib import SequenceMatcher
@@ -18,17 +18,17 @@ from gristmill.query.documents.documents import Row
 from gristmill.query.takedown.withheld import withheld_note
 
 MOST_WORDS = 3000
-"""Words of a text that are compared: the time of a diff grows with their square."""
+"""Words of a text that are compared: the time of a diff grows with the square."""
 CONTEXT_WORDS = 12
 """Equal words shown before and after a difference."""
 MOST_SHOWN = 8
-"""Differences shown of a pair; --full shows all."""
+"""Differences shown per pair; --full shows all."""
 MEMBERS = 2
-"""Documents of a cluster that are shown beside the keeper: the least similar ones."""
+"""Documents shown next to the keeper of a cluster: the least similar ones."""
 
 
 def show_clusters(view: CorpusView, number: int, full: bool, json: bool) -> None:
-    """Every step that writes clusters, or a UserError where there is none."""
+    """Print the clusters of every step that writes them, or raise UserError if there is no such step."""
     steps = cluster_steps(view)
     if not steps:
         raise UserError(f"{view.label} has no step that makes clusters. Add near_dedup or simhash_dedup.")
@@ -89,23 +89,23 @@ def _show(out: Any, cluster: ClusterRows, full: bool) -> None:
             continue
         similarity, chain = member.columns["similarity"][0], member.columns["chain"]
         pair = Table(show_edge=False, expand=True, padding=(0, 1))
-        pair.add_column(words(f"kept: {_place(cluster.keeper)}"), ratio=1)
+        pair.add_column(words(f"kept: {_location(cluster.keeper)}"), ratio=1)
         ways = f"{chain} link" + ("s" if chain > 1 else "")
-        pair.add_column(words(f"dropped ({similarity:.3f}, {ways}): {_place(member)}"), ratio=1)
+        pair.add_column(words(f"dropped ({similarity:.3f}, {ways}): {_location(member)}"), ratio=1)
         left, right = side_by_side(cluster.keeper.text or "", member.text or "", full)
         pair.add_row(left, right)
         out.print(pair)
         out.print()
 
 
-def _place(row: Row) -> str:
-    """Where a document was published and where it lies in the input."""
+def _location(row: Row) -> str:
+    """The URL of a document and its location in the input."""
     url, locator = row.fields["url"], row.fields["locator"]
     return f"{url} ({locator})" if url else str(locator)
 
 
 def side_by_side(one: str, other: str, full: bool) -> tuple[Text, Text]:
-    """Two texts with what differs coloured; of long equal stretches only the edges."""
+    """Two texts with differences coloured; long equal stretches are shortened."""
     these, others = (re.findall(r"\s*\S+", text)[:MOST_WORDS] for text in (one, other))
     left, right = words(), words()
     bare, other_bare = [word.strip() for word in these], [word.strip() for word in others]
@@ -131,7 +131,7 @@ def side_by_side(one: str, other: str, full: bool) -> tuple[Text, Text]:
 
 
 def _equal(some: list[str], after: bool, before: bool, full: bool) -> Text:
-    """Equal words; `after` and `before` a difference they give its context."""
+    """Equal words, shortened to the context `after` and `before` a difference."""
     head = CONTEXT_WORDS if after else 0
     tail = CONTEXT_WORDS if before else 0
     if not after and not before:

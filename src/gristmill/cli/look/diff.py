@@ -1,4 +1,4 @@
-"""gristmill diff: what is different between two versions of a corpus."""
+"""gristmill diff: the differences between two versions of a corpus."""
 
 import os
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.corpus.versions_open import Place, open_place, open_version
+from gristmill.cli.corpus.versions_open import VersionLocation, open_location, open_version
 from gristmill.cli.run.mix_table import short
 from gristmill.cli.shared.options import Json, StoreUri, is_run, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
@@ -28,7 +28,7 @@ from gristmill.stages.mix.tally import tally
 
 EXAMPLE = "Example: gristmill diff demo/store@demo recipes/demo.yaml"
 MOST_SHIFTS = 20
-"""Columns that a table shows, the most moved first; `--json` has all."""
+"""Columns shown, the most shifted first; `--json` has all."""
 FIRST_CHARACTERS = 80
 
 
@@ -37,7 +37,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="A B",
-            help="Each STORE@V, or RECIPE for its newest; or RECIPE A B, STORE A B. One alone: against its parent.",
+            help="STORE@A STORE@B, RECIPE A B or STORE A B; RECIPE is its newest. One version: against its parent.",
             show_default=False,
         ),
     ],
@@ -47,16 +47,16 @@ def command(
 ) -> None:
     """Show what changed from version A to version B.
 
-    Fields of the recipe, versions of stages and libraries, input files; documents that came and went, by the step and
-    reason that keeps them out of the other one, and by language; tokens of every group and phase; and columns of
-    numbers that moved. A document is the same when its id is, or, where the input files are others, when its URL is.
+    Shows changed recipe fields, versions of stages and libraries, and input files; documents that were added and
+    removed, by the step and reason that drops them in the other version, and by language; tokens of every group and
+    phase; and numeric columns that shifted. Documents are matched by id, or by URL if the input files differ.
     """
-    (old_place, old), (new_place, new) = opened = _open(version, store)
-    if old.hash == new.hash and old_place.file and new_place.file and old_place.file != new_place.file:
+    (old_at, old), (new_at, new) = opened = _open(version, store)
+    if old.hash == new.hash and old_at.file and new_at.file and old_at.file != new_at.file:
         raise UserError(
-            f"{old_place.file} and {new_place.file} both name the recipe {old.recipe} in {old_place.store.uri}, and "
-            "both stand for its newest run, so nothing was compared. Name two versions: gristmill diff "
-            f"{old_place.store.uri}@OLD {new_place.store.uri}@NEW; gristmill versions {old_place.store.uri} lists them."
+            f"{old_at.file} and {new_at.file} both name the recipe {old.recipe} in {old_at.store.uri} and "
+            "therefore the same newest run, so nothing was compared. Name two versions: gristmill diff "
+            f"{old_at.store.uri}@OLD {new_at.store.uri}@NEW; gristmill versions {old_at.store.uri} lists them."
         )
     before, now = (see_record(place.store, one.label(place.store), one.record) for place, one in opened)
     is_same = (old.hash, old.recipe) == (new.hash, new.recipe)
@@ -71,8 +71,8 @@ def command(
     if json:
         print_json(
             {
-                "before": {"store": old_place.store.uri, "version": old.hash, "recipe": old.recipe},
-                "now": {"store": new_place.store.uri, "version": new.hash, "recipe": new.recipe},
+                "before": {"store": old_at.store.uri, "version": old.hash, "recipe": old.recipe},
+                "now": {"store": new_at.store.uri, "version": new.hash, "recipe": new.recipe},
                 "same": is_same,
                 "changes": changes,
                 "sources": {source: asdict(one) for source, one in found.sources.items()},
@@ -90,7 +90,7 @@ def command(
     out = console()
     out.print(words(f"{before.label} ({old.hash}) -> {now.label} ({new.hash})"))
     if is_same:
-        out.print("They are the same version: all that they hold is the same, to the byte.")
+        out.print("They are the same version, byte for byte.")
         return
     _show_changes(out, changes, before)
     _show_documents(out, found, came, went)
@@ -98,30 +98,30 @@ def command(
     _show_shifts(out, shifts)
 
 
-def _open(typed: Sequence[str], store: str | None) -> list[tuple[Place, Version]]:
-    """The two versions that are meant."""
+def _open(typed: Sequence[str], store: str | None) -> list[tuple[VersionLocation, Version]]:
+    """The two versions that the arguments name."""
     if len(typed) == 1:
         place, now, _ = open_version(typed, store)
         parent = now.record.get("parent")
         if parent is None:
             raise UserError(
-                f"{now.hash} of {now.recipe} has no parent on record, so there is nothing to compare it with. Name "
-                "another version behind it: gristmill diff A B"
+                f"{now.hash} of {now.recipe} has no parent on record to compare it with. Name "
+                "a second version: gristmill diff A B"
             )
         return [(place, find_version(place.store, parent, now.recipe)), (place, now)]
     if len(typed) == 2:
         unknown = next((one for one in typed if not is_run(one) and not os.path.exists(one)), None)
         if unknown is not None and not unknown.endswith((".yaml", ".yml")):
             raise UserError(
-                f"{unknown} is neither STORE@V nor a recipe, so there are no two versions to compare. Write STORE@A "
+                f"{unknown} is neither STORE@V nor a recipe, so there are not two versions to compare. Write STORE@A "
                 "STORE@B, RECIPE A B, or STORE A B."
             )
         return [(place, one) for place, one, _ in (open_version([name], store) for name in typed)]
     if len(typed) == 3 and not is_run(typed[0]):
-        place = open_place(typed[0], store)
+        place = open_location(typed[0], store)
         return [(place, find_version(place.store, name, place.recipe)) for name in typed[1:]]
     raise UserError(
-        f"{' '.join(typed)} are too many words for two versions, so nothing was compared. Write STORE@A STORE@B, "
+        f"{' '.join(typed)} are too many arguments for two versions, so nothing was compared. Write STORE@A STORE@B, "
         "RECIPE A B, or STORE A B."
     )
 
@@ -149,7 +149,7 @@ def _named(row: Row) -> dict[str, Any]:
 
 
 def _tokens(before: CorpusView, now: CorpusView) -> list[dict[str, Any]]:
-    """Of every phase and group: tokens that there are, and that the phase draws, in both; None where there is none."""
+    """Per phase and group: available and drawn tokens in both versions; None if a version lacks the group."""
     manifests = [read_model(view, MIX) for view in (before, now)]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for side, manifest in zip(("before", "now"), manifests, strict=True):
@@ -164,10 +164,10 @@ def _tokens(before: CorpusView, now: CorpusView) -> list[dict[str, Any]]:
 
 
 def _show_changes(out: Screen, changes: Mapping[str, Sequence[str]], before: CorpusView) -> None:
-    told: dict[str, list[str]] = {}
+    by_change: dict[str, list[str]] = {}
     for step, some in changes.items():
-        told.setdefault("; ".join(some), []).append(step)
-    rows = [(listed_steps(steps, before.chains), what) for what, steps in told.items()]
+        by_change.setdefault("; ".join(some), []).append(step)
+    rows = [(listed_steps(steps, before.chains), what) for what, steps in by_change.items()]
     out.print()
     if rows:
         out.print(table(("step", "what changed"), rows, left=2))
@@ -184,10 +184,10 @@ def _show_documents(out: Screen, found: DiffResult, came: Sequence[Row], went: S
     out.print(table(("source", "read A", "read B", "kept A", "kept B"), rows))
     for source, one in found.sources.items():
         if one.matched_by == "url":
-            out.print(words(f"{source}: no id is in both, as the input files are others; matched by URL."))
+            out.print(words(f"{source}: the input files differ and no id is in both; matched by URL."))
         elif one.matched_by == "nothing":
-            out.print(words(f"{source}: neither ids nor URLs are in both, so all of its documents came and went."))
-    for verb, side, sampled, other in (("came", found.came, came, "A"), ("went", found.went, went, "B")):
+            out.print(words(f"{source}: no id or URL is in both, so all documents count as added and removed."))
+    for verb, side, sampled, other in (("added", found.came, came, "A"), ("removed", found.went, went, "B")):
         out.print(passage(f"\n{counted(side.documents, 'document')} {verb}."))
         if side.documents:
             causes = [(*cause, f"{count:,}") for cause, count in side.causes.most_common()]
@@ -196,14 +196,14 @@ def _show_documents(out: Screen, found: DiffResult, came: Sequence[Row], went: S
             for (_, label), count in side.languages.items():
                 by_label[label] += count
             if set(by_label) != {NO_LABEL}:
-                told = listed((f"{label} {count:,}" for label, count in by_label.most_common()), 10)
-                out.print(words(f"By language: {told}"))
+                counts = listed((f"{label} {count:,}" for label, count in by_label.most_common()), 10)
+                out.print(words(f"By language: {counts}"))
         for row in sampled:
             first = " ".join((row.text or "").split())[:FIRST_CHARACTERS]
             where = row.fields["url"] or row.fields["locator"]
             out.print(words((f"{row.fields['doc_id'].hex()} {where}", "dim"), f" {first}"), overflow="fold")
     if found.otherwise:
-        out.print(passage(f"\n{counted(found.otherwise.total(), 'document')} dropped by both, for another reason:"))
+        out.print(passage(f"\n{counted(found.otherwise.total(), 'document')} dropped in both, for different reasons:"))
         moved = [(source, one, other, f"{count:,}") for (source, one, other), count in found.otherwise.most_common()]
         out.print(table(("source", "A", "B", "documents"), moved, left=3))
 
@@ -230,7 +230,7 @@ def _show_tokens(out: Screen, tokens: Sequence[Mapping[str, Any]]) -> None:
 def _show_shifts(out: Screen, shifts: Sequence[Shift]) -> None:
     out.print()
     if not shifts:
-        out.print(f"No measured column moved: none has a Kolmogorov-Smirnov distance of {MOVED:g} or more.")
+        out.print(f"No measured column shifted: none has a Kolmogorov-Smirnov distance of {MOVED:g} or more.")
         return
     rows = [
         (shift.column, f"{shift.distance:.3f}", *(_quartiles(side) for side in (shift.before, shift.now)))
@@ -238,9 +238,9 @@ def _show_shifts(out: Screen, shifts: Sequence[Shift]) -> None:
     ]
     out.print(table(("column of kept documents", "KS", "quartiles A", "quartiles B"), rows))
     if len(shifts) > MOST_SHIFTS:
-        out.print(f"{len(shifts) - MOST_SHIFTS:,} more moved less; --json has them.")
+        out.print(f"{len(shifts) - MOST_SHIFTS:,} more shifted less; --json lists them.")
     if (every := max(shift.every for shift in shifts)) > 1:
-        out.print(f"Of one row in {every:,}.")
+        out.print(f"Measured on one row in {every:,}.")
 
 
 def _quartiles(values: Sequence[float]) -> str:

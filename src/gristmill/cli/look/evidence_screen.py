@@ -1,4 +1,4 @@
-"""Evidence for a person: the passage of a document and the item of a suite that it is of, side by side."""
+"""Prints evidence: a passage of a document next to the suite item that it matches."""
 
 import re
 from collections.abc import Sequence
@@ -13,26 +13,26 @@ from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.stages.decontaminate.suite.form import Item
 
 WIDE = 100
-"""Columns of a terminal that has room for two texts."""
+"""The width in columns from which two texts are shown side by side."""
 MOST_FLAGS = 5
-"""Of a document; --full shows all."""
+"""Flags shown per document; --full shows all."""
 MOST_WORDS = 120
-"""Of a text that is shown; --full shows all."""
+"""Words shown per text; --full shows all."""
 MOST_COMPARED = 3000
-"""Words of a text that are compared: the time of a diff grows with their square. Without --full twice those shown."""
+"""Words compared with --full; otherwise twice those shown. The time of a diff grows with the square."""
 _UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff"
 """Scripts without spaces: a character is a word."""
 _WORD = re.compile(rf"\s*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)")
 
 
 def flag_text(flag: Flag) -> str:
-    """What was found, in a line."""
+    """One line about a flag."""
     whole = ", whole item" if flag.whole else ""
     return f"{flag.benchmark} {flag.item}: {100 * flag.coverage:.0f}% of the {flag.piece}, {flag.rule}{whole}"
 
 
 def show_flags(out: Screen, flags: Sequence[tuple[Flag, Item]], full: bool) -> None:
-    """Each with both texts; words that agree are bold, and without colours between [* and *]."""
+    """Print each flag with both texts. Matching words are bold; without colours they are between [* and *]."""
     shown = flags if full else flags[:MOST_FLAGS]
     for flag, item in shown:
         out.print(words((flag_text(flag), "bold yellow"), (f"  by {flag.step}", "dim")))
@@ -56,7 +56,7 @@ def show_flags(out: Screen, flags: Sequence[tuple[Flag, Item]], full: bool) -> N
 
 
 def agreeing(one: str, other: str, colours: bool, full: bool) -> tuple[Text, Text]:
-    """Two texts in which what both have, in the same order, stands out."""
+    """Two texts with their common words, in the same order, marked."""
     sides = [_words(text) for text in (one, other)]
     most = MOST_COMPARED if full else 2 * MOST_WORDS
     bare = [[_letters(word) for word in side[:most]] for side in sides]
@@ -68,14 +68,14 @@ def agreeing(one: str, other: str, colours: bool, full: bool) -> tuple[Text, Tex
 
 
 def _words(text: str) -> list[str]:
-    """Words with the white space before them; signs that stand alone go with the word before."""
-    made: list[str] = []
+    """Words with the white space before them; a token without letters is joined to the word before it."""
+    found: list[str] = []
     for word in _WORD.findall(text):
-        if made and not _letters(word):
-            made[-1] += word
+        if found and not _letters(word):
+            found[-1] += word
         else:
-            made.append(word)
-    return made
+            found.append(word)
+    return found
 
 
 def _letters(word: str) -> str:
@@ -84,17 +84,17 @@ def _letters(word: str) -> str:
 
 def _marked(side: Sequence[str], spans: Sequence[tuple[int, int]], colours: bool, full: bool) -> Text:
     most = len(side) if full else min(len(side), MOST_WORDS)
-    made, at = words(), 0
+    marked, at = words(), 0
     for start, stop in spans:
         begin, end = min(start, most), min(stop, most)
         if begin < end:
-            made.append_text(passage("".join(side[at:begin])))
+            marked.append_text(passage("".join(side[at:begin])))
             equal = "".join(side[begin:end])
             bare = equal.lstrip()
-            made.append_text(passage(equal[: len(equal) - len(bare)]))
-            made.append_text(passage(bare if colours else f"[*{bare}*]", "bold green"))
+            marked.append_text(passage(equal[: len(equal) - len(bare)]))
+            marked.append_text(passage(bare if colours else f"[*{bare}*]", "bold green"))
             at = end
-    made.append_text(passage("".join(side[at:most])))
+    marked.append_text(passage("".join(side[at:most])))
     if most < len(side):
-        made.append_text(words((f" … {counted(len(side) - most, 'more word')} (--full)", "dim")))
-    return made
+        marked.append_text(words((f" … {counted(len(side) - most, 'more word')} (--full)", "dim")))
+    return marked

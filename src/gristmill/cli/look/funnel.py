@@ -1,4 +1,4 @@
-"""gristmill funnel: what came in, what each step took or cut, what is left."""
+"""gristmill funnel: documents read, dropped and cut by each step, and kept."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -7,7 +7,7 @@ import typer
 from rich.console import Group as Lines
 
 from gristmill.cli.run.language_table import language_table, languages, languages_heading
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import print_paragraph, words
 from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.counted import counted, percent
@@ -19,7 +19,7 @@ from gristmill.recipe.checks.mistakes import listed, suggest
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
 MOST_REASONS = 5
-"""Reasons for leaving files out that are shown for a source."""
+"""Reasons shown per source for files that were left out."""
 COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
 
 _Row = tuple[str, str, str, str, str, str, str]
@@ -33,11 +33,11 @@ def command(
 ) -> None:
     """Show what came in, what each step dropped, and what is left.
 
-    For each source, with the reasons, and with what each step cut out of texts. Bytes are those of text after
-    extraction, and add up. A document that is dropped before it has a text is counted as it was read, in a column
-    apart; records that are no documents (requests, robots.txt) stand below the table.
+    For each source: the reasons, and how much each step cut out of texts. Bytes are text after extraction, and add up.
+    A document that is dropped before it has a text is counted with its raw bytes, in the column "as read". Records that
+    are not documents (requests, robots.txt) are listed below the table.
     """
-    view = open_seen(recipe, store, only_records=True)
+    view = open_view(recipe, store, only_records=True)
     for name in source or ():
         if name not in view.chains:
             raise UserError(f"--source {name} is not in {view.label}. {suggest(name, view.chains, 'Sources')}")
@@ -45,23 +45,23 @@ def command(
     waiting = view.unfinished()
     if not found:
         raise UserError(
-            f"Nothing of {view.label} has come to its end as it is now, so there is nothing to count. "
+            f"Nothing of {view.label} as it is now has finished, so there is nothing to count. "
             f"{view.to_finish}{last_finished(view, 'funnel')}"
         )
     if waiting:
         steps = listed_steps(waiting, view.chains)
-        told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {view.to_finish}{last_finished(view, 'funnel')}"))
+        fact = f"Not counted, or only in part, because the recipe as it is now has not run: {steps}."
+        console(stderr=True).print(words(f"{fact} {view.to_finish}{last_finished(view, 'funnel')}"))
     view.chains = {name: chain for name, chain in view.chains.items() if not source or name in source}
     if json:
-        beside = {"languages": languages(view), "unread_files": unread_files(view)}
-        print_json({"recipe": view.name, "funnel": found, **beside})
+        more = {"languages": languages(view), "unread_files": unread_files(view)}
+        print_json({"recipe": view.name, "funnel": found, **more})
     else:
         show_funnel(view, found)
 
 
 def show_funnel(view: CorpusView, found: Mapping[str, Any]) -> None:
-    """The table of a corpus, and its languages where they were measured."""
+    """Print the table of a corpus, and its languages if they were measured."""
     out = console()
     out.print(funnel_table(found))
     show_unread_files(view)
@@ -72,23 +72,23 @@ def show_funnel(view: CorpusView, found: Mapping[str, Any]) -> None:
 
 
 def show_unread_files(view: CorpusView) -> None:
-    """A line for each source with files that were left out: the most frequent reasons, each with an example."""
+    """Print a line for each source with files that were left out: the most frequent reasons, with examples."""
     for source, reasons in unread_files(view).items():
         by_files = sorted(reasons.items(), key=lambda item: (-item[1]["files"], item[0]))
         kinds = [f"{one['files']:,} {why} (such as {one['example']})" for why, one in by_files[:MOST_REASONS]]
         if rest := by_files[MOST_REASONS:]:
             files = sum(one["files"] for _, one in rest)
-            kinds.append(f"{files:,} for {counted(len(rest), 'other reason')} (all with --json)")
+            kinds.append(f"{files:,} for {counted(len(rest), 'other reason')} (--json lists all)")
         print_paragraph(f"Files of {source} that were left out: {', '.join(kinds)}")
 
 
 def funnel_table(found: Mapping[str, Any]) -> Lines:
-    """For each source: what came in, what each step took and why, what is left; then what never was a document."""
+    """For each source: documents read, dropped by step and reason, and kept; then records that are not documents."""
     rows = [row for source, funnel in found.items() for row in _rows(source, funnel)]
     columns = len(COLUMNS) if any(row[-1] for row in rows) else len(COLUMNS) - 1
-    notes = [words(f"Records that are no documents, not counted: {one}") for one in _no_documents(found)]
-    made = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3, spare=("as read", "share"))
-    return Lines(made, *([words(), *notes] if notes else []))
+    notes = [words(f"Not counted, because they are not documents: {one}") for one in _no_documents(found)]
+    shown = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3, spare=("as read", "share"))
+    return Lines(shown, *([words(), *notes] if notes else []))
 
 
 def _rows(source: str, funnel: Mapping[str, Any]) -> Iterator[_Row]:
@@ -97,16 +97,16 @@ def _rows(source: str, funnel: Mapping[str, Any]) -> Iterator[_Row]:
     for step in funnel["steps"]:
         scope = f" {funnel['scopes'][step]}" if step in funnel["scopes"] else ""
         for reason, count in sorted(funnel["first"].get(step, {}).items(), key=lambda item: -item[1]["rows"]):
-            told = f"{reason}{scope}"
-            yield "", step, told, f"-{count['rows']:,}", percent(-count["rows"], read["rows"]), *_sizes(count, "-")
+            label = f"{reason}{scope}"
+            yield "", step, label, f"-{count['rows']:,}", percent(-count["rows"], read["rows"]), *_sizes(count, "-")
         if scope and step not in funnel["first"] and step not in funnel["cut"]:
             yield "", step, f"none{scope}", "0", "", "", ""
         if became_text := funnel["extracted"].get(step):
             yield "", step, f"text of {became_text['rows']:,}", "", "", "", f"-{size(became_text['raw_bytes'])}"
         if cut := funnel["cut"].get(step):
             lost = cut["text_bytes"]
-            told = f"{'cut from' if lost > 0 else 'added to'} {cut['rows']:,}{scope}"
-            yield "", step, told, "", "", f"{'-' if lost > 0 else '+'}{size(abs(lost))}", ""
+            label = f"{'cut from' if lost > 0 else 'added to'} {cut['rows']:,}{scope}"
+            yield "", step, label, "", "", f"{'-' if lost > 0 else '+'}{size(abs(lost))}", ""
     yield "", "kept", "", f"{kept['rows']:,}", percent(kept["rows"], read["rows"]), *_sizes(kept)
 
 

@@ -1,4 +1,4 @@
-"""gristmill inspect: look at documents and at the verdicts on them."""
+"""gristmill inspect: show documents and the verdicts on them."""
 
 import itertools
 import re
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gristmill.cli.look.clusters import show_clusters
 from gristmill.cli.look.evidence_screen import show_flags
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, id_prefix, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, id_prefix, open_view, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, value_text
 from gristmill.counted import counted
@@ -37,7 +37,7 @@ from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.stages import NO_DOCUMENT
 
 MOST = 10**15
-"""Documents: no corpus has more."""
+"""An upper bound on documents: no corpus has more."""
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
 FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "content_type", "charset")
@@ -49,36 +49,36 @@ def command(
         str | None,
         typer.Option(
             metavar="STEP",
-            help="Documents as they stand after this step, in every route that has it. Default: after the last.",
+            help="Documents as they are after this step, in every route that has it. Default: the last.",
         ),
     ] = None,
     dropped: Annotated[
         bool, typer.Option("--dropped", help="Only documents that were dropped; with --stage: by that step.")
     ] = False,
     kept: Annotated[
-        bool, typer.Option("--kept", help="Only documents that were not dropped; with --stage: up to its end.")
+        bool, typer.Option("--kept", help="Only documents that were not dropped; with --stage: up to that step.")
     ] = False,
     reason: Annotated[str | None, typer.Option(metavar="R", help="Only documents dropped for this reason.")] = None,
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
-    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Leave out the first N.")] = 0,
+    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Skip the first N.")] = 0,
     number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 10,
     chars: Annotated[
-        int, typer.Option(min=1, max=MOST, metavar="N", help="How many characters of a text to show.")
+        int, typer.Option(min=1, max=MOST, metavar="N", help="Characters of each text to show.")
     ] = SHOWN_CHARACTERS,
     full: Annotated[bool, typer.Option("--full", help="Show whole texts.")] = False,
     url: Annotated[str | None, typer.Option(metavar="TEXT", help="Only documents with this in their URL.")] = None,
     doc_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Only this document: its id, or how it begins.")
+        str | None, typer.Option("--id", metavar="ID", help="Only this document: its id or the beginning of it.")
     ] = None,
     grep: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Only documents in whose text this is found; (?i): in any case.")
+        str | None, typer.Option(metavar="REGEX", help="Only documents whose text matches; (?i) ignores case.")
     ] = None,
-    cuts: Annotated[bool, typer.Option("--cuts", help="Show what steps cut out of the texts, where it stood.")] = False,
+    cuts: Annotated[bool, typer.Option("--cuts", help="Show what steps cut out of the texts, in place.")] = False,
     evidence: Annotated[
-        bool, typer.Option("--evidence", help="Only documents with eval items in them, beside the items.")
+        bool, typer.Option("--evidence", help="Only documents that contain eval items, next to the items.")
     ] = False,
     records: Annotated[
-        bool, typer.Option("--records", help="Also records that are no documents: requests, warcinfo, robots.txt.")
+        bool, typer.Option("--records", help="Also records that are not documents: requests, warcinfo, robots.txt.")
     ] = False,
     clusters: Annotated[
         bool, typer.Option("--clusters", help="The largest clusters of near duplicates, side by side.")
@@ -86,21 +86,21 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show documents, and what was decided about them.
+    """Show documents and the decisions about them.
 
-    With where they came from, which step decided and why, and their text. Records that are no documents are left out,
-    unless --records, --reason or --id asks for them.
+    Shows their origin, the step that decided and its reason, and their text. Records that are not documents are only
+    shown with --records, --reason or --id.
     """
     if clusters and (
         dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or evidence or records
     ):
-        raise UserError("--clusters shows whole clusters and goes only with -n, --full, --store and --json.")
+        raise UserError("--clusters shows whole clusters. It can only be combined with -n, --full, --store and --json.")
     if dropped and kept:
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
     if reason is not None and kept:
-        raise UserError("--reason is of documents that were dropped, and --kept of the others. Leave one of them out.")
+        raise UserError("--reason selects dropped documents, --kept the others. Leave one of them out.")
     begins, pattern = None if doc_id is None else id_prefix(doc_id, "--id"), _pattern(grep)
-    view = open_seen(recipe, store)
+    view = open_view(recipe, store)
     step = find_step(view, stage)
     if evidence and not reaches_evidence(view, step):
         steps = ", ".join(node.id for node in evidence_steps(view))
@@ -112,7 +112,7 @@ def command(
     if elsewhere:
         passes = listed(sources_with(view, step), 10)
         raise UserError(f"--source {elsewhere[0]} does not pass --stage {stage}. Sources that do: {passes}.")
-    if not any(made.tasks for made in view.states.values()):
+    if not any(state.tasks for state in view.states.values()):
         last = last_finished(view, "inspect")
         ran = "as it is now" if last else "with this store"
         raise UserError(
@@ -121,7 +121,7 @@ def command(
     open_steps = unfinished(view, step)
     if open_steps and not view.documents:
         raise UserError(
-            f"{listed(open_steps, 10)} did not run yet, so there is nothing to look at. "
+            f"{listed(open_steps, 10)} did not run yet, so there is nothing to show. "
             f"{view.to_finish}{last_finished(view, 'inspect')}"
         )
     if clusters:
@@ -133,9 +133,9 @@ def command(
         _check_reason(view, step, reason)
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
-    question = (view, step, wanted, reason, source or ())
-    ask = partial(rows, *question, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
-    found = itertools.islice(ask(records=shows_all), skip, skip + number)
+    selection = (view, step, wanted, reason, source or ())
+    select = partial(rows, *selection, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
+    found = itertools.islice(select(records=shows_all), skip, skip + number)
     out, suites = console(), Suites(view)
     count = 0
     for row in found:
@@ -145,18 +145,18 @@ def command(
         else:
             _show(out, row, MOST if full else chars, pattern, suites)
     if count == 0:
-        with_records = () if shows_all or reason is not None else ask(records=True)
+        with_records = () if shows_all or reason is not None else select(records=True)
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
-        others = " Records that are no documents were left out: --records shows them." if is_one else ""
+        others = " Records that are not documents were left out: --records shows them." if is_one else ""
         after = f" after the first {skip:,}" if skip else ""
-        console(stderr=True).print(words(f"No such documents{after}.{others}"))
+        console(stderr=True).print(words(f"No matching documents{after}.{others}"))
     if open_steps:
         _say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
 
 
 def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:
-    """A reason that nobody gives is a slip of the pen; a rule that took nothing is none, and is answered by nothing."""
-    by_step = {node_id: made.metrics.get("dropped", {}) for node_id, made in view.states.items()}
+    """Refuse a reason that no step gives, which is a typing mistake. A rule that dropped nothing is accepted."""
+    by_step = {node_id: state.metrics.get("dropped", {}) for node_id, state in view.states.items()}
     by_step = {node_id: found for node_id, found in by_step.items() if view.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
     if reason not in known:
@@ -164,30 +164,30 @@ def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:
         near = None if reasons.has(reason) else reasons.suggestion(reason, known)
         if reasons.has(reason) or (reasons.unknown and near is None):
             return
-        question = f"Did you mean {near}? " if near else ""
-        here = f"Reasons here: {listed(known)}." if known else "No document was dropped at all."
-        raise UserError(f"--reason {reason}: no step gives it, so no document has it. {question}{here}")
+        hint = f"Did you mean {near}? " if near else ""
+        here = f"Reasons here: {listed(known)}." if known else "No document was dropped."
+        raise UserError(f"--reason {reason} is not a reason of any step, so no document has it. {hint}{here}")
     steps = [node_id for node_id, found in by_step.items() if reason in found]
     if stage not in (None, CORPUS) and not any(stage in (node_id, view.nodes[node_id].name) for node_id in steps):
         raise UserError(
-            f"--stage {stage} --reason {reason}: {stage} dropped no document for it. "
+            f"--stage {stage} --reason {reason}: {stage} dropped no document for this reason. "
             f"These did: {', '.join(steps)}. Name one of them, or leave --stage out."
         )
 
 
 def _say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:
-    """What has not run as the recipe is now, and what that means for what was shown."""
-    said = f"Not run as the recipe is now: {listed(steps, 10)}. "
+    """Print which steps of the recipe as it is now have not run, and what is missing because of that."""
+    message = f"Not run yet with the recipe as it is now: {listed(steps, 10)}. "
     if unjudged:
-        so_far = "that nothing has dropped so far"
-        said += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")
-        said += " not judged by all steps, and not shown. "
+        so_far = "that no step has dropped so far"
+        message += counted(unjudged, f"document {so_far} is", f"documents {so_far} are")
+        message += " not judged by all steps and not shown. "
     else:
-        said += "Documents may be missing, and verdicts of these steps are. "
+        message += "Their verdicts are missing, and documents may be. "
     withhold = {node_id for source in view.chains for node_id in withholding(view, source)}
-    if looks_up := [node_id for node_id in steps if node_id in withhold]:
-        said += f"Of documents that {', '.join(looks_up)} has not seen, id, source and verdict are shown alone. "
-    console(stderr=True).print(words(f"{said}{view.to_finish}{last_finished(view, 'inspect')}"))
+    if unseen := [node_id for node_id in steps if node_id in withhold]:
+        message += f"For documents that {', '.join(unseen)} has not checked, only id, source and verdict are shown. "
+    console(stderr=True).print(words(f"{message}{view.to_finish}{last_finished(view, 'inspect')}"))
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:
@@ -195,7 +195,7 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
         return None if text is None else expression(text)
     except ValueError as error:
         raise UserError(
-            f"--grep {text} is no regular expression: {error}. Put a backslash before a sign that stands for itself."
+            f"--grep {text} is not a regular expression: {error}. Put a backslash before special characters."
         ) from None
 
 
@@ -238,7 +238,7 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
 
 
 def _lines(facts: Iterable[Text], width: int) -> Iterator[Text]:
-    """Facts side by side, as many as a line has room for; none is broken."""
+    """Facts side by side, as many as fit in a line; none is broken."""
     line = words()
     for fact in facts:
         if line.cell_len and line.cell_len + 2 + fact.cell_len > width:
@@ -250,21 +250,21 @@ def _lines(facts: Iterable[Text], width: int) -> Iterator[Text]:
 
 
 def _show_text(out: Screen, text: str, chars: int, grep: re.Pattern[str] | None) -> None:
-    """How a text begins, or the passage around the first hit; hits are red, and without colours between [* and *]."""
+    """Print the beginning of a text, or the passage around the first hit. Hits are red, or between [* and *]."""
     hits = [] if grep is None else [found.span() for found in grep.finditer(text) if found[0]]
     first = hits[0][0] if hits else 0
     start = max(0, first - chars // 2)
     stop = min(len(text), start + chars)
-    made = words(("... ", "dim") if start else "")
+    line = words(("... ", "dim") if start else "")
     at = start
     for begin, end in hits:
         if begin >= stop:
             break
         shown = text[begin : min(end, stop)]
-        made.append_text(passage(text[at:begin]))
-        made.append_text(passage(shown if out.is_terminal else f"[*{shown}*]", "bold red"))
+        line.append_text(passage(text[at:begin]))
+        line.append_text(passage(shown if out.is_terminal else f"[*{shown}*]", "bold red"))
         at = min(end, stop)
-    out.print(made.append_text(passage(text[at:stop])))
+    out.print(line.append_text(passage(text[at:stop])))
     left = [
         counted(more, what)
         for more, what in (
@@ -278,16 +278,16 @@ def _show_text(out: Screen, text: str, chars: int, grep: re.Pattern[str] | None)
 
 
 def _show_cuts(out: Screen, row: Row) -> None:
-    """The text before the cuts; what went is red, and without colours between [- and -]."""
-    made = words()
+    """Print the text before the cuts. What was cut is red; without colours it is between [- and -]."""
+    line = words()
     steps: dict[str, int] = {}
     for text, step in row.pieces:
         if step is None:
-            made.append_text(passage(text))
+            line.append_text(passage(text))
         else:
-            made.append_text(passage(text if out.is_terminal else f"[-{text}-]", "red strike"))
+            line.append_text(passage(text if out.is_terminal else f"[-{text}-]", "red strike"))
             steps[step] = steps.get(step, 0) + len(text.encode())
-    out.print(made)
-    told = ", ".join(f"{size} bytes by {step}" for step, size in steps.items()) or "nothing"
-    out.print(words((f"cut: {told}", "dim")))
+    out.print(line)
+    sizes = ", ".join(f"{size} bytes by {step}" for step, size in steps.items()) or "nothing"
+    out.print(words((f"cut: {sizes}", "dim")))
     out.print()

@@ -1,4 +1,4 @@
-"""gristmill lineage: the life of a document, from the bytes it was read from to the samples that train on it."""
+"""gristmill lineage: the history of a document, from its input bytes to the training samples."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.look.lineage_screen import show_life
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
 from gristmill.errors import UserError
@@ -21,34 +21,34 @@ def command(
         str | None,
         typer.Argument(
             metavar="WHAT",
-            help="A document's id or how it begins, a URL, the SHA-256 of a text, or words quoted from a text.",
+            help="A document's id or the beginning of it, a URL, the SHA-256 of a text, or words quoted from a text.",
             show_default=False,
         ),
     ] = None,
     text_file: Annotated[
-        Path | None, typer.Option("--text-file", metavar="FILE", help="Look for the text in this file.")
+        Path | None, typer.Option("--text-file", metavar="FILE", help="Search for the text in this file.")
     ] = None,
     sample: Annotated[
-        int | None, typer.Option("--sample", min=0, metavar="N", help="The document that a training sees at sample N.")
+        int | None, typer.Option("--sample", min=0, metavar="N", help="The document in training sample N.")
     ] = None,
     token: Annotated[
-        int | None, typer.Option("--token", min=0, metavar="T", help="Of that sample: the one that has token T.")
+        int | None, typer.Option("--token", min=0, metavar="T", help="With --sample: the document that has token T.")
     ] = None,
     prove: Annotated[
         bool,
-        typer.Option("--prove", help="Read the record again, run the steps again, and compare, as far as the tokens."),
+        typer.Option("--prove", help="Read the record and run the steps again, up to the tokens, and compare."),
     ] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show the life of a document.
+    """Show the history of a document.
 
-    Where it was read, what every step said of it and cut out of it, its copies, its tokens, where they lie, when a
-    training sees them, and the versions that have it. Exit code 1: there is none, or --prove found a difference.
+    Shows where it was read, what every step decided and cut, its copies, its tokens and their shards, the training
+    samples that contain it, and the versions that have it. Exit code 1: no document, or --prove found a difference.
     """
     text = None if text_file is None else _read(text_file)
     check_question(what, text, sample, token)
-    view = open_seen(recipe, store)
+    view = open_view(recipe, store)
     found, is_the_same = 0, True
     for life in lives_of(view, what, text, sample, token, prove, _note):
         found += 1
@@ -58,7 +58,7 @@ def command(
         else:
             show_life(console(), life.life, life.about)
     if not found:
-        texts = " Texts are looked for among the documents that are kept: gristmill inspect RECIPE --grep looks at all."
+        texts = " Only kept documents are searched for texts; to search all: gristmill inspect RECIPE --grep."
         _note(f"{view.label} has no such document.{texts if is_text(what, text) else ''}")
     if not found or not is_the_same:
         raise typer.Exit(1)
@@ -71,9 +71,9 @@ def _read(path: Path) -> str:
         raise UserError(f"--text-file {path} cannot be read ({error.strerror}). Name another file.") from None
     except UnicodeDecodeError as error:
         raise UserError(
-            f"--text-file {path}: byte {error.start} is not UTF-8, so it is no text. Decode it first, as with iconv."
+            f"--text-file {path}: byte {error.start} is not valid UTF-8. Convert it first, such as with iconv."
         ) from None
 
 
-def _note(told: str) -> None:
-    console(stderr=True).print(words(told))
+def _note(message: str) -> None:
+    console(stderr=True).print(words(message))

@@ -1,4 +1,4 @@
-"""The life of a document for a person."""
+"""Prints the history of a document."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,25 +13,25 @@ from gristmill.query.lineage.lineage import Life, StepTaken
 from gristmill.query.lineage.origin import RecordOrigin
 
 SHOWN_CHARACTERS = 160
-"""Of what was cut, and of a text."""
+"""Characters shown of a text or a cut."""
 SHOWN_VALUE = 60
 MOST_SCORES = 10
-"""Of a step, and characters of each."""
+"""Scores shown per step."""
 FACTS = ("title", "url", "snapshot", "license", "timestamp", "content_type", "charset", "language_hint")
 
 
 def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
-    """What is known, from the input on."""
+    """Print the history, from the input to the versions."""
     out.rule(f"{life.source}: {life.fields['locator']}", align="left", style="dim")
     verdict = words(("kept", "green")) if whole["is_kept"] else words(("dropped", "red"), f" by {life.dropped_by}")
     out.print(words(verdict, f"   id {life.doc_id}"))
     if (similarity := whole["matched"].get("similarity")) is not None:
-        _line(out, "like it", f"has {percent(similarity, 1, 0)} of what was asked for")
+        _line(out, "like it", f"has {percent(similarity, 1, 0)} of the text in question")
     if token := whole.get("token"):
-        told = f"{token['id']}, token {token['doc_token']:,} of the document, at {token['token']:,} of sample"
-        _line(out, "token", f"{told} {token['sample']:,}")
-        before, behind = token["around"]
-        _line(out, "it is", f"{one_line(before)}[{one_line(token['text'])}]{one_line(behind)}")
+        label = f"{token['id']}, token {token['doc_token']:,} of the document, at {token['token']:,} of sample"
+        _line(out, "token", f"{label} {token['sample']:,}")
+        before, after = token["around"]
+        _line(out, "it is", f"{one_line(before)}[{one_line(token['text'])}]{one_line(after)}")
     _line(out, "read from", _where(life.origin))
     for name in FACTS:
         if life.fields.get(name) is not None:
@@ -42,7 +42,7 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
     out.print()
     for cluster in life.clusters:
         kept = "this one" if cluster.is_keeper else f"{cluster.id} ({cluster.keeper or 'not in this run'})"
-        _line(out, "cluster", f"{cluster.step}: of {counted(cluster.size, 'document')}, kept is {kept}")
+        _line(out, "cluster", f"{cluster.step}: {counted(cluster.size, 'document')}, the keeper is {kept}")
     if life.text is not None:
         _line(out, "text", "")
         out.print(passage(_short(life.text)))
@@ -62,14 +62,14 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
         named = f" ({', '.join(version['names'])})" if version["names"] else ""
         _line(out, "held by", f"{version['recipe']} {version['version']}{named}, run of {version['ended'][:19]} UTC")
     if not whole["versions"]:
-        _line(out, "held by", "no finished run of the store")
+        _line(out, "held by", "no finished run in the store")
     if "proof" in whole:
         _show_proof(out, whole["proof"])
     out.print()
 
 
-def _line(out: Screen, name: str, told: str) -> None:
-    out.print(words((name, "dim"), f" {told}"))
+def _line(out: Screen, name: str, text: str) -> None:
+    out.print(words((name, "dim"), f" {text}"))
 
 
 def _where(origin: RecordOrigin) -> str:
@@ -77,13 +77,13 @@ def _where(origin: RecordOrigin) -> str:
     if origin.unit == "the whole file":
         return file
     if origin.start is None:
-        return f"{file}; the record has a key of its own, and where it lies only the input tells"
+        return f"{file}; the record is found by its own key, so its position is only known from the input"
     end = "the end" if origin.stop is None else f"{origin.stop:,}"
     return f"{file}, {origin.start:,} to {end} ({origin.unit})"
 
 
 def _show_step(out: Screen, step: StepTaken) -> None:
-    """A line for what it decided, and one for what it wrote, as far as there is room; then what it cut."""
+    """Print the decision of a step, its scores, its flags and its cuts."""
     verdict = words(("stays", "green"))
     if step.reason is not None:
         verdict = words((step.reason, "red"), f": {step.detail}" if step.detail else "")
@@ -116,9 +116,9 @@ def _show_proof(out: Screen, proof: Mapping[str, Any]) -> None:
         out.print(words(("not proved", "red"), f" {proof['differs']}"))
         return
     recorded = f", {', '.join(proof['as_recorded'])} taken as recorded" if proof["as_recorded"] else ""
-    told = f"the record at {proof['record']['position']:,} of {proof['record']['file']}, "
-    told += f"{counted(len(proof['run_again']), 'step')} run again{recorded}, {counted(proof['tokens'], 'token')}"
-    out.print(words(("proved", "green"), f" {told}: all as stored"))
+    facts = f"the record at {proof['record']['position']:,} of {proof['record']['file']}, "
+    facts += f"{counted(len(proof['run_again']), 'step')} run again{recorded}, {counted(proof['tokens'], 'token')}"
+    out.print(words(("proved", "green"), f" {facts}: all as stored"))
 
 
 def _short(text: str, most: int = SHOWN_CHARACTERS) -> str:

@@ -1,4 +1,4 @@
-"""gristmill page: a report page of a finished corpus, built in or from an installed package."""
+"""gristmill page: a report page about a finished corpus, built in or from an installed package."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 import gristmill
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri
-from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
 from gristmill.errors import UserError
@@ -16,16 +16,18 @@ EXAMPLE = "Example: gristmill page funnel recipes/demo.yaml --out funnel.html"
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The page. A wrong name lists them.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The page; an unknown name lists all pages.", show_default=False)
+    ],
     recipe: RecipeOrRun,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the page to this file.", show_default=False)],
     store: StoreUri = None,
 ) -> None:
-    """Write a report page of a finished corpus, as HTML.
+    """Write a report page about a finished corpus, as HTML.
 
-    Packages add pages by entry points (docs/plugins.md).
+    Packages can add pages by entry points (docs/plugins.md).
     """
-    text = gristmill.open(recipe, store=store, sample=asked_sample()).page(name)
+    text = gristmill.open(recipe, store=store, sample=chosen_sample()).page(name)
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -1,11 +1,11 @@
-"""gristmill removed: what every rule took, alone, first and in all."""
+"""gristmill removed: documents that each rule removed, alone, first and in total."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, get_args
 
 import typer
 
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.counted import percent
@@ -15,7 +15,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import suggest
 
 FAILED = "failed"
-"""The column of a step with rules: all that a document failed."""
+"""The column of a step with rules: all rules that a document failed."""
 EXAMPLE = "Example: gristmill removed recipes/demo.yaml --by source"
 
 
@@ -29,24 +29,24 @@ def command(
 ) -> None:
     """Show how many documents each rule removed.
 
-    Alone, first, and in all, with their bytes of text.
+    Counts documents that only this rule removes, that it removes first, and that fail it, with their bytes of text.
     """
-    view = open_seen(recipe, store, only_records=True)
+    view = open_view(recipe, store, only_records=True)
     judges = [node.id for node in view.nodes.values() if FAILED in node.columns]
     waiting = [node_id for node_id in view.unfinished() if node_id in judges]
     if not judges:
         raise UserError(
-            f"{recipe} has no step with rules, and this command is about rules. What other steps took: "
+            f"{recipe} has no step with rules, so there is nothing to show. For documents that other steps dropped: "
             f"gristmill funnel {recipe}, gristmill bias {recipe} --step NAME."
         )
     found = list(_counts(view, by))
     to_finish = f"{view.to_finish}{last_finished(view, 'removed')}" if waiting else ""
     if waiting and not found:
-        raise UserError(f"No step of {recipe} with rules has run as the recipe is now. {to_finish}")
+        raise UserError(f"No step with rules of {recipe} as it is now has run. {to_finish}")
     if waiting:
         steps = listed_steps(waiting, view.chains)
-        told = f"Not counted, or not in full, because not run as the recipe is now: {steps}."
-        console(stderr=True).print(words(f"{told} {to_finish}"))
+        fact = f"Not counted, or only in part, because the recipe as it is now has not run: {steps}."
+        console(stderr=True).print(words(f"{fact} {to_finish}"))
     elif not found:
         console(stderr=True).print("No rule removed a document.")
     if json:
@@ -62,20 +62,20 @@ def command(
     names = ("step", *(() if by is None else (by,)), "rule", "alone", "first", "in all", "first, share", "first, bytes")
     console().print(table(names, rows, left=2 if by is None else 3, spare=("first, bytes", "first, share")))
     if rows:
-        console().print("share: of the documents that came to the step")
+        console().print("share: of the documents that reached the step")
 
 
 def _counts(view: CorpusView, by: str | None) -> Iterator[dict[str, Any]]:
-    judges = {node_id: made.metrics for node_id, made in view.states.items() if made.metrics.get("rules")}
+    judges = {node_id: state.metrics for node_id, state in view.states.items() if state.metrics.get("rules")}
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
         from gristmill.stages.select.heuristics import CountedBy
 
         known = sorted(name[3:] for name in counted)
         if by not in get_args(CountedBy):
-            raise UserError(f"--by {by} is nothing that steps count by. {suggest(by, get_args(CountedBy), 'Columns')}")
+            raise UserError(f"--by {by}: steps do not count by that. {suggest(by, get_args(CountedBy), 'Columns')}")
         raise UserError(
-            f"--by {by}: no step counted by it; they counted by {', '.join(known) or 'nothing'}. Set it in the config "
+            f"--by {by}: no step counted by it, only by {', '.join(known) or 'nothing'}. Set it in the config "
             f"of a step with rules, such as `heuristics: {{count_by: [source, {by}]}}`, and run again."
         )
     for node_id in view.nodes:

@@ -7,7 +7,7 @@ import typer
 
 import gristmill
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri
-from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
 from gristmill.counted import size
@@ -32,7 +32,7 @@ def command(
     The file has charts and tables of what was removed and why, languages, signals with their thresholds, duplicates,
     contamination, personal data, the mixture, and the cost. It needs no network and runs no script.
     """
-    corpus = gristmill.open(recipe, store=store, sample=asked_sample())
+    corpus = gristmill.open(recipe, store=store, sample=chosen_sample())
     write(out, corpus.report(against=against, core_hour=core_hour, tokens=tokens))
 
 

@@ -1,4 +1,4 @@
-"""gristmill sample: what a trainer will see at a step, decoded, with the source of every document."""
+"""gristmill sample: the decoded samples of a training step, with the source of every document."""
 
 from typing import Annotated
 
@@ -17,15 +17,15 @@ EXAMPLE = "Example: gristmill sample recipes/demo.yaml --step 100 --batch 8"
 
 def command(
     shards: ShardsName,
-    step: Annotated[int, typer.Option(min=0, metavar="N", help="Step of training, from 0.")] = 0,
-    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Samples of a step, of all ranks together.")] = 1,
+    step: Annotated[int, typer.Option(min=0, metavar="N", help="Training step, from 0.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Samples per step, over all ranks.")] = 1,
     chars: Chars = 400,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Show the documents that a training step sees.
 
-    Its samples are read through the loader, as a trainer does.
+    The samples are read through the loader, as a trainer does.
     """
     opened = open_shards(shards, store)
     manifest = opened.manifest
@@ -33,7 +33,7 @@ def command(
     if first >= manifest.samples:
         raise UserError(
             f"--step {step}: there are {counted(manifest.samples // batch, 'step')} of {counted(batch, 'sample')}, "
-            "numbered from 0, so a trainer never comes there. Give a smaller number; the budget is mix.tokens in the "
+            "numbered from 0, so there is no such step. Give a smaller number; the budget is mix.tokens in the "
             "recipe."
         )
     cache = None if opened.cache is None else opened.cache.folder
@@ -45,10 +45,10 @@ def command(
             shard = manifest.groups[place.group].shards[place.shard]
             spans = (sample.tokens, sample.lengths, sample.doc_ids, sample.doc_offsets)
             pieces = opened.pieces(shard, place.row, *spans)
-            told = {"sample": number, "phase": sample.phase, "group": sample.group, "source": sample.source}
+            about = {"sample": number, "phase": sample.phase, "group": sample.group, "source": sample.source}
             where = {"epoch": place.epoch, "shard": place.shard, "row": place.row}
             if json:
-                found.append({**told, **where, "documents": pieces_json(pieces)})
+                found.append({**about, **where, "documents": pieces_json(pieces)})
                 continue
             line = f"sample {number:,} of {manifest.samples:,}, phase {sample.phase}, group {sample.group}, source "
             line += f"{sample.source}, epoch {place.epoch}, shard {place.shard}, row {place.row}"

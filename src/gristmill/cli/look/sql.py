@@ -1,4 +1,4 @@
-"""gristmill sql: questions to a corpus that no other command answers."""
+"""gristmill sql: SQL queries on a corpus."""
 
 import io
 import math
@@ -15,7 +15,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import typer
 
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import complain, json_text, read_line, words, write_bytes
 from gristmill.cli.shared.show import console, table, value_text
 from gristmill.errors import UserError
@@ -24,9 +24,9 @@ from gristmill.query.export.export import scrub_batch, scrub_configs
 from gristmill.stages.scrub.scrub import Config
 
 MOST_ROWS = 1000
-"""That a table shows: it is laid out as a whole."""
+"""Rows that a table shows: it is laid out as a whole."""
 CELL_CHARS = 120
-"""Of a value in a table."""
+"""Characters of a value in a table."""
 EXAMPLE = 'Example: gristmill sql recipes/demo.yaml "select step, reason, count(*) from verdicts group by all"'
 
 Answer = tuple[pa.Schema, Iterator[pa.RecordBatch]]
@@ -35,32 +35,34 @@ Answer = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 def command(
     recipe: RecipeOrRun,
     query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="A select, in DuckDB's SQL.", show_default=False)
+        str | None, typer.Argument(metavar="[QUERY]", help="A select statement in DuckDB's SQL.", show_default=False)
     ] = None,
-    shell: Annotated[bool, typer.Option("--shell", help="Ask query after query; each ends with a semicolon.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a line of names.")] = False,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Read queries from a prompt; each ends with a semicolon.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answer to a Parquet file, which must not exist.")
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Ask with SQL (DuckDB, extra `sql`).
+    """Query a corpus with SQL (DuckDB, extra `sql`).
 
-    Views: documents (with their final verdict and text), verdicts, signals, clusters, samples (which document lies
-    where in the shards, and when it is seen), schedule, tasks, and one for every step, by its name. `show tables` and
-    `describe documents` tell more. Only reads: no query writes, opens a file or loads code.
+    Views: documents (with their final verdict and text), verdicts, signals, clusters, samples (where documents are in
+    the shards, and when they are seen), schedule, tasks, and one for every step, by its name. See `show tables` and
+    `describe documents`. Queries are read-only: they cannot write, open files or load code.
     """
     if shell == (query is not None):
-        fact = "--shell asks for queries, and one is given" if shell else "No QUERY is given"
-        raise UserError(f"{fact}, so nothing was asked. Give a QUERY in quotes, or --shell. {EXAMPLE}")
+        fact = "--shell reads queries from a prompt, but one is given" if shell else "No QUERY is given"
+        raise UserError(f"{fact}, so nothing was run. Give a QUERY in quotes, or --shell. {EXAMPLE}")
     given = [name for name, is_given in (("--json", json), ("--csv", csv), ("--parquet", parquet)) if is_given]
     if len(given) > 1 or (shell and parquet is not None):
         raise UserError(f"{' and '.join(['--shell', *given] if shell else given)} exclude each other. Choose one.")
     if parquet is not None:
         _check_file(parquet)
-    seen = open_seen(recipe, store)
-    session = Session(seen)
+    view = open_view(recipe, store)
+    session = Session(view)
 
     def show(answer: Answer) -> None:
         try:
@@ -69,20 +71,20 @@ def command(
             elif csv:
                 _print_csv(answer)
             elif parquet is not None:
-                _write(answer, parquet, list(scrub_configs(seen).values()))
+                _write(answer, parquet, list(scrub_configs(view).values()))
             else:
                 _show(answer)
         except (OverflowError, ValueError, pa.ArrowException) as error:
             raise UserError(
-                f"The answer has a value that cannot be written here ({error}). Cast it: select column::varchar."
+                f"The result has a value that cannot be written here ({error}). Cast it: select column::varchar."
             ) from None
 
     if query is not None:
         show(session.ask(query))
         return
-    for asked in _typed():
+    for typed in _typed():
         try:
-            show(session.ask(asked))
+            show(session.ask(typed))
         except UserError as error:
             complain(error)
 
@@ -112,20 +114,20 @@ def _show(answer: Answer) -> None:
         rows += [[_cell(value) for value in row.values()] for row in _rows(batch.slice(0, room))]
         more += batch.num_rows - min(batch.num_rows, room)
     out = console()
-    made = table(schema.names, rows)
-    for column, kind in zip(made.columns, schema.types, strict=True):
+    shown = table(schema.names, rows)
+    for column, kind in zip(shown.columns, schema.types, strict=True):
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         column.justify = "right" if is_number else "left"
-    out.print(made)
+    out.print(shown)
     if not rows:
         console(stderr=True).print("No rows.")
     if more:
-        told = f"{more:,} more rows are not shown: --csv, --json or --parquet FILE give all, limit fewer."
-        console(stderr=True).print(words(told))
+        fact = f"{more:,} more rows are not shown. --csv, --json or --parquet FILE write all rows."
+        console(stderr=True).print(words(fact))
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Rows of plain values; a sum of integers is one, however large."""
+    """Rows of plain values. A sum of integers is an integer, however large."""
     for row in batch.to_pylist():
         yield {name: _plain(value) for name, value in row.items()}
 
@@ -169,13 +171,13 @@ def _as_json(column: pa.Array) -> pa.Array:
 
 def _check_file(file: Path) -> None:
     if file.exists():
-        raise UserError(f"--parquet {file}: it is there already, and nothing was asked. Name another file.")
+        raise UserError(f"--parquet {file} exists, so the query was not run. Name another file.")
     if not file.absolute().parent.is_dir():
-        raise UserError(f"--parquet {file}: there is no folder {file.parent}, so nothing was asked. Make it first.")
+        raise UserError(f"--parquet {file}: there is no folder {file.parent}, so nothing was run. Create it.")
 
 
 def _write(answer: Answer, file: Path, configs: Sequence[Config]) -> None:
-    """To a file, which may leave: scrubbed as the sources of the corpus are."""
+    """Write a file, which may be shared, so it is scrubbed like the sources of the corpus."""
     schema, batches = answer
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""gristmill whatif: what another threshold would do, without running the pipeline."""
+"""gristmill whatif: the effect of another threshold, without running the pipeline."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -33,9 +33,9 @@ def command(
 ) -> None:
     """Show what another setting of a step would keep and drop.
 
-    The answer comes from stored columns, and nothing is run. It covers steps that judge each document alone, a higher
-    verify_jaccard of near_dedup, and mix. A step that is in several routes is asked in each; `web/heuristics` names
-    one. "at most", "at least" and "about" mark numbers that steps after this one may change.
+    The answer comes from stored columns; nothing is run. It covers steps that judge each document alone, a higher
+    verify_jaccard of near_dedup, and mix. A step in several routes is evaluated in each; `web/heuristics` selects one.
+    "at most", "at least" and "about" mark numbers that later steps may change.
     """
     mill = open_mill(recipe, store)
     run = dry_run_with_inputs(mill)
@@ -97,8 +97,8 @@ def _show_mixture(out: Screen, answer: Mixture) -> None:
         if manifest is not None:
             out.print(f"\n{label}:")
             out.print(mix_table(manifest))
-    for told in answer.warnings:
-        out.print(words((told, "yellow")))
+    for warning in answer.warnings:
+        out.print(words((warning, "yellow")))
 
 
 def _show_changes(out: Screen, step: str, changes: Mapping[str, tuple[Any, Any]]) -> None:
@@ -113,8 +113,8 @@ def _show(out: Screen, answer: StepEffect, samples: dict[str, Any], other_source
     documents, text = come.documents - go.documents, come.text_bytes - go.text_bytes
     rows = [
         ("corpus now", f"{answer.corpus:,}", _share(answer.corpus, answer), size(answer.corpus_bytes)),
-        ("would come, at most" if answer.may_be_fewer else "would come", *_signed("+", come, answer)),
-        ("would go", *_signed("-", go, answer)),
+        ("would be added, at most" if answer.may_be_fewer else "would be added", *_signed("+", come, answer)),
+        ("would be removed", *_signed("-", go, answer)),
         (
             f"corpus after{BOUNDS[answer.bound]}",
             f"{answer.corpus + documents:,}",
@@ -125,10 +125,10 @@ def _show(out: Screen, answer: StepEffect, samples: dict[str, Any], other_source
     sources = listed(answer.sources, 10)
     out.print(table((f"of {sources}", "documents", f"of the {answer.read:,} read", "text"), rows))
     if other_sources:
-        out.print(words((f"Not asked, as they do not pass {answer.step}: {listed(other_sources, 10)}.", "dim")))
-    for told in (*_limits(answer), *answer.exceptions):
-        out.print(words((told, "yellow")))
-    for label, name, side in (("would come", "come", come), ("would go", "go", go)):
+        out.print(words((f"Not included, because they do not pass {answer.step}: {listed(other_sources, 10)}.", "dim")))
+    for note in (*_limits(answer), *answer.exceptions):
+        out.print(words((note, "yellow")))
+    for label, name, side in (("would be added", "come", come), ("would be removed", "go", go)):
         if side.reasons:
             reasons = listed((f"{reason} {count:,}" for reason, count in side.reasons.most_common()), 10)
             out.print(passage(f"\n{label}, by reason: {reasons}"))
@@ -140,14 +140,14 @@ def _show(out: Screen, answer: StepEffect, samples: dict[str, Any], other_source
 def _limits(answer: StepEffect) -> Iterator[str]:
     """Why the corpus after the change is not known exactly."""
     if answer.may_be_fewer:
-        yield "Fewer may come: of clusters of three or more documents the store does not hold every pair."
+        yield "Fewer may be added: for clusters of three or more documents the store does not hold every pair."
     if answer.come.documents and answer.later:
-        yield f"Documents that come would still have to pass {listed(answer.later, 10)}."
+        yield f"Added documents would still have to pass {listed(answer.later, 10)}."
     if answer.go.documents and answer.copies:
         steps = listed(answer.copies, 10)
-        yield f"Documents that go may leave copies, which {steps} dropped or cut and would then keep."
+        yield f"Removed documents may have copies that {steps} dropped or cut; those would then be kept."
     if answer.shifting and answer.come.documents + answer.go.documents:
-        yield f"Other verdicts may change too: {listed(answer.shifting, 10)} depend on all documents before them."
+        yield f"Other verdicts may change, too: {listed(answer.shifting, 10)} depend on all documents before them."
 
 
 def _signed(sign: str, side: Affected, answer: StepEffect) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""gristmill ablate: is a model better that is trained on B than one that is trained on A?"""
+"""gristmill ablate: is a model trained on B better than one trained on A?"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,7 +50,7 @@ def command(
     ] = None,
     size: Annotated[str | None, typer.Option(metavar="NAME", help=f"Of the models: {', '.join(SIZES)}. [3m]")] = None,
     tokens: Annotated[
-        str | None, typer.Option(metavar="N", help="Tokens of each training. Default: by size.", show_default=False)
+        str | None, typer.Option(metavar="N", help="Tokens per training run. Default: by size.", show_default=False)
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=2, max=MOST_SEEDS, metavar="N", help="Trainings of each side, as pairs. [3]")
@@ -75,11 +75,11 @@ def command(
     workers: Workers = None,
     json: Json = False,
 ) -> None:
-    """Train small models on two corpora, and say which is better.
+    """Train small models on two corpora, and show which is better.
 
-    A and B train on the same number of tokens, with the same seeds. Scores are bits per byte of right answers and
+    A and B train on the same number of tokens, with the same seeds. Scores are bits per byte of correct answers and
     of held-out texts. The verdict is better, worse or no evidence, with 95% intervals over seeds and items. Trained
-    models are kept in the store, so another seed or another suite does not train them again.
+    models are kept in the store, so another seed or suite does not retrain them.
     """
     if find_spec("torch") is None and not plan:
         raise UserError("gristmill ablate trains models, and torch is not installed: pip install 'gristmill[torch]'.")
@@ -168,5 +168,5 @@ def _tokens_of(side: Side) -> int:
 
 def _store_of(side: Side) -> Store:
     if side.shards.view is None:
-        raise UserError(f"{side.name} is a manifest, so there is no store for the models. Name one with --store.")
+        raise UserError(f"{side.name} is a manifest, which has no store for the models. Name one with --store.")
     return side.shards.view.store

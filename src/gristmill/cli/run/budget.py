@@ -1,4 +1,4 @@
-"""gristmill budget: how many tokens a model of some size wants, and what they cost."""
+"""gristmill budget: how many tokens a model of a given size needs, and what they cost."""
 
 from typing import Annotated, Any
 
@@ -18,11 +18,11 @@ from gristmill.stages.mix.options import MAX_EPOCHS
 EXAMPLE = "Example: gristmill budget --params 7e9 --tokens 2T --gpus 512"
 
 TARGETS = (
-    ("compute-optimal", 20.0),  # Hoffmann et al. 2022: loss is least for the FLOPs
+    ("compute-optimal", 20.0),  # Hoffmann et al. 2022: the lowest loss for the FLOPs
     ("as Llama 3 405B", 38.5),  # 15.6T tokens
     ("as Llama 3 8B", 1875.0),  # 15T tokens: trained for cheap inference, far beyond the optimum
 )
-"""Tokens a parameter."""
+"""Tokens per parameter."""
 SHAPES = (
     ("Pythia 14M", 14e6, 128),
     ("Pythia 31M", 31e6, 256),
@@ -40,74 +40,72 @@ SHAPES = (
 )
 """Published models with their parameters and width. GPT-3: Brown et al. 2020, table 2.1."""
 VOCAB = 128_000
-"""Tokens of a vocabulary that nobody names."""
+"""The default size of the vocabulary."""
 FEWEST_PARAMS = 10**6
-"""Of a model that is trained on text at all."""
+"""The smallest model that is plausible."""
 MOST = 10**24
-"""Larger numbers are slips of the pen."""
+"""Larger numbers are typing mistakes."""
 FLOPS_PER_TOKEN = 6
 """Times parameters: 2 forward, 4 backward (Kaplan et al. 2020)."""
 
 
 def command(
     params: Annotated[str, typer.Option(metavar="N", help="Parameters of the model: 7e9, 7B, 1.5T.")],
-    tokens: Annotated[str | None, typer.Option(metavar="N", help="Tokens that you think of: 2T.")] = None,
+    tokens: Annotated[str | None, typer.Option(metavar="N", help="Number of training tokens to check: 2T.")] = None,
     vocab: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Size of the vocabulary. Default: that of --corpus, or else 128,000."),
+        typer.Option(metavar="N", help="Vocabulary size. Default: that of --corpus, or else 128,000."),
     ] = None,
     width: Annotated[
         str | None,
-        typer.Option(
-            metavar="N", help="Width of the model (d_model). Default: that of a published model of this size."
-        ),
+        typer.Option(metavar="N", help="Model width (d_model). Default: that of a published model of this size."),
     ] = None,
     untied: Annotated[bool, typer.Option("--untied", help="Input and output embeddings are two matrices.")] = False,
-    gpus: Annotated[str | None, typer.Option(metavar="N", help="Count the days on so many GPUs.")] = None,
+    gpus: Annotated[str | None, typer.Option(metavar="N", help="Compute the days on this many GPUs.")] = None,
     flops_per_gpu: Annotated[
-        str, typer.Option(metavar="N", help="Peak FLOPs a second of one. Default: H100, dense BF16.")
+        str, typer.Option(metavar="N", help="Peak FLOP/s of one GPU. Default: H100, dense BF16.")
     ] = "989e12",
-    mfu: Annotated[float, typer.Option(metavar="SHARE", help="Part of the peak that training reaches.")] = 0.4,
+    mfu: Annotated[float, typer.Option(metavar="SHARE", help="Share of the peak that training reaches.")] = 0.4,
     corpus: Annotated[
         str | None,
         typer.Option(
             metavar="RECIPE",
-            help="Count the epochs over the tokens of a recipe's shards; also STORE@RECIPE, or a manifest.json.",
+            help="Compute epochs over the tokens of a recipe's shards; also STORE@RECIPE, or a manifest.json.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show how many tokens a model wants, and what they cost.
+    """Show how many tokens a model needs, and what they cost.
 
-    Targets from compute-optimal to over-trained, their FLOPs, and the embedding's share.
+    Shows targets from compute-optimal to over-trained with their FLOPs, and the embedding's share of the parameters.
     """
     if not 0 < mfu <= 1:
-        meant = f" Did you mean {mfu / 100:g}?" if 1 < mfu <= 100 else ""
-        raise UserError(f"--mfu {mfu:g} is no share, so days cannot be counted. Give a number above 0, up to 1.{meant}")
+        hint = f" Did you mean {mfu / 100:g}?" if 1 < mfu <= 100 else ""
+        raise UserError(f"--mfu {mfu:g} is not a share, so days are unknown. Give a number above 0, up to 1.{hint}")
     size = _count("--params", params)
     if size < FEWEST_PARAMS:
-        meant = f"Did you mean {size}B?" if size < 1000 else "Give one such as 125M or 7B."
+        hint = f"Did you mean {size}B?" if size < 1000 else "Give a size such as 125M or 7B."
         raise UserError(
-            f"--params {params} is a model of {counted(size, 'parameter')}, and none so small is trained on text, so "
-            f"nothing was computed. {meant}"
+            f"--params {params} is a model with {counted(size, 'parameter')}, too few to train on text, so "
+            f"nothing was computed. {hint}"
         )
-    asked = None if tokens is None else _count("--tokens", tokens)
+    chosen = None if tokens is None else _count("--tokens", tokens)
     speed = None if gpus is None else _count("--gpus", gpus) * _count("--flops-per-gpu", flops_per_gpu) * mfu
     manifest = None if corpus is None else _manifest(corpus)
     available = None if manifest is None else sum(group["tokens"] for group in manifest["groups"])
-    words_known = VOCAB if manifest is None else int(manifest["tokenizer"]["vocab_size"])
+    vocabulary = VOCAB if manifest is None else int(manifest["tokenizer"]["vocab_size"])
     wanted = [(name, round(size * ratio)) for name, ratio in TARGETS]
-    if asked is not None:
-        wanted.append(("asked", asked))
+    if chosen is not None:
+        wanted.append(("requested", chosen))
     targets = [_target(name, size, count, speed, available) for name, count in wanted]
-    words_known = words_known if vocab is None else _count("--vocab", vocab)
-    embedding = _embedding(size, words_known, None if width is None else _count("--width", width), untied)
-    said = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available}
-    print_json(said) if json else _show(said)
+    vocabulary = vocabulary if vocab is None else _count("--vocab", vocab)
+    embedding = _embedding(size, vocabulary, None if width is None else _count("--width", width), untied)
+    answer = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available}
+    print_json(answer) if json else _show(answer)
 
 
 def _manifest(corpus: str) -> dict[str, Any]:
-    """The manifest of --corpus: that of a recipe's latest shards, or one that is named itself."""
+    """The manifest of --corpus: that of a recipe's latest shards, or one named directly."""
     if is_run(corpus):
         store, _, name = corpus.rpartition("@")
         return read_manifest(f"{store}/{FOLDER}/{name}/{LATEST}")
@@ -117,17 +115,17 @@ def _manifest(corpus: str) -> dict[str, Any]:
     try:
         return read_manifest(f"{recipe.store}/{FOLDER}/{recipe.name}/{LATEST}")
     except UserError as error:
-        raise UserError(f"--corpus {corpus} has no shards: {error} gristmill run {corpus} makes them.") from None
+        raise UserError(f"--corpus {corpus} has no shards: {error} Make them: gristmill run {corpus}") from None
 
 
 def _count(option: str, text: str) -> int:
     try:
         found = int(parse_count(text))
     except ValueError as error:
-        told = f"{option}: nothing can be computed, because {error}"
-        raise UserError(told if told.endswith("?") else f"{told}.") from None
+        message = f"{option}: nothing can be computed, because {error}"
+        raise UserError(message if message.endswith("?") else f"{message}.") from None
     if not 1 <= found <= MOST:
-        raise UserError(f"{option} {text} is out of all range, so nothing can be computed. Give one such as 7e9 or 2T.")
+        raise UserError(f"{option} {text} is out of range, so nothing can be computed. Give one such as 7e9 or 2T.")
     return found
 
 
@@ -144,13 +142,13 @@ def _target(name: str, params: int, tokens: int, speed: float | None, available:
 
 
 def _embedding(params: int, vocab: int, width: int | None, untied: bool) -> dict[str, Any]:
-    """Parameters of the embeddings; without a width that of the published model whose size is the nearest factor."""
+    """Parameters of the embeddings. The default width is that of the published model with the nearest size."""
     like, _, guess = min(SHAPES, key=lambda shape: max(shape[1] / params, params / shape[1]))
     count = vocab * (width or guess) * (2 if untied else 1)
     if count >= params and width:
         raise UserError(
-            f"The embeddings of {counted(vocab, 'token')} at width {width:,} have {short(count)} parameters, and the "
-            f"model has {short(params)} in all, so there is no such model. Correct --params, --vocab or --width."
+            f"The embeddings of {counted(vocab, 'token')} at width {width:,} have {short(count)} parameters, but the "
+            f"whole model has {short(params)}, so there is no such model. Correct --params, --vocab or --width."
         )
     return {
         "vocab": vocab,
@@ -162,10 +160,10 @@ def _embedding(params: int, vocab: int, width: int | None, untied: bool) -> dict
     }
 
 
-def _show(said: dict[str, Any]) -> None:
+def _show(answer: dict[str, Any]) -> None:
     out = console()
-    columns = ["target", "tokens", "a parameter", "FLOPs"]
-    shown = [key for key in ("days", "epochs") if said["targets"][0][key] is not None]
+    columns = ["target", "tokens", "per parameter", "FLOPs"]
+    shown = [key for key in ("days", "epochs") if answer["targets"][0][key] is not None]
     rows = [
         (
             one["name"],
@@ -174,10 +172,10 @@ def _show(said: dict[str, Any]) -> None:
             f"{one['flops']:.2e}",
             *(f"{one[key]:,.2f}" for key in shown),
         )
-        for one in said["targets"]
+        for one in answer["targets"]
     ]
     out.print(table((*columns, *shown), rows))
-    one = said["embedding"]
+    one = answer["embedding"]
     kind = "untied" if one["untied"] else "tied"
     out.print(
         f"\nEmbeddings: {short(one['params'])} parameters, {one['share']:.1%} of the model "
@@ -186,12 +184,12 @@ def _show(said: dict[str, Any]) -> None:
     if one["width_guessed_from"]:
         out.print(
             f"The width is a guess: that of {one['width_guessed_from']}, the published model nearest to "
-            f"{short(said['params'])} parameters. Give yours with --width."
+            f"{short(answer['params'])} parameters. Give yours with --width."
         )
     if one["share"] >= 1:
-        out.print("So wide a model of so many tokens has more parameters than that: take a smaller --vocab or --width.")
-    if said["corpus_tokens"] is not None:
+        out.print("The embeddings alone are larger than the model: use a smaller --vocab or --width.")
+    if answer["corpus_tokens"] is not None:
         out.print(
-            f"The corpus has {short(said['corpus_tokens'])} tokens; beyond {MAX_EPOCHS:g} epochs repetition pays "
+            f"The corpus has {short(answer['corpus_tokens'])} tokens; beyond {MAX_EPOCHS:g} epochs, repetition helps "
             "less and less."
         )

@@ -1,4 +1,4 @@
-"""gristmill init: a commented recipe to start from."""
+"""gristmill init: write a commented recipe to start from."""
 
 import shlex
 from pathlib import Path
@@ -20,7 +20,7 @@ def command(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(NAME),
     json: Json = False,
 ) -> None:
-    """Write a starter recipe with a comment on every field. A file that exists is left alone."""
+    """Write a starter recipe with a comment on every field. An existing file is never overwritten."""
     if not path.parent.is_dir():
         raise UserError(
             f"{path.parent} is not a folder, so nothing was written. Create it first: mkdir -p {path.parent}"
@@ -29,9 +29,9 @@ def command(
         with path.open("x", encoding="utf-8") as file:
             file.write(starter(one_line(shlex.quote(shown(str(path))))))
     except FileExistsError:
-        raise UserError(f"{path} exists and was left as it is. Give another name: gristmill init NAME.yaml") from None
+        raise UserError(f"{path} exists and was not changed. Give another name: gristmill init NAME.yaml") from None
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}. Give another place.") from None
+        raise UserError(f"{path} cannot be written: {error.strerror}. Give another path.") from None
     if json:
         print_json({"written": str(path)})
     else:

@@ -1,4 +1,4 @@
-"""Languages at the end of a run: how many documents of each came in, how many are left, and what took most of them."""
+"""Languages of a run: documents read and kept of each, and the most frequent reason for removal."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MOST_SHOWN = 20
 
 
 def languages(view: CorpusView) -> dict[str, Any]:
-    """Per language of all sources together: documents read and kept, and what each step took first, and why."""
+    """Per language over all sources: documents read and kept, and those that each step dropped first, by reason."""
     found: dict[str, Any] = {}
     for source in view.chains:
         for label, counts in view.states[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
@@ -29,27 +29,27 @@ def languages(view: CorpusView) -> dict[str, Any]:
 
 
 def languages_heading(view: CorpusView) -> str:
-    """Of which sources the table speaks: those whose route measures the language."""
+    """The heading: the sources whose route measures the language, and those without."""
     measured = [source for source in view.chains if "languages" in view.states[f"{source}/{CORPUS}"].metrics]
     names = {source: {view.nodes[node_id].name for node_id in chain} for source, chain in view.chains.items()}
     others = [source for source in view.chains if LANGUAGE not in names[source]]
-    without = f". Not measured, for want of a step {LANGUAGE}: {listed(others, 10)}" if others else ""
+    without = f". Not measured, because they have no {LANGUAGE} step: {listed(others, 10)}" if others else ""
     return f"Languages of the documents of {listed(measured, 10)}{without}."
 
 
 def language_table(found: dict[str, Any]) -> Table:
-    """The languages with most documents left; of languages that nobody kept, the largest."""
+    """The languages with the most kept documents, then the largest of the others."""
     rows = []
     for label, counts in list(found.items())[:MOST_SHOWN]:
         taken = [(rows, f"{step} {reason}") for step, some in counts["first"].items() for reason, rows in some.items()]
         most = max(taken, default=None)
         share = percent(counts["kept"], counts["read"])
-        told = f"{most[1]} ({most[0]:,})" if most else ""
-        rows.append((label, f"{counts['read']:,}", f"{counts['kept']:,}", share, told))
+        top = f"{most[1]} ({most[0]:,})" if most else ""
+        rows.append((label, f"{counts['read']:,}", f"{counts['kept']:,}", share, top))
     if len(found) > MOST_SHOWN:
         rest = list(found.values())[MOST_SHOWN:]
         read, kept = (sum(counts[name] for counts in rest) for name in ("read", "kept"))
         rows.append((counted(len(rest), "other"), f"{read:,}", f"{kept:,}", percent(kept, read), ""))
-    made = table(("language", "documents", "kept", "share", "most were taken by"), rows)
-    made.columns[-1].justify = "left"
-    return made
+    shown = table(("language", "documents", "kept", "share", "most dropped by"), rows)
+    shown.columns[-1].justify = "left"
+    return shown

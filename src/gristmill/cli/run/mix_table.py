@@ -1,4 +1,4 @@
-"""How a mixture looks: what every phase draws of every group, how often, and whether that is what was asked."""
+"""The table of a mixture: what every phase draws from every group, how often, and the target."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ COLUMNS = ("phase, domain, group", "available", "drawn", "epochs", "total", "sha
 
 
 def mix_table(manifest: Mapping[str, Any]) -> Lines:
-    """The table of a manifest. Tokens are without padding; `epochs` are of the phase, `total` of all phases."""
+    """The table of a manifest. Tokens exclude padding; `epochs` is per phase, `total` over all phases."""
     found = tally(manifest)
     rows: list[tuple[str | Text, ...]] = []
     for phase_name, phase in found["phases"].items():
@@ -30,9 +30,9 @@ def mix_table(manifest: Mapping[str, Any]) -> Lines:
             for name, group in counts["groups"].items():
                 one = found["groups"][name]
                 total = f"{one['drawn_samples'] / one['samples']:.2f}"
-                told = words((f"{total}!", "red")) if _is_over(one) else total
+                epochs = words((f"{total}!", "red")) if _is_over(one) else total
                 shares = (words((share, "dim")) for share in _shares(group, whole))
-                rows.append((f"  {name}", *_tokens(one["tokens"], group["tokens"]), told, *shares))
+                rows.append((f"  {name}", *_tokens(one["tokens"], group["tokens"]), epochs, *shares))
     return Lines(table(COLUMNS, rows, spare=("target", "total")), *map(passage, _notes(found)))
 
 
@@ -62,7 +62,7 @@ def _drawn(found: Mapping[str, Any]) -> str:
 def _notes(found: Mapping[str, Any]) -> list[str]:
     notes = [f"\nT{_drawn(found)[1:]}."]
     if any(map(_is_over, found["groups"].values())):
-        notes.append("! more often than max_epochs allows")
+        notes.append("!: more epochs than max_epochs allows")
     unused = {name: group["tokens"] for name, group in found["groups"].items() if not group["drawn_samples"]}
     if unused:
         notes.append(f"Not drawn: {', '.join(f'{name} ({short(tokens)})' for name, tokens in unused.items())}")

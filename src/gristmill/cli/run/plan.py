@@ -36,45 +36,45 @@ def command(
     recipe: RecipePath,
     store: StoreUri = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say all about a step's settings: the S-curve of near_dedup.")
+        bool, typer.Option("--explain", help="Explain settings of steps in detail: the S-curve of near_dedup.")
     ] = False,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="NODESxCORES", help="Predict what it takes on so many machines, by the last run's rates."),
+        typer.Option(metavar="NODESxCORES", help="Predict time and cost on this many machines from the last run."),
     ] = None,
     tokens: Annotated[
-        str | None, typer.Option(metavar="N", help="With --cluster: tokens of the corpus, 1T. Default: all inputs.")
+        str | None, typer.Option(metavar="N", help="With --cluster: tokens of the corpus (1T). Default: all inputs.")
     ] = None,
     node_memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="With --cluster: memory of a node, such as 64GB.")
     ] = None,
     core_hour_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="With --cluster, prices: of an hour of a core.")
+        float, typer.Option(min=0, metavar="USD", help="With --cluster: price of a core hour.")
     ] = Prices.core_hour,
     million_gets_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Of a million reads of the store.")
+        float, typer.Option(min=0, metavar="USD", help="Price of a million reads from the store.")
     ] = Prices.million_gets,
     million_puts_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Of a million writes to it.")
+        float, typer.Option(min=0, metavar="USD", help="Price of a million writes to the store.")
     ] = Prices.million_puts,
     tb_month_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Of a terabyte in it for a month.")
+        float, typer.Option(min=0, metavar="USD", help="Price of a terabyte in the store per month.")
     ] = Prices.tb_month,
     json: Json = False,
 ) -> None:
     """Show what a run would do, and why.
 
-    For each stage of the recipe: what is in the store, what would be run, and what changed since the last run. With
-    --cluster: CPU time, wall time, memory, store, requests and money for a corpus of --tokens, and what would break.
+    For each stage of the recipe: what is cached, what would run, and what changed since the last run. With
+    --cluster: CPU time, wall time, memory, storage, requests and cost for a corpus of --tokens, and what would fail.
 
-    Exit code 2: the shards are there already, and the mixture that the recipe asks of them cannot be.
+    Exit code 2: the shards exist, but the mixture that the recipe requests from them is impossible.
     """
     prices = Prices(core_hour_usd, million_gets_usd, million_puts_usd, tb_month_usd)
-    asked = {"--tokens": tokens is not None, "--node-memory": node_memory is not None, "A price": prices != Prices()}
-    if cluster is None and (given := next((option for option, is_given in asked.items() if is_given), None)):
-        raise UserError(f"{given} is for a prediction, and --cluster is missing. Add --cluster NODESxCORES: 1000x16.")
+    options = {"--tokens": tokens is not None, "--node-memory": node_memory is not None, "A price": prices != Prices()}
+    if cluster is None and (given := next((option for option, is_given in options.items() if is_given), None)):
+        raise UserError(f"{given} only applies with --cluster. Add --cluster NODESxCORES, such as --cluster 1000x16.")
     if not all(price <= DEAREST for price in astuple(prices)):
-        raise UserError(f"A price is over {DEAREST:,.0f} USD, so nothing was planned. Write what it costs.")
+        raise UserError(f"A price is above {DEAREST:,.0f} USD, so nothing was planned. Give the price in USD.")
     mill = open_mill(recipe, store)
     if cluster is not None:
         machines = parse_cluster(cluster, node_memory)
@@ -83,8 +83,8 @@ def command(
     run = dry_run_with_inputs(mill, previews=True)
     idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe)))) or None
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
-    seen = run.previews or Previews()
-    twice = [*seen.warnings, *seen.formats, *read_twice(run.inputs)]
+    previews = run.previews or Previews()
+    warnings = [*previews.warnings, *previews.formats, *read_twice(run.inputs)]
     inputs = list(input_changes(run, mill.newest_whole()))
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
@@ -99,9 +99,10 @@ def command(
             }
             for stage in stages
         ]
-        told = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed, "inputs": inputs}
+        of_recipe = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed, "inputs": inputs}
         foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
-        print_json({**told, "hint": hint, "idle": idle, "disk": _plain(disk), "mixture": foreseen, "warnings": twice})
+        notes = {"hint": hint, "idle": idle, "disk": _plain(disk), "mixture": foreseen, "warnings": warnings}
+        print_json({**of_recipe, **notes})
         _refuse(mixture.fault)
         return
     rows = [
@@ -109,9 +110,9 @@ def command(
         for stage in _folded(stages, mill.recipe.sources)
     ]
     out = console()
-    made = table(("stage", "cached", "to run", "why"), rows)
-    made.columns[-1].justify = "left"
-    out.print(made)
+    shown = table(("stage", "cached", "to run", "why"), rows)
+    shown.columns[-1].justify = "left"
+    out.print(shown)
     for explained, ids in _by_explanation(stages).items():
         out.print()
         out.print(words((", ".join(ids), "bold")))
@@ -120,28 +121,28 @@ def command(
     if not is_open:
         out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
-        out.print("\n+: more tasks follow when what they read exists.")
-    for line in (_checked(seen), hint, idle, "\n".join(inputs)):
+        out.print("\n+: more tasks follow when their inputs exist.")
+    for line in (_checked(previews), hint, idle, "\n".join(inputs)):
         if line:
             out.print()
             out.print(passage(line))
     if is_open:
         _show_disk(disk, mill.recipe.store)
-    for warning in (*twice, *mixture.warnings):
+    for warning in (*warnings, *mixture.warnings):
         out.print()
         out.print(words(f"WARNING: {warning}"))
     _refuse(mixture.fault)
 
 
-def _checked(seen: Previews) -> str:
-    previewed = f"{counted(seen.sources, 'source')} ({size(seen.read_bytes)})"
-    warnings = len(seen.warnings) + len(seen.formats)
+def _checked(previews: Previews) -> str:
+    sources = f"{counted(previews.sources, 'source')} ({size(previews.read_bytes)})"
+    warnings = len(previews.warnings) + len(previews.formats)
     found = f"{counted(warnings, 'warning')} below" if warnings else "no faults"
-    return f"Read the beginning of {previewed}: {found}." if seen.sources else ""
+    return f"Read the beginning of {sources}: {found}." if previews.sources else ""
 
 
 def _folded(stages: Sequence[PlanLine], sources: Collection[str]) -> list[PlanLine]:
-    """The lines of a plan; of steps that many sources have each for itself, those that say the same are one."""
+    """The lines of a plan. Equal lines of a step that many sources have are merged into one."""
     alike: dict[tuple[str, tuple[str, ...]], list[PlanLine]] = {}
     for stage in stages:
         route, _, name = stage.id.partition("/")
@@ -152,8 +153,8 @@ def _folded(stages: Sequence[PlanLine], sources: Collection[str]) -> list[PlanLi
             folded += some
         else:
             cached, to_run, waiting = (sum(getattr(one, field) for one in some) for field in _COUNTED)
-            told = f"{name} of {counted(len(some), 'source')}"
-            folded.append(replace(some[0], id=told, cached=cached, to_run=to_run, waiting=waiting))
+            label = f"{name} of {counted(len(some), 'source')}"
+            folded.append(replace(some[0], id=label, cached=cached, to_run=to_run, waiting=waiting))
     return folded
 
 
@@ -163,7 +164,7 @@ def _refuse(fault: str | None) -> None:
 
 
 def _by_explanation(stages: Sequence[PlanLine]) -> dict[tuple[str, ...], list[str]]:
-    """The steps that say something about their config; those that say the same (one step in two routes) together."""
+    """Steps with an explanation, grouped by it (one step may be in two routes)."""
     found: dict[tuple[str, ...], list[str]] = {}
     for stage in stages:
         if stage.explained:
@@ -186,15 +187,15 @@ def _plain(disk: Disk) -> dict[str, Any]:
 
 
 def _show_disk(disk: Disk, store: str) -> None:
-    by = "measured by earlier runs; less where a change comes out the same"
-    by = by if disk.measured else "by rules of thumb, where no run has been measured"
-    free = "" if disk.free_bytes is None else f" {size(disk.free_bytes)} are free there."
+    by = "measured by earlier runs; less if a change gives the same output"
+    by = by if disk.measured else "an estimate by rules of thumb, since no run has been measured"
+    free = "" if disk.free_bytes is None else f" {size(disk.free_bytes)} are free."
     least, most = size(disk.least_bytes), size(disk.most_bytes)
     added = most if least == most else f"{least} to {most}"
-    told = f"The run will add about {added} to {one_line(store)} ({by}).{free}"
+    text = f"The run will add about {added} to {one_line(store)} ({by}).{free}"
     if disk.is_short:
-        told += (
-            f"\nWARNING: that {'will' if disk.least_bytes > (disk.free_bytes or 0) else 'may'} not fit. Name another "
-            "--store, make room (gristmill gc), or try a part first (--sample 1%)."
+        text += (
+            f"\nWARNING: that {'will' if disk.least_bytes > (disk.free_bytes or 0) else 'may'} not fit. Choose another "
+            "--store, free some space (gristmill gc), or try a sample first (--sample 1%)."
         )
-    console().print(passage("\n" + told))
+    console().print(passage("\n" + text))

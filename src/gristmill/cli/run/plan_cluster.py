@@ -1,4 +1,4 @@
-"""gristmill plan --cluster: what a corpus of some size takes on some machines."""
+"""gristmill plan --cluster: the time and cost of a corpus of a given size on given machines."""
 
 import re
 from dataclasses import asdict
@@ -21,11 +21,11 @@ MOST_NODES, MOST_CORES = 1_000_000, 4096
 
 
 def parse_cluster(text: str, node_memory: str | None) -> Machines:
-    """`1000x16`: nodes, and the cores of each."""
+    """`1000x16`: nodes, and cores per node."""
     found = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", text.strip().lower())
     if found is None or not (0 < int(found[1]) <= MOST_NODES and 0 < int(found[2]) <= MOST_CORES):
         raise UserError(
-            f"--cluster {text} is no number of nodes and of cores each, so nothing was planned. Write NODESxCORES, "
+            f"--cluster {text} does not give nodes and cores, so nothing was planned. Write NODESxCORES, "
             "such as 1000x16."
         )
     memory = None if node_memory is None else _number("--node-memory", node_memory, parse_bytes)
@@ -38,28 +38,30 @@ def _number(option: str, text: str, parse: Any) -> float:
     except ValueError as error:
         raise UserError(f"{option}: nothing can be planned, because {str(error).rstrip('.')}.") from None
     if not found > 0:
-        raise UserError(f"{option} {text} is nothing, so nothing can be planned. Give more.")
+        raise UserError(f"{option} {text} is not above 0, so nothing can be planned. Give a larger number.")
     return float(found)
 
 
 def plan_cluster(mill: Mill, cluster: Machines, tokens: str | None, prices: Prices, json: bool) -> None:
-    """Show what the recipe takes there; without a number of tokens, for the whole of its inputs."""
+    """Show the time and cost of the recipe; without a number of tokens, for all of its inputs."""
     wanted = None if tokens is None else _number("--tokens", tokens, parse_count)
     measured = last_measured(mill)
     found = size_up(measured, wanted or measured.tokens / measured.share, cluster)
-    told = list(faults(found, cluster, free_bytes(mill.store), sum(measured.tasks.values())))
+    warnings = list(faults(found, cluster, free_bytes(mill.store), sum(measured.tasks.values())))
     if measured.changed:
-        told.append(
+        warnings.append(
             f"{', '.join(measured.changed[:3])}{' and others' if measured.changed[3:] else ''} had other settings in "
-            "the measured run than in the recipe now. Run a sample again for what they take now."
+            "the measured run than in the recipe now. Run a sample again to measure them."
         )
     if json:
-        print_json(_plain(measured, found, cluster, prices, told))
+        print_json(_plain(measured, found, cluster, prices, warnings))
     else:
-        _show(measured, found, cluster, prices, told)
+        _show(measured, found, cluster, prices, warnings)
 
 
-def _plain(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Prices, told: list[str]) -> dict[str, Any]:
+def _plain(
+    measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Prices, warnings: list[str]
+) -> dict[str, Any]:
     def ends(values: tuple[float, float, float], unit: float) -> dict[str, float]:
         return dict(zip(("low", "middle", "high"), (round(value / unit, 6) for value in values), strict=True))
 
@@ -96,26 +98,29 @@ def _plain(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Pric
             }
             for line in found.lines
         ],
-        "faults": told,
+        "faults": warnings,
     }
 
 
-def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Prices, told: list[str]) -> None:
+def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Prices, warnings: list[str]) -> None:
     out = console()
     out.print(_steps(found))
     cost, low_high = bill(found, cluster, prices), (found.cpu_s, found.wall_s)
     cpu, wall = (tuple(duration(value) for value in values) for values in low_high)
     holds, kept = f"coordinator {size(found.coordinator_bytes)}", f"{cost.store_month:,.0f}"
-    by = "as the measured run counted them" if found.requests_counted else "by what tasks of each kind read and write"
+    by = "counted by the measured run" if found.requests_counted else "estimated from the tasks of each kind"
     rows = [
         ("CPU time", f"{cpu[1]}, {cpu[0]} to {cpu[2]}"),
-        ("wall time", f"{wall[1]}, {wall[0]} to {wall[2]}; workers at work {percent(busy_share(found, cluster), 1)}"),
-        ("memory", f"{size(found.memory_bytes)} a worker, {size(cluster.cores * found.memory_bytes)} a node; {holds}"),
+        ("wall time", f"{wall[1]}, {wall[0]} to {wall[2]}; workers busy {percent(busy_share(found, cluster), 1)}"),
+        (
+            "memory",
+            f"{size(found.memory_bytes)} per worker, {size(cluster.cores * found.memory_bytes)} a node; {holds}",
+        ),
         ("store", size(found.stored_bytes)),
         ("requests", f"{short(found.gets)} reads, {short(found.puts)} writes ({by})"),
         (
-            "money",
-            f"${cost.compute:,.0f} for machines, ${cost.requests:,.0f} for requests, ${kept} a month to store it",
+            "cost",
+            f"${cost.compute:,.0f} for machines, ${cost.requests:,.0f} for requests, ${kept} per month for storage",
         ),
     ]
     title = f"{short(found.growth * measured.tokens)} tokens on {cluster.nodes:,} x {cluster.cores}"
@@ -125,21 +130,21 @@ def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Price
     out.print(summary)
     out.print(
         passage(
-            f"\nFrom {measured.name}, run of {measured.ended}: {short(measured.tokens)} tokens ({measured.tokens_by}) "
-            f"in {counted(sum(measured.tasks.values()), 'task')}; the corpus is {found.growth:,.4g} times that. "
-            "Ranges are of the sample alone: another kind of machine, duplicates that a sample does not see, and "
-            "machines that are lost are not in them (docs/sizing.md). "
-            f"Prices: ${prices.core_hour:g} an hour and core, ${prices.million_gets:g} and ${prices.million_puts:g} a "
-            f"million reads and writes, ${prices.tb_month:g} a TB and month."
+            f"\nBased on {measured.name}, run of {measured.ended}: {short(measured.tokens)} tokens "
+            f"({measured.tokens_by}) in {counted(sum(measured.tasks.values()), 'task')}; this is {found.growth:,.4g} "
+            "times that. Ranges only cover the sample: other machines, duplicates that a sample does not contain, and "
+            "lost machines are not included (docs/sizing.md). "
+            f"Prices: ${prices.core_hour:g} per core hour, ${prices.million_gets:g} and ${prices.million_puts:g} per "
+            f"million reads and writes, ${prices.tb_month:g} per TB and month."
         )
     )
-    for one in told:
+    for one in warnings:
         out.print()
         out.print(words(f"WARNING: {one}"))
 
 
 def _steps(found: Sizing) -> Any:
-    """A line for each step; its kinds of tasks together."""
+    """One line per step, over all its kinds of tasks."""
     rows = []
     for step in dict.fromkeys(line.step for line in found.lines):
         some = [line for line in found.lines if line.step == step]

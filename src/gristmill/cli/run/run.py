@@ -1,4 +1,4 @@
-"""gristmill run: carry out a recipe; what the store has already is not done again."""
+"""gristmill run: run the parts of a recipe that are not in the store yet."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -47,15 +47,16 @@ def command(
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="The Ray cluster's. Default: RAY_ADDRESS, or that of this machine."),
+        typer.Option(metavar="HOST:PORT", help="Address of the Ray cluster. Default: RAY_ADDRESS, or this machine."),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Jobs of Slurm, in place of the recipe's `cluster`.")
+        str | None,
+        typer.Option(metavar="FILE", help="Settings of Slurm jobs, instead of the recipe's `cluster`."),
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
     retry_crashed: Annotated[
-        bool, typer.Option("--retry-crashed", help="Try documents again that were given up as they killed workers.")
+        bool, typer.Option("--retry-crashed", help="Retry documents that were given up because they killed workers.")
     ] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report of the finished run, as HTML.")
@@ -106,7 +107,7 @@ def command(
         if not mill.store.is_shared:
             print_paragraph(_store_is_gone(mill.store.uri))
         if tag is not None:
-            print_paragraph(f"Kept as version {tag}. To look at it: gristmill funnel {mill.store.uri}@{tag}")
+            print_paragraph(f"Kept as version {tag}. To see it: gristmill funnel {mill.store.uri}@{tag}")
         if not verbose and mill.store.is_shared and funnels(run):
             print_paragraph(f"What was dropped, and why: gristmill funnel {named}")
         for warning in warnings:
@@ -151,18 +152,18 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
 
 
 def given_up(run: Run) -> dict[str, int]:
-    """Per step: documents that kill their worker, also those that an earlier run gave up."""
-    return {node_id: made.given_up for node_id, made in run.states.items() if made.given_up}
+    """Per step: documents that kill their worker, including those that an earlier run gave up."""
+    return {node_id: state.given_up for node_id, state in run.states.items() if state.given_up}
 
 
 def unread_records(run: Run) -> dict[str, dict[str, int]]:
-    """Per source: reasons of records that could not be read, and how many there are."""
+    """Per source: how many records could not be read, by reason."""
     found = {source: unread(run.states[f"{source}/{INGEST}"].metrics.get("dropped", {})) for source in run.chains}
     return {source: reasons for source, reasons in found.items() if reasons}
 
 
 def _show_summary(run: Run, record: dict, warnings: int) -> None:  # type: ignore[type-arg]
-    """Three lines: what was read and kept, the tokens, the version."""
+    """Print three lines: documents read and kept, the tokens, the version."""
     found = funnels(run).values()
     if found:
         (read, _), (kept, text) = (
@@ -180,10 +181,10 @@ def _show_summary(run: Run, record: dict, warnings: int) -> None:  # type: ignor
     print_paragraph(f"{record['recipe']} version {record['version']}: {tasks}; {counted(warnings, 'warning')}.")
 
 
-def _from_here(place: str | None) -> str:
-    """A folder below the current one by its relative path, anything else as it is."""
+def _from_here(path: str | None) -> str:
+    """The relative path of a folder below the current one; any other path unchanged."""
     here = f"{Path.cwd()}{os.sep}"
-    return (place or "").removeprefix(here)
+    return (path or "").removeprefix(here)
 
 
 def _show_details(run: Run, recipe: str) -> None:
@@ -199,7 +200,7 @@ def _show_details(run: Run, recipe: str) -> None:
 
 
 def _tried(recipe: Recipe) -> dict[str, Any]:
-    """How much less than the whole was read."""
+    """The limits of a run on part of the inputs."""
     limits = {name: source.limit for name, source in recipe.sources.items() if source.limit is not None}
     return {"sample": recipe.sample, "limits": limits}
 
@@ -220,7 +221,7 @@ def _limits(recipe: Recipe, path: Path, record: Mapping[str, Any]) -> Iterator[s
         share = f"{recipe.sample * 100:.12g}%"
         yield (
             f"This is a sample of about {share} of every source (at least one record of each), stored as "
-            f"{recipe.name}; {recipe.file_name} is unchanged. To look at it, add --sample {share} to a command: "
+            f"{recipe.name}; {recipe.file_name} is unchanged. To inspect it, add --sample {share} to a command: "
             f"gristmill inspect {path} --sample {share}; or use its name: {recipe.store}@{recipe.name}"
         )
     if record["not_run"]:
@@ -234,20 +235,20 @@ def _unread_lines(run: Run, recipe: str) -> Iterator[str]:
     if records:
         where = listed((f"{source} {count:,}" for source, count in records.items()), 5)
         yield f"{counted(sum(records.values()), 'record')} could not be read ({where})."
-        yield f"To look: gristmill inspect {recipe} --stage {INGEST} --dropped"
+        yield f"To see them: gristmill inspect {recipe} --stage {INGEST} --dropped"
     files = {source: sum(one["files"] for one in kinds.values()) for source, kinds in unread_files(run).items()}
     if files:
         where = listed((f"{source} {count:,}" for source, count in files.items()), 5)
-        yield f"{counted(sum(files.values()), 'file')} left out ({where}); gristmill funnel {recipe} says why."
+        yield f"{counted(sum(files.values()), 'file')} left out ({where}). To see why: gristmill funnel {recipe}"
 
 
 def _unread_details(run: Run, recipe: str) -> Iterator[str]:
-    """For each source with records that could not be read: the reasons, and how to look at the most frequent one."""
+    """For each source with unreadable records: the reasons, and the command that shows the most frequent one."""
     for source, reasons in unread_records(run).items():
         read = run.states[f"{source}/{INGEST}"].metrics["rows"]
-        kinds = listed((f"{reason} {rows:,}" for reason, rows in reasons.items()), 5)
+        kinds, first = listed((f"{reason} {rows:,}" for reason, rows in reasons.items()), 5), next(iter(reasons))
         yield f"{source}: {sum(reasons.values()):,} of {counted(read, 'record')} could not be read ({kinds})."
-        yield f"To look: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {next(iter(reasons))}"
+        yield f"To see them: gristmill inspect {recipe} --stage {INGEST} --source {source} --reason {first}"
 
 
 def _given_up_lines(run: Run, recipe: str) -> Iterator[str]:
@@ -256,5 +257,5 @@ def _given_up_lines(run: Run, recipe: str) -> Iterator[str]:
         steps = listed((f"{count:,} by {node_id}" for node_id, count in found.items()), 5)
         documents = counted(sum(found.values()), "document")
         yield f"{documents} given up because every attempt killed the worker ({steps})."
-        yield f"To look: gristmill inspect {recipe} --dropped --reason worker_crashed"
+        yield f"To see them: gristmill inspect {recipe} --dropped --reason worker_crashed"
         yield f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed"

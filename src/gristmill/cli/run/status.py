@@ -1,4 +1,4 @@
-"""gristmill status: how far a recipe has come and what it cost, during a run or after it."""
+"""gristmill status: the progress and cost of a recipe, during a run or after it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.look.funnel import show_unread_files
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_seen, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import passage, say, words
 from gristmill.cli.shared.show import console, size, table
 from gristmill.counted import counted
@@ -24,19 +24,19 @@ COLUMNS = ("stage", "tasks", "documents", "dropped", "read", "stored", "MB/s", "
 def command(
     recipe: RecipeOrRun,
     text: Annotated[
-        bool, typer.Option("--recipe", help="Print the recipe's text as the last run had it, and nothing else.")
+        bool, typer.Option("--recipe", help="Print only the text of the recipe as of the last run.")
     ] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Show what each stage has done, and what it cost.
 
-    Tasks done, bytes read and stored, MB/s of a worker, CPU seconds and peak memory; and its documents. Documents are
-    counted as the funnel does: those that came to the stage, and those that it was the first to drop. Bytes read are
-    of content; a stage that reads what others made of the documents has none to count. A stage with a task that took
-    many times what most of its kind did is named as skewed.
+    Shows tasks, documents, bytes read and stored, MB/s per worker, CPU seconds and peak memory. Documents are counted
+    as in the funnel: those that reached the stage, and those that it was the first to drop. Bytes read are document
+    content; stages that only read columns of other stages show a dash. A stage is reported as skewed if one task took
+    many times as long as most tasks of its kind.
     """
-    view = open_seen(recipe, store, only_records=True)
+    view = open_view(recipe, store, only_records=True)
     last = view.record or next(run_records(view.store, view.name), None)
     if text:
         if last is None:
@@ -46,26 +46,26 @@ def command(
     listed = []
     documents = documents_by_step(view)
     for node_id in view.nodes:
-        made = view.states[node_id]
-        seconds = made.cost.get("wall_s", 0) - made.cost.get("compile_s", 0)
-        read = made.metrics.get("bytes_in") or None
+        state = view.states[node_id]
+        seconds = state.cost.get("wall_s", 0) - state.cost.get("compile_s", 0)
+        read = state.metrics.get("bytes_in") or None
         listed.append(
             {
                 "stage": node_id,
-                "tasks_done": len(made.tasks),
-                "tasks_open": len(made.missing),
-                "tasks_unknown": made.waiting > 0,
-                "rows": made.metrics.get("rows", 0),
+                "tasks_done": len(state.tasks),
+                "tasks_open": len(state.missing),
+                "tasks_unknown": state.waiting > 0,
+                "rows": state.metrics.get("rows", 0),
                 "documents": documents[node_id][0],
                 "documents_dropped": documents[node_id][1],
                 "bytes": read,
-                "stored_bytes": view.stored_bytes(node_id) if made.tasks else None,
+                "stored_bytes": view.stored_bytes(node_id) if state.tasks else None,
                 "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
-                "cpu_s": round(made.cost.get("cpu_s", 0), 3) if made.tasks else None,
-                "peak_rss_bytes": int(made.cost.get("peak_rss_bytes", 0)) if made.tasks else None,
-                "skewed": skewed(made.pace),
-                "requests": {kind: int(made.cost[kind]) for kind in requests.KINDS if kind in made.cost},
-                "requests_usd": round(requests.usd_of(made.cost), 6),
+                "cpu_s": round(state.cost.get("cpu_s", 0), 3) if state.tasks else None,
+                "peak_rss_bytes": int(state.cost.get("peak_rss_bytes", 0)) if state.tasks else None,
+                "skewed": skewed(state.pace),
+                "requests": {kind: int(state.cost[kind]) for kind in requests.KINDS if kind in state.cost},
+                "requests_usd": round(requests.usd_of(state.cost), 6),
             }
         )
     if json:
@@ -90,9 +90,9 @@ def command(
     out.print(table(COLUMNS, rows, spare=("peak memory", "CPU s", "MB/s", "read")))
     show_unread_files(view)
     if any(entry["tasks_unknown"] for entry in listed):
-        out.print("\ntasks: done/known; + where more will come, and it is not known yet how many.")
+        out.print("\ntasks: done/known; +: more tasks will follow, but their number is not known yet.")
     if any(entry["tasks_done"] and entry["bytes"] is None for entry in listed):
-        out.print("\nread: - where a stage reads no content of documents, but what other stages made of it.")
+        out.print("\nread: - for stages that read no document content, only columns of other stages.")
     for entry in listed:
         for one in entry["skewed"]:
             out.print()
@@ -101,40 +101,40 @@ def command(
         out.print()
         out.print(words(bill))
     if last is None:
-        told = "" if view.store.is_shared else f" {view.to_finish}"
-        out.print(passage(f"\nThis recipe has not been run with this store yet.{told}"))
+        hint = "" if view.store.is_shared else f" {view.to_finish}"
+        out.print(passage(f"\nThis recipe has not been run with this store yet.{hint}"))
     else:
-        told = "Last run" if view.record is None else "Run"
-        out.print(f"\n{told}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")
+        label = "Last run" if view.record is None else "Run"
+        out.print(f"\n{label}: {outcome(last)}, {end_of(last)}, version {last['version'] or '-'}")
         if view.unfinished() and (finished := last_finished(view, "status")):
-            told = "The stages above are those of the recipe and its inputs as they are now, and not all have run."
-            out.print(words(f"{told} {view.to_finish}{finished}"))
+            fact = "The table shows the recipe and its inputs as they are now; not all of its stages have run."
+            out.print(words(f"{fact} {view.to_finish}{finished}"))
 
 
 def skew_line(stage: str, slowest: Mapping[str, Any]) -> str:
-    """The task that others wait for: how long it took, what it read, and the key that has the most records in it."""
+    """The line about the slowest task: how long it took, what it read, and the key with the most records."""
     times = slowest["wall_s"] / max(slowest["median_s"], 0.001)
-    told = (
-        f"Skewed: {stage}, {slowest['label']} took {slowest['wall_s']:,.1f} s, {times:,.0f} times what most of its "
-        f"{counted(slowest['tasks'], slowest['verb'] + ' task')} did, for {size(slowest['bytes'])}"
+    line = (
+        f"Skewed: {stage}, {slowest['label']} took {slowest['wall_s']:,.1f} s, {times:,.0f} times the median of its "
+        f"{counted(slowest['tasks'], slowest['verb'] + ' task')}, and read {size(slowest['bytes'])}"
     )
     if (hot := slowest.get("hot_key")) is not None:
-        told += f"; one key, {hot[0]}, has {counted(hot[1], 'record')} of it"
-    return f"{told}."
+        line += f"; one key, {hot[0]}, has {counted(hot[1], 'record')}"
+    return f"{line}."
 
 
 def _bill(steps: Sequence[NodeState], last: Mapping[str, Any] | None) -> str | None:
-    """What was asked of an object store, and what that costs; None of a disk."""
-    asked = {kind: int(sum(made.cost.get(kind, 0) for made in steps)) for kind in requests.KINDS}
-    tasks = sum(len(made.tasks) for made in steps)
+    """Requests to an object store and their cost; None for a disk."""
+    sent = {kind: int(sum(state.cost.get(kind, 0) for state in steps)) for kind in requests.KINDS}
+    tasks = sum(len(state.tasks) for state in steps)
     own = (last or {}).get("cost", {})
-    if not tasks or not requests.requests_of(asked):
+    if not tasks or not requests.requests_of(sent):
         return None
-    kinds = ", ".join(f"{asked[kind]:,} {kind}" for kind in requests.KINDS[:6] if asked[kind])
-    usd = requests.usd_of(asked) + requests.usd_of(own)
+    kinds = ", ".join(f"{sent[kind]:,} {kind}" for kind in requests.KINDS[:6] if sent[kind])
+    usd = requests.usd_of(sent) + requests.usd_of(own)
     return (
-        f"Requests of tasks to the object store: {requests.requests_of(asked):,}, "
-        f"{requests.requests_of(asked) / tasks:,.1f} a task ({kinds}); {size(asked['bytes_fetched'])} in, "
-        f"{size(asked['bytes_sent'])} out. Of the last run itself: {requests.requests_of(own):,}. In all about "
-        f"{usd:,.4f} USD; other prices with {requests.PRICES}."
+        f"Object store requests by tasks: {requests.requests_of(sent):,}, "
+        f"{requests.requests_of(sent) / tasks:,.1f} per task ({kinds}); {size(sent['bytes_fetched'])} in, "
+        f"{size(sent['bytes_sent'])} out. By the last run's coordinator: {requests.requests_of(own):,}. Total: about "
+        f"{usd:,.4f} USD; set your prices with {requests.PRICES}."
     )

@@ -1,4 +1,4 @@
-"""gristmill shards find: where a document lies in the shards, and when a trainer sees it."""
+"""gristmill shards find: where a document is in the shards, and when a trainer sees it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from gristmill.shardformat.manifest import Manifest
 
 EXAMPLE = "Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef"
 MOST_LISTED = 8
-"""Samples or documents that are named before the rest is counted."""
+"""Samples or documents that are listed; the rest is counted."""
 WHOLE = 32
 """Digits of an id."""
 
@@ -26,14 +26,14 @@ WHOLE = 32
 def command(
     shards: ShardsName,
     doc_id: Annotated[
-        str, typer.Argument(metavar="DOC_ID", help="A document's id, or how it begins.", show_default=False)
+        str, typer.Argument(metavar="DOC_ID", help="A document's id or the beginning of it.", show_default=False)
     ],
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show where a document lies, and when it is seen.
+    """Show where a document is in the shards, and when it is seen.
 
-    That is at which samples of the training. Exit code 1: nowhere.
+    Lists the training samples that contain it. Exit code 1: it is in no shard.
     """
     begins = id_prefix(doc_id, "DOC_ID")
     opened = open_shards(shards, store)
@@ -44,14 +44,14 @@ def command(
         ids.setdefault(doc_id, group.name)
         if len(ids) > MOST_LISTED:
             break
-        place = {"group": group.name, "shard": number, "row": row}
-        found.append({**place, **piece, "seen_at": [*order.seen(manifest.numbers[group.name], number, row)]})
+        location = {"group": group.name, "shard": number, "row": row}
+        found.append({**location, **piece, "seen_at": [*order.seen(manifest.numbers[group.name], number, row)]})
     doc_id = _only(begins, ids)
     if found:
         why = list(_unseen(manifest, order, found))
     else:
-        doc_id, told = _why_nowhere(opened, begins)
-        why = [told]
+        doc_id, reason = _why_nowhere(opened, begins)
+        why = [reason]
     if json:
         print_json({"doc_id": doc_id, "manifest": manifest.hash, "pieces": found, "why": why})
     else:
@@ -61,46 +61,43 @@ def command(
 
 
 def _only(begins: str, ids: dict[str, str]) -> str:
-    """The id that begins so, as far as there is one; UserError names those that do, with what tells them apart."""
+    """The id with this beginning; UserError lists the ids if there are several."""
     if len(ids) <= 1:
         return next(iter(ids), begins)
     named = ", ".join(f"{doc_id} ({what})" for doc_id, what in list(ids.items())[:MOST_LISTED])
     more = " and more" if len(ids) > MOST_LISTED else ""
-    raise UserError(
-        f"{begins} is how the ids of several documents begin, so it is not clear which is meant. Give more digits: "
-        f"{named}{more}."
-    )
+    raise UserError(f"The ids of several documents begin with {begins}. Give more digits: {named}{more}.")
 
 
 def _show(doc_id: str, manifest: Manifest, found: list[dict[str, Any]], why: Iterable[str]) -> None:
     out = console()
-    places = ("shard", "row", "doc_offset", "tokens")
-    listed = [(one["group"], *(f"{one[name]:,}" for name in places), listed_samples(one["seen_at"])) for one in found]
+    columns = ("shard", "row", "doc_offset", "tokens")
+    listed = [(one["group"], *(f"{one[name]:,}" for name in columns), listed_samples(one["seen_at"])) for one in found]
     if listed:
         out.print(words(("document", "dim"), f" {doc_id}"))
         out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), listed))
     else:
         out.print(words(f"{doc_id} is in no shard of {manifest.location}."))
-    for told in why:
-        out.print(words(told))
+    for reason in why:
+        out.print(words(reason))
 
 
 def _unseen(manifest: Manifest, order: Order, found: list[dict[str, Any]]) -> Iterator[str]:
-    """Why pieces that lie in a shard are never drawn."""
+    """Why pieces that are in a shard are never drawn."""
     drawn = order.counts(manifest.samples)
     for name in dict.fromkeys(one["group"] for one in found if not one["seen_at"]):
         number = manifest.numbers[name]
         some, of = int(drawn[number]), manifest.groups[number].samples
         yield (
-            f"Never: the mix draws {some:,} of the {counted(of, 'sample')} of {name}, and these are not among them. "
-            "More mix.tokens, or a larger share of its domain or tier, draw more."
+            f"Never seen: the mix draws {some:,} of the {counted(of, 'sample')} of {name}, and not these. "
+            "To draw more: raise mix.tokens, or the share of its domain or tier."
         )
 
 
 def _why_nowhere(opened: Published, begins: str) -> tuple[str, str]:
-    """The id of a document that is in no shard, and what became of it."""
+    """The id of a document that is in no shard, and why it is not."""
     if opened.view is None:
-        return begins, f"A dropped document is in none. What became of it: gristmill inspect RECIPE --id {begins}"
+        return begins, f"It may have been dropped. To check: gristmill inspect RECIPE --id {begins}"
     known: dict[str, Row] = {}
     for row in rows(opened.view, None, None, None, doc_id=begins):
         known.setdefault(row.fields["doc_id"].hex(), row)
@@ -108,15 +105,15 @@ def _why_nowhere(opened: Published, begins: str) -> tuple[str, str]:
             break
     doc_id = _only(begins, {one: str(row.fields["locator"]) for one, row in known.items()})
     if not known:
-        return doc_id, f"{opened.view.label} has no document of that id."
+        return doc_id, f"{opened.view.label} has no document with that id."
     row = known[doc_id]
     if row.reason is not None:
         return doc_id, f"It was dropped by {row.step}: {row.reason}{f' ({row.detail})' if row.detail else ''}."
-    kept = f"It is kept, of the group {row.columns.get('group')}: these shards may be of another run of the recipe."
+    kept = f"It is kept, in group {row.columns.get('group')}: these shards may be of another run of the recipe."
     return doc_id, kept
 
 
 def listed_samples(numbers: list[int]) -> str:
-    """The first of them, and how many more there are."""
+    """The first sample numbers, and how many more there are."""
     more = f" and {len(numbers) - MOST_LISTED:,} more" if len(numbers) > MOST_LISTED else ""
     return (", ".join(f"{number:,}" for number in numbers[:MOST_LISTED]) or "never") + more

@@ -1,11 +1,11 @@
-"""From what a user names to a manifest, and the documents of a sample on a screen."""
+"""Opens the shards that a user names, and prints the documents of a sample."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.shared.options import A_RUN, is_run, open_seen, refuse_store
+from gristmill.cli.shared.options import A_RUN, is_run, open_view, refuse_store
 from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.screen import Screen, words
 from gristmill.cli.tokenizer.open import is_recipe, load_aloud
@@ -16,28 +16,28 @@ ShardsName = Annotated[
     str,
     typer.Argument(
         metavar="SHARDS",
-        help=f"A manifest.json, the folder that holds one, a recipe that was run, or {A_RUN}.",
+        help=f"A manifest.json, a folder with one, a recipe that was run, or {A_RUN}.",
         show_default=False,
     ),
 ]
-Chars = Annotated[int, typer.Option(min=0, metavar="N", help="Characters of each document to show; 0: all of them.")]
+Chars = Annotated[int, typer.Option(min=0, metavar="N", help="Characters of each document to show; 0: all.")]
 
 
 def open_shards(name: str, store: str | None = None) -> Published:
-    """What a user names."""
+    """The shards that a user names."""
     if is_recipe(name) or is_run(name):
-        return Published(open_seen(name, store), load_aloud)
+        return Published(open_view(name, store), load_aloud)
     refuse_sample(name)
     refuse_store(name)
     return Published(name, load_aloud)
 
 
 def print_pieces(out: Screen, pieces: list[DocumentSpan], seq_len: int, chars: int) -> None:
-    """Each document with where it comes from, then its text as it will be read."""
+    """Print each document with its origin, then its text as a trainer reads it."""
     for piece in pieces:
-        begun = f", from token {piece.doc_offset:,} of it" if piece.doc_offset else ""
-        place = f"tokens {piece.offset:,} to {piece.offset + piece.tokens:,}{begun}"
-        out.print(words((piece.locator, "bold"), f"  {piece.doc_id}  {place}"))
+        start = f", from its token {piece.doc_offset:,}" if piece.doc_offset else ""
+        span = f"tokens {piece.offset:,} to {piece.offset + piece.tokens:,}{start}"
+        out.print(words((piece.locator, "bold"), f"  {piece.doc_id}  {span}"))
         text = piece.text
         if chars and len(text) > chars:
             text = f"{text[: chars // 2]} [...] {text[len(text) - chars // 2 :]}"

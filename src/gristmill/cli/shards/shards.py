@@ -1,4 +1,4 @@
-"""gristmill shards: look into the files that a trainer reads, and check them."""
+"""gristmill shards: show and check the files that a trainer reads."""
 
 import gzip
 import hashlib
@@ -35,9 +35,11 @@ from gristmill.stages.shards.shards import SIDECARS, TOKENS_AS
 from gristmill.stages.shards.sidecars import sidecars
 
 GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
-ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Of the group, from 0.")]
+ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Shard of the group, from 0.")]
 
-app = typer.Typer(help="Check the shards of a manifest, and look into them.", cls=Commands, rich_markup_mode=None)
+app = typer.Typer(
+    help="Check the shards of a manifest, and show what they contain.", cls=Commands, rich_markup_mode=None
+)
 
 
 @app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
@@ -45,13 +47,13 @@ app = typer.Typer(help="Check the shards of a manifest, and look into them.", cl
 def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
     """Read every file and compare it with the manifest.
 
-    And with what its index and its lineage say. Exit code 1: a fault. What is right gets its modification time again,
-    by which a loader knows it, if a copy has lost it.
+    Also compares it with its index and its lineage. Exit code 1: a fault. Correct files that lost their modification
+    time in a copy get it back, since loaders recognize them by it.
     """
     opened = open_shards(shards, store)
     manifest = opened.manifest
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
-    _ = opened.cache  # made once, before many threads ask for it
+    _ = opened.cache  # created once, before threads use it
     with ThreadPoolExecutor(available_cores()) as pool, Bars(quiet=json) as bars:
         checked = pool.map(lambda task: _checked(opened, *task), tasks)
         faults = [fault for some in bars.track("shards", checked, len(tasks)) for fault in some]
@@ -66,14 +68,14 @@ def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> No
         for fault in faults:
             out.print(words(fault))
         tokens = sum(shard.tokens for *_, shard in tasks)
-        told = counted(len(faults), "fault") if faults else "every token is where the lineage says"
-        out.print(f"{counted(len(tasks), 'shard')}, {short(tokens)} tokens: {told}.")
+        result = counted(len(faults), "fault") if faults else "every token is where the lineage says"
+        out.print(f"{counted(len(tasks), 'shard')}, {short(tokens)} tokens: {result}.")
     if faults:
         raise typer.Exit(1)
 
 
 def _checked(opened: Published, group: Group, number: int, shard: Shard) -> list[str]:
-    """The faults of a shard. What was fetched for it is let go, and what is right and on this machine sealed."""
+    """The faults of a shard. Fetched files are deleted afterwards, and correct local files are sealed."""
     faults = list(_faults(opened, group, number, shard))
     for digest in (shard.bin, shard.index, shard.lineage):
         if opened.cache is not None:
@@ -110,7 +112,7 @@ def _faults(opened: Published, group: Group, number: int, shard: Shard) -> Itera
 
 
 def _other_trainers(stem: str, index: Index, lineage: str | Path, digest: str) -> Iterator[str]:
-    """The files for other trainers that are there and say something else than the shard does."""
+    """Existing files for other trainers that do not match the shard."""
     for name, content in sidecars(index, lineage, SIDECARS).items():
         path = stem + name.removeprefix("tokens")
         opener = gzip.open if name.endswith(".gz") else open
@@ -143,7 +145,7 @@ def head(
 ) -> None:
     """Show the groups, and the first samples of a shard.
 
-    Of a group its documents, tokens and padding.
+    Groups are shown with their documents, tokens and padding.
     """
     opened = open_shards(shards, store)
     manifest = opened.manifest
@@ -199,14 +201,14 @@ def decode(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show the text of a sample as it lies in its file."""
+    """Show the text of a sample of a shard."""
     opened = open_shards(shards, store)
     manifest, chosen = opened.manifest, opened.group(group)
     named = opened.shard(chosen, shard)
     if row >= named.samples:
         raise UserError(
             f"--row {row}: shard {shard} of {chosen.name} has {counted(named.samples, 'sample')}, numbered from 0, "
-            "so there is none to show. Give a smaller number."
+            "so there is nothing to show. Give a smaller number."
         )
     files = opened.open_shard(chosen, shard)
     pieces = opened.pieces_at(named, files, row)

@@ -1,8 +1,8 @@
 """A table that fits its screen without breaking a word.
 
-Cells are broken at spaces, but not between a number and its unit. If the table is still too wide, the columns that
-matter least are left out, and it says which. If that is not enough, words are broken behind the signs that join names
-(`near_dedup`, `all/tokens`), and none but those longer than LONGEST anywhere else.
+Cells are broken at spaces, but not between a number and its unit. If the table is still too wide, the least important
+columns are left out and named below it. If that is not enough, words are broken after the characters that join names
+(`near_dedup`, `all/tokens`). Only words longer than LONGEST are broken anywhere else.
 """
 
 import re
@@ -15,10 +15,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from gristmill.cli.shared.screen import passage, words
-from gristmill.counted import counted
 
 LONGEST = 30
-"""Cells of a word that may be broken inside where it is longer, such as a name that a user made up."""
+"""Words wider than this many cells may be broken anywhere, such as a long name that a user chose."""
 GAP = 2
 """Cells between two columns."""
 _SPACES = re.compile(r"(?<=\S )(?=\S)(?<!\d )|(?<=\d )(?=\S)(?!(?:[KMGT]?B|M)\b)")
@@ -27,29 +26,29 @@ _JOINTS = re.compile(rf"{_SPACES.pattern}|(?<=[^\W_][_/.:=])(?=[^\W\d_]{{2}})")
 
 
 class FittedTable(Table):
-    """Words and numbers. `spare` names columns that may be left out, the first one first."""
+    """A table of words and numbers. `spare` names the columns that may be left out, in that order."""
 
     def __init__(self, spare: Sequence[str] = ()) -> None:
         super().__init__(box=None, pad_edge=False, header_style="bold")
         self.spare = spare
 
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """The same with as many columns, and as wide, as there is room for."""
+        """The table with the columns that fit."""
         room = options.max_width
         columns, widths = self._fit(room)
         shown = Table(box=None, pad_edge=False, header_style=self.header_style)
-        made = []
+        cells = []
         for column, width in zip(columns, widths, strict=True):
-            made.append([_broken(cell, width) for cell in _cells(column)])
-            shown.add_column(made[-1][0], justify=column.justify, overflow="fold", width=width)
-        for row in list(zip(*made, strict=True))[1:]:
+            cells.append([_broken(cell, width) for cell in _cells(column)])
+            shown.add_column(cells[-1][0], justify=column.justify, overflow="fold", width=width)
+        for row in list(zip(*cells, strict=True))[1:]:
             shown.add_row(*row)
         yield shown
         if left_out := [str(column.header) for column in self.columns if column not in columns]:
-            yield words((f"Left out, as there are {counted(room, 'column')}: {', '.join(left_out)}.", "dim"))
+            yield words((f"Columns left out to fit the width of {room}: {', '.join(left_out)}.", "dim"))
 
     def _fit(self, room: int) -> tuple[list[Column], list[int]]:
-        """The columns that there is room for, and their widths."""
+        """The columns that fit, and their widths."""
         for breaks, longest in ((_SPACES, room), (_JOINTS, LONGEST)):
             columns = self.columns
             for name in (None, *self.spare):
@@ -61,7 +60,7 @@ class FittedTable(Table):
 
 
 def _cells(column: Column) -> list[Text]:
-    """The heading, then what stands below it."""
+    """The heading, then the cells below it."""
     return [cell if isinstance(cell, Text) else words(str(cell)) for cell in (column.header, *column.cells)]
 
 
@@ -82,7 +81,7 @@ def _widths(columns: Sequence[Column], breaks: re.Pattern[str], longest: int, ro
 
 
 def _broken(text: Text, width: int) -> Text:
-    """The text in lines that are no wider; a piece that is wider by itself is left to whoever shows it."""
+    """The text in lines of at most `width`. A longer piece is left for the renderer to break."""
     plain = text.plain
     ends = [*(found.start() for found in _SPACES.finditer(plain)), len(plain)]
     for start, stop in zip([0, *ends], ends, strict=False):

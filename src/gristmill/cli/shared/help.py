@@ -1,6 +1,6 @@
-"""The help of every command as stored text: showing it imports no command, which would take a second.
+"""The help of every command as stored text. Importing the commands to show it would take a second.
 
-`python tests/cli/test_help.py` writes the file again after a change of a command, and a test compares the two.
+`python tests/cli/test_help.py` rewrites the file after a change of a command, and a test compares the two.
 """
 
 import json
@@ -11,13 +11,13 @@ from shutil import get_terminal_size
 from gristmill.errors import UserError
 
 FILE = Path(__file__).with_name("help.json")
-"""Words of a command -> its help, laid out for WIDTH columns. A wider terminal shows the same."""
+"""The words of a command and its help, laid out for WIDTH columns. A wider terminal shows the same."""
 WIDTH = 80
-ADDED = "Commands of other packages"
+ADDED = "Commands from other packages"
 
 
 def stored_help(words: Sequence[str]) -> str | None:
-    """The help that a command line requests; None if it requests something else, or if the terminal is too narrow."""
+    """The help that a command line requests; None if it is not a request for help, or if the terminal is too narrow."""
     if not words or words[-1] not in ("-h", "--help") or get_terminal_size().columns < WIDTH:
         return None
     found: dict[str, str] = json.loads(FILE.read_bytes())
@@ -33,10 +33,10 @@ def stored_help(words: Sequence[str]) -> str | None:
 
 
 def added_commands() -> dict[str, str]:
-    """Commands that installed packages add, with the package of each; none of them is imported."""
+    """Commands that installed packages add, with the package of each. They are not imported."""
     from gristmill.installed import COMMANDS, installed, package_of
 
     known = json.loads(FILE.read_bytes())
     return {
-        name: f"A command of {package_of(point)}." for name, point in installed(COMMANDS).items() if name not in known
+        name: f"A command from {package_of(point)}." for name, point in installed(COMMANDS).items() if name not in known
     }

@@ -1,11 +1,10 @@
-"""SIGINT and SIGTERM end a command with one line, whatever it is doing when they come.
+"""SIGINT and SIGTERM end a command with one line, whatever it is doing at that moment.
 
-By default the process leaves at once from the signal handler. An exception raised there could surface anywhere: in the
-import of a C library, which prints it and goes on, or in a finalizer, which loses it. Leaving at once is safe because
-being killed is: nothing half done looks finished. While a run has workers it stops in an orderly way instead
-(`engine/mill.py`).
+By default the process exits in the signal handler. An exception raised there could surface anywhere: in the import of
+a C library, which prints it and goes on, or in a finalizer, which loses it. Exiting at once is as safe as being killed:
+partial work never looks finished. A run with workers stops in an orderly way instead (`engine/mill.py`).
 
-This module imports next to nothing, so that a command can be stopped while everything else is still being imported.
+This module imports very little, so that a command can be stopped while everything else is still being imported.
 """
 
 import json
@@ -22,10 +21,10 @@ _SHOW_CURSOR = b"\x1b[?25h"
 """A progress bar hides it."""
 
 
-def leave_when_told() -> None:
-    """From here on a signal to stop ends this process. One that is ignored (`nohup`, a job in the background) stays so.
+def exit_on_signals() -> None:
+    """Exit this process on a signal to stop. A signal that is ignored (`nohup`, a background job) stays ignored.
 
-    Whoever started us may have children reaped behind our back, and a fork server that is gone would look alive.
+    The process that started us may have set SIGCHLD to be ignored; a fork server that ended would then look alive.
     """
     for number in heeded():
         signal.signal(number, _leave)
@@ -33,15 +32,15 @@ def leave_when_told() -> None:
 
 
 def stopped() -> str:
-    """What is true when the command of this process ends before its end."""
-    asked = [word for word in sys.argv[1:] if not word.startswith("-")]
-    if asked[:1] in (["run"], ["ablate"]) or asked[:2] in (["tokenizer", "train"], ["versions", "reproduce"]):
-        return "stopped. What is finished is kept; run the same command to go on."
-    if asked[:1] == ["verify"] and "--repair" in sys.argv:
-        return "stopped. What is mended stays so; run the same command to go on."
-    if asked[:1] == ["gc"] and "--dry-run" not in sys.argv:
-        return "stopped. What is removed is gone, all else is as it was; run the same command to go on."
-    return "stopped. Nothing is kept of it; run the same command again."
+    """The message for a command that is stopped: what is kept, and how to continue."""
+    typed = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if typed[:1] in (["run"], ["ablate"]) or typed[:2] in (["tokenizer", "train"], ["versions", "reproduce"]):
+        return "stopped. Finished work is kept; run the same command to continue."
+    if typed[:1] == ["verify"] and "--repair" in sys.argv:
+        return "stopped. Repairs so far are kept; run the same command to continue."
+    if typed[:1] == ["gc"] and "--dry-run" not in sys.argv:
+        return "stopped. Files removed so far are gone, all others are unchanged; run the same command to continue."
+    return "stopped. Nothing was kept; run the same command again."
 
 
 def _leave(number: int, _: FrameType | None) -> None:

@@ -17,7 +17,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def with_log(command: Callable[..., Any] | None) -> Callable[..., Any]:
-    """The command with both options, unless it has them. `screen.speaking` sees to the JSON."""
+    """The command with both options, unless it has them. `screen.speaking` writes the JSON."""
     assert command is not None
     signature = inspect.signature(command)
     added = [name for name in OPTIONS if name not in signature.parameters]

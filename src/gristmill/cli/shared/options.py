@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and the way from them to a mill, or to what there is to look at."""
+"""Arguments that several commands share, and the functions that open what they name."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import print_json as print_json
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gristmill.engine.mill import Mill
     from gristmill.recipe.model import Recipe
 
-A_RUN = "STORE@NAME: a version, or a recipe's last run, without its files and inputs"
+A_RUN = "STORE@NAME: a version, or a recipe's last run; needs no recipe file or inputs"
 RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe's YAML file.", show_default=False)]
 RecipeOrRun = Annotated[
     str,
@@ -39,7 +39,7 @@ StoreUri = Annotated[
     str | None,
     typer.Option("--store", metavar="URI", help="Use this store instead of the recipe's: a folder or a URI."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program; a list as one object a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs; lists as one object per line.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]
@@ -53,52 +53,52 @@ def open_mill(
     address: str | None = None,
     profile: str | None = None,
 ) -> "Mill":
-    """The recipe in a file, with its store; a run that is named in its place is refused, with what can be done."""
-    return opening.open_mill(recipe, store, until, executor, address, profile, asked_sample())
+    """The mill of a recipe file and its store. STORE@NAME is refused, with a hint."""
+    return opening.open_mill(recipe, store, until, executor, address, profile, chosen_sample())
 
 
 def as_typed(recipe: "Recipe", store: str | None) -> str:
-    """The recipe with the options that another command needs to look at the same run."""
+    """The recipe with the options that another command needs to open the same run."""
     sample = [] if recipe.sample is None else ["--sample", f"{recipe.sample * 100:.12g}%"]
     return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
 
 
-def open_seen(name: str, store: str | None, only_records: bool = False) -> CorpusView:
-    """What there is of a recipe as it is now, or what a run made; and say which run that is. `only_records`: the record
-    of the last run will do, if nothing has changed since.
+def open_view(name: str, store: str | None, only_records: bool = False) -> CorpusView:
+    """The stored results of a recipe as it is now, or of a named run, which is printed. With `only_records`, the record
+    of the last run is enough if nothing has changed since.
     """
     if is_run(name):
         return open_run(name, store)
-    opening.refuse_folder(name, store, asked_sample())
-    if only_records and asked_sample() is None and (view := opening.open_unchanged(name, store)) is not None:
+    opening.refuse_folder(name, store, chosen_sample())
+    if only_records and chosen_sample() is None and (view := opening.open_unchanged(name, store)) is not None:
         console(stderr=True).print(words((f"{describe(view)}; nothing has changed since", "dim")))
         return view
     return opening.dry_run(open_mill(name, store))
 
 
 def open_run(name: str, store: str | None) -> CorpusView:
-    """What the run made that STORE@NAME names."""
-    view = opening.open_run(name, store, asked_sample())
+    """The results of the run that STORE@NAME names."""
+    view = opening.open_run(name, store, chosen_sample())
     console(stderr=True).print(words((describe(view), "dim")))
     return view
 
 
 def open_store(name: str, option: str | None) -> Store | None:
-    """The store that stands in the place of a recipe, with the name of a run behind it or without; None: a recipe."""
-    return opening.open_store(name, option, asked_sample())
+    """The store in STORE or STORE@NAME; None if the name is a recipe."""
+    return opening.open_store(name, option, chosen_sample())
 
 
 def refuse_store(name: str) -> None:
-    """Where a file or a folder with one is wanted, a store without the name of a run says too little."""
+    """Refuse a store without the name of a run."""
     if os.path.isdir(os.path.join(name, "runs")):
         raise UserError(
-            f"{name} is a store, and may hold the runs of many recipes, so it is not clear which is meant. Write "
+            f"{name} is a store, which may hold runs of many recipes, so it does not name one run. Write "
             f"STORE@NAME. {names_in(Store(locate_store(name, 'STORE')))}"
         )
 
 
 def id_prefix(text: str, name: str) -> str:
-    """A document's id, or how it begins, as a user gives it; `name` is what the command calls it."""
+    """A document's id or its prefix, checked. `name` is the option or argument that has it."""
     if not re.fullmatch("[0-9a-fA-F]{1,32}", text):
         raise UserError(
             f"{name} {text} is not an id, so no document has it. Give up to 32 hexadecimal digits, as gristmill "

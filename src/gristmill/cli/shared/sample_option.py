@@ -1,4 +1,4 @@
-"""`--sample`, which every command that opens a recipe takes: its share goes before the one in the recipe."""
+"""`--sample`, which every command that opens a recipe takes. It overrides the share in the recipe."""
 
 import functools
 import inspect
@@ -12,39 +12,39 @@ from gristmill.errors import UserError
 
 Sample = Annotated[
     str | None,
-    typer.Option("--sample", metavar="SHARE", help="On a share of every source, such as 1%, under a name of its own."),
+    typer.Option("--sample", metavar="SHARE", help="Use a share of every source, such as 1%, under its own name."),
 ]
 _NAMED = frozenset({"recipe", "shards", "tokenizer", "tokenizers", "version"})
 """Arguments that may be a recipe."""
-_asked: ContextVar[str | None] = ContextVar("sample", default=None)
+_chosen: ContextVar[str | None] = ContextVar("sample", default=None)
 
 
-def asked_sample() -> str | None:
-    """What the command line says."""
-    return _asked.get()
+def chosen_sample() -> str | None:
+    """The value of --sample on the command line."""
+    return _chosen.get()
 
 
 def refuse_sample(name: str) -> None:
-    """What is named is no recipe, and has no sample of its own."""
-    if asked_sample() is not None:
-        raise UserError(f"{name} is no recipe, and --sample {asked_sample()} is for recipes. Leave --sample out.")
+    """Refuse --sample for something that is not a recipe."""
+    if chosen_sample() is not None:
+        raise UserError(f"--sample {chosen_sample()} only applies to recipes, and {name} is not one. Leave it out.")
 
 
 def with_sample(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the option, if it opens a recipe."""
     signature = inspect.signature(command)
-    if "sample" in signature.parameters:  # of its own, which means another thing
+    if "sample" in signature.parameters:  # its own option, with another meaning
         return command
     if "store" not in signature.parameters or not _NAMED.intersection(signature.parameters):
         return command
 
     @functools.wraps(command)
     def sampled(*given: Any, sample: str | None = None, **named: Any) -> None:
-        before = _asked.set(sample)
+        before = _chosen.set(sample)
         try:
             command(*given, **named)
         finally:
-            _asked.reset(before)
+            _chosen.reset(before)
 
     option = inspect.Parameter("sample", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Sample)
     parameters = [*signature.parameters.values(), option]

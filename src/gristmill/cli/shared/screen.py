@@ -1,9 +1,9 @@
-"""The one way from the commands and the log to a terminal or a pipe. Nothing else in the project prints.
+"""All output of the commands and the log to a terminal or a pipe. Nothing else in the project prints.
 
-Nothing here reads markup: a `[red]` or `:smile:` in a text is those characters. Styles are given beside the words
-that they are for (`words`). Whatever is laid out is made printable first, so that widths are right, and again when it
-is rendered, so that nothing can be forgotten. A pipe gets the same as a terminal: what is piped is read on a terminal
-later. The exception is `write_bytes`, for a command whose purpose is the bytes.
+Nothing here reads markup: a `[red]` or `:smile:` in a text is those characters. Styles are passed next to the words
+that they apply to (`words`). Text is made printable before layout, so that widths are right, and again when it is
+rendered, so that nothing is missed. A pipe gets the same as a terminal, since piped output is read on a terminal later.
+The exception is `write_bytes`, for commands that output bytes.
 """
 
 import json
@@ -39,24 +39,24 @@ from gristmill.printable import (
 LOG_JSON = "--log-json"
 """The option of every command that makes standard error JSON lines."""
 PIPE_WIDTH = 160
-"""Columns where there is no terminal, and COLUMNS says nothing: a table cut to 80 is of no use in a log."""
+"""Columns without a terminal or COLUMNS: a table cut to 80 is of no use in a log."""
 
 
 class Screen(Console):
-    """A console that shows what data says and does nothing that it says."""
+    """A console on which text from data cannot act: control characters are shown, not obeyed."""
 
     def __init__(self, stderr: bool = False) -> None:
         stream = sys.stderr if stderr else sys.stdout
         is_plain = isinstance(stream, JsonLines) or not isinstance(stream, Guarded)
-        plain = stream if is_plain else cast(Guarded, stream).stream  # our own colours have to pass
+        plain = stream if is_plain else cast(Guarded, stream).stream  # our own colours must pass
         super().__init__(file=cast(IO[str], Outlet(plain)), markup=False, emoji=False, highlight=False, soft_wrap=False)
         self.is_fitted = (self.is_terminal or "COLUMNS" in os.environ) and not isinstance(stream, JsonLines)
-        """Whether paragraphs are broken between words; a pipe gets each in one line, which `grep` finds."""
+        """Whether paragraphs are wrapped. A pipe gets each paragraph as one line, which `grep` finds."""
         if not self.is_fitted:
             self.width = PIPE_WIDTH
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As Rich does, but text is broken between words for a terminal, and not at all for a pipe."""
+        """As in Rich, but text is wrapped between words for a terminal, and not wrapped for a pipe."""
         if all(isinstance(one, str | Text) for one in objects):
             options["soft_wrap"] = True
             if self.is_fitted:
@@ -73,14 +73,14 @@ class Screen(Console):
 
 def words(*parts: str | tuple[str, str] | Text) -> Text:
     """Words in one line, some of them with a style: `words(("kept", "green"), " by ", name)`."""
-    made = Text()
+    text = Text()
     for part in parts:
         if isinstance(part, Text):
-            made.append_text(part)
+            text.append_text(part)
         else:
-            text, style = (part, "") if isinstance(part, str) else part
-            made.append(one_line(text), style)
-    return made
+            plain, style = (part, "") if isinstance(part, str) else part
+            text.append(one_line(plain), style)
+    return text
 
 
 def passage(text: str, style: str = "") -> Text:
@@ -89,7 +89,7 @@ def passage(text: str, style: str = "") -> Text:
 
 
 def fitted(text: Text, width: int, indent: str = "") -> Text:
-    """The text in lines that are broken between words. A word that is wider, such as a path, stays whole."""
+    """The text wrapped between words. A word that is too wide, such as a path, stays whole."""
     lines = []
     for line in text.split(allow_blank=True):
         cuts: list[int] = []
@@ -107,17 +107,17 @@ def fitted(text: Text, width: int, indent: str = "") -> Text:
 
 
 def print_paragraph(text: str, stderr: bool = False) -> None:
-    """Sentences in one line, which a terminal breaks between words and a pipe gets unbroken."""
+    """Print sentences: wrapped on a terminal, as one line in a pipe."""
     Screen(stderr).print(words(text))
 
 
 def say(message: str) -> None:
-    """A line on standard output that is never broken."""
+    """Print a line on standard output that is never wrapped."""
     sys.stdout.write(printable(message) + "\n")
 
 
 def complain(message: object) -> None:
-    """A message on standard error about what went wrong."""
+    """Print an error message on standard error."""
     if isinstance(sys.stderr, JsonLines):
         sys.stderr.add("error", str(message))
     else:
@@ -125,7 +125,7 @@ def complain(message: object) -> None:
 
 
 def warn(message: str) -> None:
-    """A warning of a run, at its end."""
+    """Print a warning at the end of a run."""
     if isinstance(sys.stderr, JsonLines):
         sys.stderr.add("warning", message)
     else:
@@ -136,7 +136,7 @@ class LogHandler(logging.Handler):
     """Shows the log on standard error."""
 
     show: Callable[[str], None] | None = None
-    """Where it goes while there is progress to show."""
+    """The function that shows messages while progress bars are on the screen."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -155,7 +155,7 @@ HANDLER = LogHandler()
 
 @contextmanager
 def log_shown() -> Iterator[None]:
-    """Meanwhile what the library logs is shown, from INFO on."""
+    """Within this context, what the library logs is shown, from INFO on."""
     if HANDLER in ROOT.handlers:
         yield
         return
@@ -194,16 +194,16 @@ class JsonLines(Guarded):
 
 
 def log(message: str) -> None:
-    """A message on standard error, at once. Where a line is too long for a terminal, the rest of it is indented."""
+    """Print a message on standard error at once. Wrapped lines are indented on a terminal."""
     if isinstance(sys.stderr, JsonLines):
         sys.stderr.add("info", message)
         return
     text, screen = indented(message), Screen(stderr=True)
-    log_as_it_is(fitted(Text(text), screen.width, "  ").plain if screen.is_fitted else text)
+    log_unwrapped(fitted(Text(text), screen.width, "  ").plain if screen.is_fitted else text)
 
 
-def log_as_it_is(text: str) -> None:
-    """Lines on standard error that are laid out already."""
+def log_unwrapped(text: str) -> None:
+    """Print lines on standard error that are already laid out."""
     if isinstance(sys.stderr, JsonLines):
         sys.stderr.add("error", text)
         return
@@ -212,12 +212,12 @@ def log_as_it_is(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line, so that the last line of the output is always whole."""
+    """Print one JSON object on one line, so that the last line of the output is always whole."""
     sys.stdout.write(json_text(value) + "\n")
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON that a terminal shows: what would steer it is escaped the way JSON escapes. Bytes are hexadecimal."""
+    """JSON that is safe on a terminal: control characters become JSON escapes. Bytes are hexadecimal."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
     return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -229,7 +229,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_line(prompt: str) -> str | None:
-    """What a person types at a prompt, or the next line of a pipe, which sees none; None at its end."""
+    """The next line from a prompt, or from a pipe, which gets no prompt; None at the end."""
     if not sys.stdin.isatty():
         line = sys.stdin.buffer.readline().decode("utf-8", "replace")
         return line.rstrip("\n") if line else None
@@ -244,7 +244,7 @@ def read_line(prompt: str) -> str | None:
 
 
 def write_bytes(data: bytes) -> None:
-    """Bytes as they are into a pipe or a file; on a terminal as text that does nothing."""
+    """Write raw bytes to a pipe or a file; on a terminal, write printable text."""
     stream = sys.stdout.stream if isinstance(sys.stdout, Guarded) else sys.stdout
     if stream.isatty():
         say(data.decode("utf-8", "backslashreplace"))
@@ -256,12 +256,12 @@ def write_bytes(data: bytes) -> None:
 
 
 def speaking(command: Callable[[], int | None]) -> int:
-    """The exit code of a command. While it lasts, whatever this process prints is printable, whoever prints it.
+    """Run a command and return its exit code. Everything that the process prints meanwhile is made printable.
 
-    A reader that is gone (`| head`) ends the command in silence, with the code of a process that SIGPIPE ended.
+    If the reader is gone (`| head`), the command ends silently with the exit code of SIGPIPE.
     """
     before = guard_streams()
-    if LOG_JSON in sys.argv[1:]:  # before the command line is read, which may be wrong
+    if LOG_JSON in sys.argv[1:]:  # before the command line is parsed, which may fail
         sys.stderr = cast(Any, JsonLines(cast(Guarded, sys.stderr).stream))
     try:
         with log_shown():
@@ -273,14 +273,14 @@ def speaking(command: Callable[[], int | None]) -> int:
         if failure.is_reader_gone:
             return 128 + signal.SIGPIPE
         with suppress(CannotPrint):
-            complain(f"{failure}. What is finished is kept. Free some space, or print to another place, and run again.")
+            complain(f"{failure}. Finished work is kept. Free some space, or redirect the output, and run again.")
         return 2
     finally:
         sys.stdout, sys.stderr = before
 
 
 def _hang_up() -> None:
-    """What a stream cannot write now would be written at the end of the process, in vain: it goes nowhere."""
+    """Redirect streams that cannot be written to /dev/null, so that the interpreter does not fail on them at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -28,22 +28,22 @@ _LOG = Log("run")
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
 LOG_CHARS = 170
-"""Characters of such a line, about: what does not fit is counted."""
+"""About how long such a line may be; stages that do not fit are counted."""
 FEW_TASKS, FEW_SHARE = 5, 0.02
-"""Of a stage: with fewer of its tasks done, or a smaller share, what they took says little of the others."""
+"""With fewer finished tasks than this, or a smaller share, a stage's time is not estimated from them."""
 FIRST_S = 2.0
-"""Seconds after which a log says what is done before the first task."""
+"""Seconds after which a log says what happens before the first task."""
 SILENCE_S = 30.0
 """Seconds after which a log says that nothing has changed."""
 
 
 def console(stderr: bool = False) -> Screen:
-    """Where a command shows its answer, or says something beside it."""
+    """The console for a command's answer, or for its remarks (`stderr`)."""
     return Screen(stderr)
 
 
 def value_text(value: Any) -> str:
-    """A value of a column or a setting in a few characters: bytes are hexadecimal, a list is its items."""
+    """A short text for a value of a column or a setting: bytes are hexadecimal, a list is its items."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -62,7 +62,7 @@ def value_text(value: Any) -> str:
 
 
 def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
-    """Steps by their ids; one that several sources have each for itself is named once."""
+    """Steps by their ids. A step that several sources have is named once."""
     found: dict[str, list[str]] = {}
     for step in ids:
         route, _, name = step.partition("/")
@@ -74,36 +74,36 @@ def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, spare: Sequence[str] = ()
 ) -> FittedTable:
-    """A plain table: the first `left` columns are words, the others numbers; `spare` ones may give way."""
-    made = FittedTable(spare)
+    """A plain table. The first `left` columns are words, the others numbers; `spare` ones may be left out."""
+    fitted = FittedTable(spare)
     for index, column in enumerate(columns):
-        made.add_column(words(column), justify="left" if index < left else "right")
+        fitted.add_column(words(column), justify="left" if index < left else "right")
     for row in rows:
-        made.add_row(*map(words, row))
-    return made
+        fitted.add_row(*map(words, row))
+    return fitted
 
 
 @dataclass
-class Stage:
-    """How far one stage has come."""
+class StageProgress:
+    """The progress of one stage."""
 
     expected: int = 0
-    """Tasks that are known so far."""
+    """Known tasks."""
     done: int = 0
     cached: int = 0
     bytes_in: float = 0
     seconds: float = 0
-    """Of its workers together, without compiling."""
+    """Worker seconds, without compiling."""
     cost_s: float = 0
-    """The same of all tasks that were timed: of those that were cached, what they took in their time."""
+    """Worker seconds of all timed tasks; a cached task counts with its original time."""
     timed: int = 0
-    """Tasks that are done, but for one that waited for others to start."""
+    """Finished tasks, without one that waited for workers to start."""
     more: bool = False
-    """Whether tasks may come that are not known yet."""
+    """Whether there may be tasks that are not known yet."""
     before: tuple[int, float] = (0, 0.0)
-    """Tasks of an earlier run, and their seconds; of a command without tasks, those of the stages before it."""
-    told: tuple[int, int] = (0, 0)
-    """Tasks that were done, and of them cached, when a log last spoke of it."""
+    """Tasks of an earlier run and their seconds; for a command without tasks, those of earlier stages."""
+    logged: tuple[int, int] = (0, 0)
+    """Finished and cached tasks when the last log line was written."""
     bar: TaskID | None = None
 
     @property
@@ -120,7 +120,7 @@ class Stage:
 
     @property
     def tasks_to_come(self) -> int | None:
-        """Known tasks, or as many as an earlier run had; None while neither is known."""
+        """Open tasks that are known, or that an earlier run had; None while neither is known."""
         if self.more and not self.before[0]:
             return None
         return max(self.left, self.before[0] - self.done if self.more else 0)
@@ -142,11 +142,11 @@ class Stage:
 
 
 class Bars:
-    """Progress of a run: on a terminal a bar for all of it and one for each stage under way, in a log what changed."""
+    """Progress of a run: on a terminal, one bar in all and one per running stage; in a log, what changed."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.notes: list[str] = []
-        self.stages: dict[str, Stage] = {}
+        self.stages: dict[str, StageProgress] = {}
         self._console = Screen(stderr=True)
         self._quiet = quiet
         self._live = self._console.is_terminal and not quiet
@@ -154,25 +154,25 @@ class Bars:
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}", markup=False),
+            TextColumn("{task.fields[status]}", markup=False),
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
-            redirect_stdout=False,  # what others print is guarded as it is, and rich would obey its colours
+            redirect_stdout=False,  # text that others print is guarded already, and rich would obey its colours
             redirect_stderr=False,
         )
-        self._all = self._progress.add_task("all", total=0, told="")
+        self._all = self._progress.add_task("all", total=0, status="")
         self._started = time.monotonic()
         self._said = self._started
         self._over = threading.Event()
         self._lock = threading.RLock()
-        """Of all that is counted: a thread looks at it too."""
+        """Guards all counts, which a thread reads, too."""
         self._doing = "starting"
-        """Before the first task is done."""
+        """What happens before the first task is done."""
         self._worked_since: float | None = None
-        """When the first task began that was carried out."""
+        """When the first task started that was not cached."""
         self._busy_s = 0.0
-        """Of all workers, with compiling."""
+        """Seconds of all workers, with compiling."""
 
     def __enter__(self) -> "Bars":
         self._log = log_shown()
@@ -192,30 +192,30 @@ class Bars:
         self._log.__exit__(None, None, None)
 
     def _break_silence(self) -> None:
-        """One long task, or many waiting for one, must not look like a program that hangs."""
-        wait_s, told = FIRST_S, ""
+        """Log a line now and then, so that one long task does not look like a hang."""
+        wait_s, last = FIRST_S, ""
         while not self._over.wait(wait_s):
             wait_s = LOG_EVERY_S
             with self._lock:
                 silent_s = time.monotonic() - self._said
-                moved = any(stage.told[0] < stage.done for stage in self.stages.values())
+                moved = any(stage.logged[0] < stage.done for stage in self.stages.values())
                 if moved and silent_s >= LOG_EVERY_S:
                     self._said = time.monotonic()
                     self._say(self.line())
-                elif told != self._doing and not self._counts()[0]:
-                    self._said, told = time.monotonic(), self._doing
-                    self._say(told)
+                elif last != self._doing and not self._counts()[0]:
+                    self._said, last = time.monotonic(), self._doing
+                    self._say(last)
                 elif silent_s >= SILENCE_S:
                     self._said = time.monotonic()
-                    self._say(f"{self.line()}; at work, nothing finished meanwhile")
+                    self._say(f"{self.line()}; still working, no task finished since the last line")
 
     def begin(self, nodes: Iterable["Node"], before: Mapping[str, Mapping[str, Any]]) -> None:
-        """All stages are known from the start: how many there are does not change."""
+        """Start with all stages: their number does not change."""
         with self._lock:
             for stage in self.stages.values():
                 if stage.bar is not None:
                     self._progress.remove_task(stage.bar)
-            self.stages = {node.id: Stage(more=True, before=_earlier(before.get(node.id))) for node in nodes}
+            self.stages = {node.id: StageProgress(more=True, before=_earlier(before.get(node.id))) for node in nodes}
 
     def settled(self, node: "Node") -> None:
         with self._lock:
@@ -223,7 +223,7 @@ class Bars:
 
     def doing(self, what: str) -> None:
         self._doing = what
-        self._progress.update(self._all, told=what)
+        self._progress.update(self._all, status=what)
 
     def expect(self, node: "Node", tasks: int) -> None:
         self.promise(node.id, tasks)
@@ -256,19 +256,19 @@ class Bars:
             self._moved(node.id, stage)
 
     def track(self, name: str, items: Iterable[T], total: int) -> Iterator[T]:
-        """The items, with progress for a command that runs no tasks: one item is one of `total`."""
+        """The items, with progress, for a command that runs no tasks."""
         self.promise(name, total)
         yield from self.walk(name, items)
 
     def promise(self, name: str, total: int) -> None:
-        """Say how many items there will be to walk through, so that what is left is known from the start."""
+        """Announce how many items will follow, so that the remaining number is known from the start."""
         with self._lock:
-            self.stages.setdefault(name, Stage()).expected += total
+            self.stages.setdefault(name, StageProgress()).expected += total
 
     def walk(self, name: str, items: Iterable[T]) -> Iterator[T]:
-        """Items that were promised, each of them done when the next one is asked for.
+        """Promised items. Each is done when the next one is requested.
 
-        The first of all is not timed: it may have waited for workers to start, or for code to be compiled.
+        The very first is not timed: it may have waited for workers to start or for code to be compiled.
         """
         stage = self.stages[name]
         for item in items:
@@ -283,14 +283,14 @@ class Bars:
                 self._moved(name, stage)
 
     def _compare(self) -> None:
-        """Items that are walked through are alike, also under another name: those that have not begun take as long."""
+        """Estimate unstarted items of any name by the finished ones, since all items are alike."""
         stages = self.stages.values()
         timed, seconds = sum(stage.timed for stage in stages), sum(stage.cost_s for stage in stages)
         enough = _says_enough(timed, sum(stage.expected for stage in stages))
         for stage in stages:
             stage.before = (timed, seconds) if enough else (0, 0.0)
 
-    def _worked(self, stage: Stage, took_s: float, worked_s: float) -> None:
+    def _worked(self, stage: StageProgress, took_s: float, worked_s: float) -> None:
         stage.seconds += worked_s
         stage.cost_s += worked_s
         stage.timed += 1
@@ -298,7 +298,7 @@ class Bars:
         if self._worked_since is None:
             self._worked_since = time.monotonic() - took_s
 
-    def _moved(self, name: str, stage: Stage) -> None:
+    def _moved(self, name: str, stage: StageProgress) -> None:
         if self._live:
             self._draw(name, stage)
         elif not self._quiet and time.monotonic() - self._said >= LOG_EVERY_S:
@@ -324,10 +324,10 @@ class Bars:
         done, total = self._counts()
         moved, found = [], 0
         for name, stage in self.stages.items():
-            cached = stage.cached - stage.told[1]
-            worked = stage.done - stage.told[0] - cached
+            cached = stage.cached - stage.logged[1]
+            worked = stage.done - stage.logged[0] - cached
             found += cached
-            stage.told = stage.done, stage.cached
+            stage.logged = stage.done, stage.cached
             if worked:
                 moved.append(f"{one_line(name)} {stage.done:,}/{stage.expected:,} ({worked:,} new)")
         tasks = f"{counted(done, 'task')} done" if total is None else f"{done:,} of {counted(total, 'task')}"
@@ -345,16 +345,16 @@ class Bars:
         done, to_come = sum(stage.done for stage in stages), [stage.tasks_to_come for stage in stages]
         return done, None if None in to_come else done + sum(filter(None, to_come))
 
-    def _draw(self, name: str, stage: Stage) -> None:
+    def _draw(self, name: str, stage: StageProgress) -> None:
         """Finished stages are folded into the first line, which counts stages while the number of tasks is unknown."""
         done, total = self._counts()
         if total is None:
             done, total = sum(one.is_done for one in self.stages.values()), len(self.stages)
-        self._progress.update(self._all, completed=done, total=total, told=self.summary())
+        self._progress.update(self._all, completed=done, total=total, status=self.summary())
         if stage.bar is None:
-            stage.bar = self._progress.add_task(one_line(name), total=0, told="", visible=False)
+            stage.bar = self._progress.add_task(one_line(name), total=0, status="", visible=False)
         self._progress.update(
-            stage.bar, completed=stage.done, total=stage.expected, told=stage.rate, visible=stage.is_running
+            stage.bar, completed=stage.done, total=stage.expected, status=stage.rate, visible=stage.is_running
         )
 
     def _say(self, message: str) -> None:
@@ -369,12 +369,12 @@ class Bars:
 
 
 def _says_enough(timed: int, expected: int) -> bool:
-    """Whether what some tasks took is a measure of all."""
+    """Whether enough tasks are timed to estimate the others."""
     return timed >= max(1, min(FEW_TASKS, FEW_SHARE * expected))
 
 
-def _earlier(told: Mapping[str, Any] | None) -> tuple[int, float]:
+def _earlier(node: Mapping[str, Any] | None) -> tuple[int, float]:
     """Tasks of a stage in an earlier run and their seconds, without compiling."""
-    if told is None:
+    if node is None:
         return 0, 0.0
-    return told["executed"] + told["cached"], told["cost"].get("wall_s", 0) - told["cost"].get("compile_s", 0)
+    return node["executed"] + node["cached"], node["cost"].get("wall_s", 0) - node["cost"].get("compile_s", 0)

@@ -1,6 +1,6 @@
-"""What is wrong with a command line, in our own voice: the fact, that nothing was done, and what to write.
+"""Messages about wrong command lines: the fact, that nothing was done, and what to write.
 
-The library that reads command lines has words of its own for that. Whatever it refuses comes here.
+They replace the messages of the library that parses command lines.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from gristmill.cli.shared.screen import log_as_it_is
+from gristmill.cli.shared.screen import log_unwrapped
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import nearest
 
@@ -18,8 +18,8 @@ _EXTRA = re.compile(r"extra argument\(s\) \((.*)\)$", re.DOTALL)
 
 
 class _AsGiven:
-    """A value that has the type of its parameter already. Typer would import pydantic to check that, which takes as
-    long as the rest of a command that reads records. Any other value gets Typer's own check.
+    """Accepts a value that already has the type of its parameter. Typer would import pydantic to check that, which
+    takes as long as the rest of a command that reads records. Any other value gets Typer's own check.
     """
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
@@ -42,12 +42,12 @@ def _without_pydantic(command: Any, context: Any) -> None:
 
 
 class Commands(TyperGroup):
-    """Commands below a name; without one, its help."""
+    """A group of commands; without a command, it shows its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _without_pydantic(self, ctx)
         if not args and not ctx.resilient_parsing:
-            log_as_it_is(ctx.get_help())
+            log_unwrapped(ctx.get_help())
             ctx.exit(2)
         return super().parse_args(ctx, args)
 
@@ -60,14 +60,14 @@ class Commands(TyperGroup):
 
 
 def unknown_command(path: str, name: str, known: list[str]) -> str:
-    """The message for a name that is none of the commands below `path`."""
+    """The message for a name that is not a command of `path`."""
     near = nearest(name, known)
     fix = f"Did you mean {path} {near}?" if near else f"Commands: {', '.join(known)}."
     return f"{path} has no command {name}, so nothing was done. {fix}"
 
 
-def told(error: typer.TyperException) -> str:
-    """The message for a command line that the library refuses."""
+def message_for(error: typer.TyperException) -> str:
+    """The message for a command line that the library rejects."""
     context: Any = getattr(error, "ctx", None)
     parameter: Any = getattr(error, "param", None)
     option: str | None = getattr(error, "option_name", None)
@@ -76,16 +76,16 @@ def told(error: typer.TyperException) -> str:
     if option is not None and context is not None:
         return _unknown_option(context, option)
     if option is not None and "not take a value" in error.message:
-        return f"{option} takes no value, and one stands behind its =, so nothing was done. Write {option} alone."
+        return f"{option} takes no value, but one was given. Nothing was done. Write {option} without =."
     if option is not None:
-        return f"{option} needs a value, and none stands behind it, so nothing was done. Write {option} VALUE."
+        return f"{option} requires a value. Nothing was done. Write {option} VALUE."
     if context is not None and (extra := _EXTRA.search(error.message)):
         return _too_much(context, extra[1])
-    return f"{error.format_message().rstrip('.')}, so nothing was done. -h behind the command shows how it is called."
+    return f"{error.format_message().rstrip('.')}. Nothing was done. Add -h to the command for its usage."
 
 
 def _wrong_value(error: typer.TyperException, parameter: Any) -> str:
-    from pydantic import ValidationError  # here, since no right command line needs them
+    from pydantic import ValidationError  # imported here, since a correct command line needs neither
 
     from gristmill.recipe.checks.plain_words import describe
 
@@ -101,7 +101,7 @@ def _wrong_value(error: typer.TyperException, parameter: Any) -> str:
 def _missing(context: Any, parameter: Any) -> str:
     name = _name(parameter)
     return (
-        f"{context.command_path} needs {name}, and it is not given, so nothing was done. {name}{_meaning(parameter)} "
+        f"{context.command_path} requires {name}. Nothing was done. {name}{_meaning(parameter)} "
         f"{_recipe_option(context)}{context.command.epilog or ''}"
     ).rstrip()
 
@@ -109,19 +109,19 @@ def _missing(context: Any, parameter: Any) -> str:
 def _unknown_option(context: Any, option: str) -> str:
     known = {name.lstrip("-"): name for one in context.command.get_params(context) for name in one.opts}
     near = nearest(option.lstrip("-"), known)
-    fix = f"Did you mean {known[near]}?" if near else f"{context.command_path} -h lists those that it has."
+    fix = f"Did you mean {known[near]}?" if near else f"{context.command_path} -h lists its options."
     return f"{context.command_path} has no option {option}, so nothing was done. {fix}"
 
 
 def _too_much(context: Any, extra: str) -> str:
     wanted = [_name(one) for one in context.command.get_params(context) if one.param_type_name == "argument"]
-    takes = f"{' and '.join(wanted)} and no more" if wanted else "options and no other words"
-    fix = _recipe_option(context) or "Leave that out, or put words that belong together in quotes."
-    return f"{context.command_path} takes {takes}, and is given {extra} besides, so nothing was done. {fix}".rstrip()
+    takes = f"only {' and '.join(wanted)}" if wanted else "options only"
+    fix = _recipe_option(context) or "Leave it out, or put words that belong together in quotes."
+    return f"{context.command_path} takes {takes}, but also got {extra}. Nothing was done. {fix}".rstrip()
 
 
 def _recipe_option(context: Any) -> str:
-    """What to write where a recipe is given as a word and the command takes it as the value of an option."""
+    """The hint for a recipe that is given as an argument but belongs to an option."""
     parameters = context.command.get_params(context)
     option = next(
         (one.opts[0] for one in parameters if one.param_type_name == "option" and one.metavar == "RECIPE"), ""
@@ -131,7 +131,7 @@ def _recipe_option(context: Any) -> str:
 
 
 def _name(parameter: Any) -> str:
-    """As it is written: RECIPE, or the name of the option that stands in the command line."""
+    """The parameter as it is typed: RECIPE, or the option's name as on the command line."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name).strip("[]")
     written = {word.partition("=")[0] for word in sys.argv}
@@ -139,6 +139,6 @@ def _name(parameter: Any) -> str:
 
 
 def _meaning(parameter: Any) -> str:
-    """What stands behind the name of a parameter in a message: ` N: How many to show.`"""
+    """What follows the name of a parameter in a message: ` N: How many to show.`"""
     metavar = f" {parameter.metavar}" if parameter.param_type_name == "option" and parameter.metavar else ""
     return f"{metavar}: {parameter.help}" if parameter.help else f"{metavar}."

@@ -1,4 +1,4 @@
-"""gristmill tokenizer audit: whether a tokenizer is sound, and what it costs."""
+"""gristmill tokenizer audit: check a tokenizer and measure its efficiency."""
 
 import os
 import warnings
@@ -13,7 +13,7 @@ from gristmill.cli.shared.options import Json, StoreUri, print_json
 from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.screen import json_text, words
 from gristmill.cli.shared.show import Bars, console, table
-from gristmill.cli.tokenizer.open import TokenizerName, is_corpus, look_at
+from gristmill.cli.tokenizer.open import TokenizerName, is_corpus, open_up_to_tokenizer
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import sample_by_language, tokenizer_file
@@ -30,33 +30,35 @@ EXAMPLE = "Example: gristmill tokenizer audit tokenizer/ --against other/ --text
 def command(
     tokenizer: TokenizerName,
     against: Annotated[
-        list[str] | None, typer.Option(metavar="OTHER", help="Measure this one beside it. May be repeated.")
+        list[str] | None, typer.Option(metavar="OTHER", help="Compare with this one. May be repeated.")
     ] = None,
     text: Annotated[
         list[str] | None,
         typer.Option(
             metavar="DOMAIN=GLOB",
             help="Held-out text: JSON Lines (text, lang) or plain files. May be repeated. Default: that of the recipe, "
-            "or else Python's own.",
+            "or else files of the Python library.",
         ),
     ] = None,
     d_model: Annotated[int, typer.Option(min=1, metavar="N", help="Width of the embedding.")] = D_MODEL,
     sizes: Annotated[
-        str, typer.Option(metavar="N,N", help="Sizes of the vocabulary to compare, by leaving out the last merges.")
+        str, typer.Option(metavar="N,N", help="Vocabulary sizes to compare, by leaving out the last merges.")
     ] = ",".join(map(str, SIZES)),
     pattern: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The pattern of tiktoken files that do not say theirs.")
+        str | None, typer.Option(metavar="NAME", help="The pattern of tiktoken files that do not name theirs.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help=f"Where audit.json and audit.html go. Default: {FOLDER}/, ignored by git."),
+        typer.Option(
+            metavar="FOLDER", help=f"Folder for audit.json and audit.html. Default: {FOLDER}/, ignored by git."
+        ),
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Check a tokenizer, and measure its bytes per token.
 
-    Checks are of special tokens, bytes, round trip, digits, pattern and vocabulary. A check that fails fails the
+    Checks special tokens, bytes, round trips, digits, the pattern and the vocabulary. A failed check fails the
     command, after the report is written.
     """
     chosen = _sizes(sizes)
@@ -64,15 +66,15 @@ def command(
     held_out: list[Domain] = []
     name = tokenizer
     if is_corpus(tokenizer):
-        looked = look_at(tokenizer, store)
-        tokenizer = tokenizer_file(looked)
-        held_out = from_arrays(sample_by_language(looked, HELD_OUT), f"held out by {name}")
+        view = open_up_to_tokenizer(tokenizer, store)
+        tokenizer = tokenizer_file(view)
+        held_out = from_arrays(sample_by_language(view, HELD_OUT), f"held out by {name}")
     else:
         refuse_sample(tokenizer)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]
-    for warning in said:
+    for warning in caught:
         console(stderr=True).print(words(str(warning.message)), style="yellow")
     subjects[0] = replace(subjects[0], name=name)
     domains = read_domains(text) if text else held_out or built_in()
@@ -80,18 +82,18 @@ def command(
         report = audit(subjects[0], _named_apart(subjects), domains, chosen, d_model, bars)
     if not text and not held_out:
         report["notes"].insert(
-            0, "No --text was given: measured on a small sample that comes with Python, not on held-out text."
+            0, "No --text was given: measured on a small sample from the Python library, not on held-out text."
         )
     files = {"audit.json": json_text(report, indent=1) + "\n", "audit.html": page(report)}
     if out is None:
-        files[".gitignore"] = "*\n"  # nobody asked for files in a work tree
+        files[".gitignore"] = "*\n"  # keep the default folder out of git
     _write(folder, files)
     if json:
         print_json(report)
     else:
         _show(report)
-    told = words(f"Report: {folder / 'audit.html'}, {folder / 'audit.json'}")
-    console(stderr=json).print(told)
+    files_written = words(f"Report: {folder / 'audit.html'}, {folder / 'audit.json'}")
+    console(stderr=json).print(files_written)
     if names := failed(report):
         details = {check["name"]: check["detail"] for check in report["checks"]}
         for name in names:
@@ -100,14 +102,12 @@ def command(
 
 
 def _folder(out: Path | None) -> Path:
-    """Where the report goes, before any work is done for it."""
+    """The folder of the report, checked before any work is done."""
     folder = out or Path(FOLDER)
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        why = "may not be written" if there.is_dir() else "is a file"
-        raise UserError(
-            f"--out {folder} cannot be a folder for the report: {there} {why}. Nothing was measured. Name another."
-        )
+        why = "is not writable" if there.is_dir() else "is a file"
+        raise UserError(f"--out {folder} cannot be created: {there} {why}. Nothing was measured. Name another folder.")
     return folder
 
 
@@ -133,18 +133,18 @@ def _sizes(given: str) -> list[int]:
 
 
 def _named_apart(subjects: list[Subject]) -> list[Subject]:
-    """All but the first; the report is by name, so each must have its own."""
+    """All but the first. Names must differ, since the report is by name."""
     names = [subject.name for subject in subjects]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(f"{twice} is given twice, so the report could not tell them apart. Leave one out.")
+        raise UserError(f"{twice} is given twice, so the report could not distinguish them. Leave one out.")
     return subjects[1:]
 
 
 def _show(report: dict[str, Any]) -> None:
     screen = console()
     for check in report["checks"]:
-        verdict = ("holds     ", "green") if check["passed"] else ("FAILED    ", "red")
+        verdict = ("passed    ", "green") if check["passed"] else ("FAILED    ", "red")
         verdict = verdict if check["judged"] else ("not judged", "dim")
         screen.print(words(verdict, f" {check['name']:30} {check['detail']}"))
     for note in report["notes"]:

@@ -10,7 +10,7 @@ import typer
 from gristmill.cli.shared.options import Json, StoreUri, print_json
 from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.show import Bars, console, size, table
-from gristmill.cli.tokenizer.open import A_TOKENIZER, Fertility, is_corpus, look_at, measure, open_any
+from gristmill.cli.tokenizer.open import A_TOKENIZER, Fertility, is_corpus, measure, open_any, open_up_to_tokenizer
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import sample_texts
@@ -31,20 +31,20 @@ def command(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Measure on this. May be repeated. Default: the held-out text of the first recipe that has some.",
+            help="Text to measure on. May be repeated. Default: held-out text of the first recipe that has some.",
         ),
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Compare the bytes per token of tokenizers; more is better.
+    """Compare the bytes per token of tokenizers; higher is better.
 
-    On each file, or on the held-out text of each domain.
+    Measures each file, or the held-out text of each domain.
     """
     if not any(map(is_corpus, tokenizers)):
         refuse_sample(tokenizers[0])
     names = _apart(tokenizers)
-    corpora = {given: look_at(given, store) for given in tokenizers if is_corpus(given)}
+    corpora = {given: open_up_to_tokenizer(given, store) for given in tokenizers if is_corpus(given)}
     texts = _files(text) if text else _held_out(corpora.values())
     found = {}
     with Bars(quiet=json) as bars:
@@ -75,27 +75,27 @@ def _files(paths: list[Path]) -> list[tuple[str, pa.Array]]:
             texts.append((str(path), pa.array([path.read_bytes().decode()], pa.large_string())))
         except OSError as error:
             raise UserError(
-                f"--text {path}: {error.strerror}, so nothing can be measured on it. Check the path."
+                f"--text {path} cannot be read: {error.strerror}. Nothing was measured. Check the path."
             ) from None
         except UnicodeDecodeError as error:
-            raise UserError(f"--text {path}: byte {error.start} is not UTF-8. Name a file of plain text.") from None
+            raise UserError(f"--text {path}: byte {error.start} is not UTF-8. Name a plain text file.") from None
     return texts
 
 
 def _held_out(corpora: Iterable[CorpusView]) -> list[tuple[str, pa.Array]]:
-    """Of the first recipe that has some: a pinned tokenizer was trained elsewhere, and leaves none."""
+    """Held-out text of the first recipe that has some. A pinned tokenizer was trained elsewhere and has none."""
     for view in corpora:
         if texts := list(sample_texts(view, HELD_OUT)):
             return texts
     raise UserError(
-        "there is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "
+        "There is no text to measure on: no --text is given, and none of the tokenizers is a recipe with held-out "
         "text. Add --text FILE."
     )
 
 
 def _apart(names: list[str]) -> list[str]:
-    """Short names; whole ones where two would be the same."""
+    """Short names, or full names if two short ones would be equal."""
     short = [Path(name).parent.name if Path(name).name == "tokenizer.json" else Path(name).stem for name in names]
     if len(set(names)) < len(names):
-        raise UserError("a tokenizer is given twice, and there is nothing to compare it with. Give it once.")
+        raise UserError("A tokenizer is given twice, so the columns would be equal. Give it once.")
     return short if len(set(short)) == len(short) and all(short) else names

@@ -1,4 +1,4 @@
-"""gristmill tokenizer encode and decode: text to ids and back."""
+"""gristmill tokenizer encode and decode: convert text to ids and back."""
 
 import re
 from typing import Annotated
@@ -20,12 +20,12 @@ def encode(
     tokenizer: TokenizerName,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="Default or -: standard input.")] = None,
     special: Annotated[
-        bool, typer.Option("--special", help="Special tokens in the text become their ids; else they are text.")
+        bool, typer.Option("--special", help="Encode special tokens in the text as their ids, not as text.")
     ] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Print the ids of a text, and nothing but them."""
+    """Print the token ids of a text."""
     opened = open_tokenizer(tokenizer, store)
     whole = given_text(text)
     ids = opened.encode_text(whole, "all" if special else ())
@@ -38,14 +38,14 @@ def encode(
 def decode(
     tokenizer: TokenizerName,
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[IDS]...", help="Numbers. Default or -: standard input.")
+        list[str] | None, typer.Argument(metavar="[IDS]...", help="Token ids. Default or -: standard input.")
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Print the text of some ids.
+    """Print the text of token ids.
 
-    Into a pipe or a file their bytes as they are; special tokens by name.
+    A pipe or a file gets the raw bytes. Special tokens are written by name.
     """
     opened = open_tokenizer(tokenizer, store)
     words = read_stdin() if ids in (None, [], [STDIN]) else " ".join(ids or ())
@@ -59,5 +59,5 @@ def decode(
 
 def _number(word: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS):
-        raise UserError(f"{word!r} is not an id, so it cannot be decoded. Give whole numbers, with spaces between.")
+        raise UserError(f"{word!r} is not a token id, so nothing was decoded. Give whole numbers, separated by spaces.")
     return int(word)

@@ -1,4 +1,4 @@
-"""From what a user names to a tokenizer, and how well one does on texts."""
+"""Opens the tokenizer that a user names, and measures it on texts."""
 
 import sys
 import warnings
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import typer
 
 from gristmill.cli.shared.options import A_RUN, is_run, open_run, refuse_store
-from gristmill.cli.shared.sample_option import asked_sample, refuse_sample
+from gristmill.cli.shared.sample_option import chosen_sample, refuse_sample
 from gristmill.cli.shared.screen import complain
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
@@ -41,27 +41,27 @@ def is_recipe(name: str) -> bool:
 
 
 def is_corpus(name: str) -> bool:
-    """Whether a tokenizer is that of a recipe or of a run, and no file."""
+    """Whether a name is a recipe or a run, not a tokenizer file."""
     return is_recipe(name) or is_run(name)
 
 
-def look_at(name: str, store: str | None) -> CorpusView:
-    """What a recipe has in its store, up to its tokenizer; or what a run made."""
+def open_up_to_tokenizer(name: str, store: str | None) -> CorpusView:
+    """The stored results of a recipe up to its tokenizer, or those of a run."""
     if is_run(name):
         return open_run(name, store)
-    return open_for_tokenizer(load_recipe(name, store=store, sample=asked_sample())).dry_run()
+    return open_for_tokenizer(load_recipe(name, store=store, sample=chosen_sample())).dry_run()
 
 
 def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
-    """The one that a command is about; only that of a recipe has a sample."""
+    """The tokenizer that a command names. Only a recipe's can be that of a sample."""
     if not is_corpus(name):
         refuse_sample(name)
         return open_any(name)
-    return open_any(look_at(name, store))
+    return open_any(open_up_to_tokenizer(name, store))
 
 
 def open_any(named: str | CorpusView) -> AnyTokenizer:
-    """That of a file or folder, or that of a corpus."""
+    """The tokenizer of a file, a folder or a corpus."""
     if isinstance(named, CorpusView):
         return load_aloud(tokenizer_file(named))
     refuse_store(named)
@@ -69,23 +69,23 @@ def open_any(named: str | CorpusView) -> AnyTokenizer:
 
 
 def load_aloud(uri: str) -> AnyTokenizer:
-    """A tokenizer; that it is not encoded by our kernel is said in a line, not as Python tells warnings."""
-    with warnings.catch_warnings(record=True) as told:
+    """A tokenizer. Warnings (that our kernel cannot encode it) are printed as one line each."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tokenizer = load(uri, probe="once")
-    for warning in told:
+    for warning in caught:
         complain(warning.message)
     return tokenizer
 
 
 def given_text(text: str | None) -> str:
-    """The text itself, or what standard input has."""
+    """The given text, or standard input."""
     if text is None or text == STDIN:
         return read_stdin()
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UserError("The text is not UTF-8, so it is no text. Decode it first, as with iconv.") from None
+        raise UserError("The text is not valid UTF-8. Convert it first, such as with iconv.") from None
     return text
 
 
@@ -94,7 +94,7 @@ def read_stdin() -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise UserError(
-            f"byte {error.start} of standard input is not UTF-8, so it is no text. Decode it first, as with iconv."
+            f"Byte {error.start} of standard input is not valid UTF-8. Convert it first, such as with iconv."
         ) from None
 
 
@@ -115,12 +115,12 @@ class Fertility:
             "documents": self.documents,
             "bytes": self.bytes,
             "tokens": self.tokens,
-            "bytes_per_token": self.bytes_per_token,  # rounded where it is shown, and only once
+            "bytes_per_token": self.bytes_per_token,  # rounded only when it is shown
         }
 
 
 def measure(tokenizer: AnyTokenizer, texts: Iterable[tuple[str, pa.Array]]) -> dict[str, Fertility]:
-    """By domain or file, in the order of their names."""
+    """Bytes and tokens per domain or file, sorted by name."""
     found: dict[str, Fertility] = {}
     for name, some in texts:
         counted = found.setdefault(name, Fertility())

@@ -1,4 +1,4 @@
-"""gristmill tokenizer pin: keep the tokenizer that a recipe trained, whatever becomes of the recipe."""
+"""gristmill tokenizer pin: keep the tokenizer that a recipe trained, even if the recipe changes."""
 
 import os
 from pathlib import Path
@@ -20,27 +20,25 @@ def command(
     recipe: RecipePath,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Where the tokenizer goes. Default: beside the recipe, as NAME.tokenizer.json."
-        ),
+        typer.Option(metavar="FILE", help="File for the tokenizer. Default: NAME.tokenizer.json next to the recipe."),
     ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Write the tokenizer to a file, and name it in the recipe.
+    """Write the tokenizer to a file, and pin the recipe to it.
 
-    It is that of the last run, and from then on none is trained. What was encoded with it stays, and a changed
-    threshold encodes only the documents whose parts it changed.
+    Uses the tokenizer of the last run; later runs do not train one. Documents encoded with it stay cached, and a
+    changed threshold only encodes the parts that it changes.
     """
     mill = open_mill(recipe, store)
     node = trained_node(mill)
     if node is None:
-        _tell_pinned(mill, recipe, json)
+        _show_pinned(mill, recipe, json)
         return
     part = last_trained(mill, node)
     if part is None:
         raise UserError(
-            f"{mill.store.uri} has no tokenizer of {recipe} yet, so there is none to pin. "
+            f"{mill.store.uri} has no tokenizer of {recipe} yet, so there is nothing to pin. "
             f"Run: gristmill tokenizer train {recipe}"
         )
     path = out or recipe.with_suffix(".tokenizer.json")
@@ -50,23 +48,23 @@ def command(
     edited = with_entry(recipe.read_text(encoding="utf-8"), "tokenizer", "pin", name)
     data = bytes(memoryview(mill.store.get_part(part)))
     if path.exists() and path.read_bytes() != data:
-        raise UserError(f"{path} exists and is another file. Nothing was written. Take it away, or name another --out.")
+        raise UserError(f"{path} exists with other content. Nothing was written. Remove it, or name another --out.")
     _write(path, data)
     if edited is None:
         raise UserError(
-            f"{path} is written, but {recipe} is not changed: its `tokenizer` is not written out in the usual way. "
-            f"Add to it, beside train: pin: {name}"
+            f"{path} was written, but {recipe} was not changed: its `tokenizer` section could not be edited. "
+            f"Add next to train: pin: {name}"
         )
     _write(recipe, edited.encode())
     if json:
         print_json({"recipe": str(recipe), "file": str(path), "pin": name, "sha256": part.hash, "changed": True})
         return
-    say(f"{path}: the tokenizer of the last run; sha256 of the file {part.hash[:12]}.")
-    say(f"{recipe}: `pin: {name}` under tokenizer. Without that line it is trained again.")
+    say(f"{path}: the tokenizer of the last run; sha256 {part.hash[:12]}.")
+    say(f"{recipe}: added `pin: {name}` to tokenizer. Without that line, the tokenizer is trained again.")
 
 
-def _tell_pinned(mill: Mill, recipe: Path, json: bool) -> None:
-    """For a recipe that trains no tokenizer: what it has pinned, and whether that is what its last run used."""
+def _show_pinned(mill: Mill, recipe: Path, json: bool) -> None:
+    """Print the pinned tokenizer of a recipe that trains none. Refuse if its last run used another one."""
     node = pinned_node(mill)
     if node is None:
         raise UserError(f"{recipe} trains no tokenizer, so there is nothing to pin.")
@@ -75,19 +73,19 @@ def _tell_pinned(mill: Mill, recipe: Path, json: bool) -> None:
     name = os.path.relpath(path, recipe.parent)
     if part is not None and part.hash != file.content:
         raise UserError(
-            f"{recipe} is pinned to {name} ({file.content[:12]}), and its last run used another tokenizer, "
-            f"{part.hash[:12]}. Nothing was changed. The next run goes by the pin; to pin the other one instead, take "
-            f"the line `pin: {name}` out of the recipe and run: gristmill tokenizer pin {recipe} --out OTHER.json"
+            f"{recipe} is pinned to {name} ({file.content[:12]}), but its last run used another tokenizer, "
+            f"{part.hash[:12]}. Nothing was changed. The next run uses the pinned one. To pin the other one, remove "
+            f"the line `pin: {name}` from the recipe and run: gristmill tokenizer pin {recipe} --out OTHER.json"
         )
     if json:
-        told = {"recipe": str(recipe), "file": str(path), "pin": name, "sha256": file.content, "changed": False}
-        print_json(told)
+        pinned = {"recipe": str(recipe), "file": str(path), "pin": name, "sha256": file.content, "changed": False}
+        print_json(pinned)
         return
-    say(f"{recipe} is pinned to {name} already ({file.content[:12]}). Nothing was changed.")
+    say(f"{recipe} is already pinned to {name} ({file.content[:12]}). Nothing was changed.")
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The whole file, or none of it."""
+    """Write the whole file, or nothing."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

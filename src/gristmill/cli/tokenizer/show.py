@@ -1,4 +1,4 @@
-"""gristmill tokenizer show: what a tokenizer is, or how it cuts a text."""
+"""gristmill tokenizer show: describe a tokenizer, or show how it splits a text."""
 
 import json as json_format
 from itertools import cycle
@@ -16,24 +16,24 @@ from gristmill.tokenizer.model import Tokenizer
 EXAMPLE = "Example: gristmill tokenizer show tokenizer/ 'The mill grinds 1234567 grains.'"
 COLOURS = ("black on bright_cyan", "black on bright_yellow", "black on bright_green", "black on bright_magenta")
 SHOWN = 10
-"""Merges shown of the first and of the last."""
+"""First and last merges shown."""
 
 
 def command(
     tokenizer: TokenizerName,
-    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="Show its tokens. -: standard input.")] = None,
-    special: Annotated[bool, typer.Option("--special", help="Special tokens in the text become their ids.")] = False,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="A text to tokenize. -: standard input.")] = None,
+    special: Annotated[bool, typer.Option("--special", help="Encode special tokens in the text as their ids.")] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Show a tokenizer, or the tokens of a text.
 
-    Without a text: pattern, size, special tokens, first and last merges. With one: its tokens, each with its id.
+    Without a text: pattern, size, special tokens, first and last merges. With a text: its tokens and their ids.
     """
     opened = open_tokenizer(tokenizer, store)
     if text is None:
-        said = describe(opened)
-        print_json(said) if json else _show(said)
+        about = describe(opened)
+        print_json(about) if json else _show(about)
         return
     ids = opened.encode_text(given_text(text), "all" if special else ())
     tokens = [opened.token_bytes(number) for number in ids]
@@ -44,8 +44,8 @@ def command(
 
 
 def describe(tokenizer: AnyTokenizer) -> dict[str, Any]:
-    """What is to be known of it at first sight."""
-    said: dict[str, Any] = {
+    """The main facts about a tokenizer."""
+    about: dict[str, Any] = {
         "pattern": tokenizer.pattern,
         "vocab": tokenizer.vocab_size,
         "hash": tokenizer.hash,
@@ -56,39 +56,39 @@ def describe(tokenizer: AnyTokenizer) -> dict[str, Any]:
     if isinstance(tokenizer, Tokenizer):
         this = tokenizer.definition
         order = this.ranks.argsort(kind="stable")
-        said["merges"] = len(order)
+        about["merges"] = len(order)
         for name, some in (("first_merges", order[:SHOWN]), ("last_merges", order[-SHOWN:])):
-            said[name] = [
+            about[name] = [
                 [legible(this.tokens[this.left[n]]), legible(this.tokens[this.right[n]]), int(this.made[n])]
                 for n in some
             ]
-    return said
+    return about
 
 
 def legible(token: bytes) -> str:
-    """A token as text; what is not a whole character as \\xNN, line ends and tabs as escapes."""
+    """A token as text; partial characters become \\xNN, line ends and tabs escapes."""
     text = token.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else json_format.dumps(c)[1:-1] for c in text)
 
 
-def _show(said: dict[str, Any]) -> None:
+def _show(about: dict[str, Any]) -> None:
     out = console()
-    merges = f", {counted(said['merges'], 'merge')}" if "merges" in said else ""
+    merges = f", {counted(about['merges'], 'merge')}" if "merges" in about else ""
     out.print(
-        f"{counted(said['vocab'], 'token')}{merges}, {counted(said['special_tokens'], 'special token')}; pattern "
-        f"{said['pattern']}"
+        f"{counted(about['vocab'], 'token')}{merges}, {counted(about['special_tokens'], 'special token')}; pattern "
+        f"{about['pattern']}"
     )
-    out.print(f"hash {said['hash']}; encoded by {said['encoder']}\n")
-    out.print(words(", ".join(f"{text} {number}" for text, number in said["named"].items())))
+    out.print(f"hash {about['hash']}; encoded by {about['encoder']}\n")
+    out.print(words(", ".join(f"{text} {number}" for text, number in about["named"].items())))
     for name in ("first_merges", "last_merges"):
-        if said.get(name):
-            rows = [(f"'{one}'", f"'{other}'", str(number)) for one, other, number in said[name]]
+        if about.get(name):
+            rows = [(f"'{one}'", f"'{other}'", str(number)) for one, other, number in about[name]]
             out.print()
             out.print(table((name.replace("_", " "), "", "id"), rows, left=2))
 
 
 def _show_tokens(ids: list[int], tokens: list[bytes]) -> None:
-    """The text with each token in a colour, and the ids below in the same; without colours, bars between tokens."""
+    """Print the text with its tokens in colours, and the ids below; without colours, with bars between tokens."""
     out = console()
     text, numbers = words(), words()
     for number, token, colour in zip(ids, tokens, cycle(COLOURS), strict=False):

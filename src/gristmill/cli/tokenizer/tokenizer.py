@@ -1,4 +1,4 @@
-"""gristmill tokenizer: the commands that make a tokenizer, judge it and use it."""
+"""gristmill tokenizer: the commands that train, audit and use a tokenizer."""
 
 import typer
 
@@ -12,7 +12,7 @@ from gristmill.cli.tokenizer import show as tokenizer_show
 from gristmill.cli.tokenizer import train as tokenizer_train
 
 app = typer.Typer(
-    help="Train a tokenizer on a recipe's corpus, audit it, use it.",
+    help="Train, audit and use a tokenizer.",
     cls=Commands,
     rich_markup_mode=None,
 )

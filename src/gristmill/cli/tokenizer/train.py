@@ -1,4 +1,4 @@
-"""gristmill tokenizer train: a recipe as far as its tokenizer, and the tokenizer as files."""
+"""gristmill tokenizer train: run a recipe up to its tokenizer, and write the tokenizer as files."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, print_json
-from gristmill.cli.shared.sample_option import asked_sample
+from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import complain, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.tokenizer.open import AnyTokenizer, load_aloud, measure
@@ -37,23 +37,23 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Run a recipe as far as its tokenizer.
+    """Run a recipe up to its tokenizer.
 
-    Says what it is, and how it does on the held-out text of each domain.
+    Describes it, and measures it on the held-out text of each domain.
     """
     if out is not None and out.exists() and not out.is_dir():
-        raise UserError(f"--out {out} is a file, and the tokenizer is several. Name a folder.")
-    mill = open_for_tokenizer(load(recipe, store=store, sample=asked_sample()))
+        raise UserError(f"--out {out} is a file, but a tokenizer is several files. Name a folder.")
+    mill = open_for_tokenizer(load(recipe, store=store, sample=chosen_sample()))
     with Bars(quiet=json) as bars:
         run = mill.run(workers, bars)
-    told = find_warnings(run, as_typed(mill.recipe, store))
-    for warning in told:
+    warnings = find_warnings(run, as_typed(mill.recipe, store))
+    for warning in warnings:
         bars.note(f"WARNING: {warning}")
     path = Path(tokenizer_file(run))
     tokenizer = load_aloud(str(path))
     held_out = measure(tokenizer, sample_texts(run, HELD_OUT))
     metrics = next(run.states[node.id].metrics for node in mill.graph.nodes.values() if node.name == TOKENIZER)
-    said: dict[str, Any] = {
+    about: dict[str, Any] = {
         "recipe": mill.recipe.name,
         "vocab": tokenizer.vocab_size,
         "pattern": tokenizer.pattern,
@@ -62,17 +62,17 @@ def command(
         "trained_on": {name: counts.get("train", {}) for name, counts in metrics.get("domains", {}).items()},
         "held_out": {name: found.plain() for name, found in held_out.items()},
         "files": [str(file) for file in _write(tokenizer, path, out)] if out else [],
-        "warnings": told,
+        "warnings": warnings,
     }
     if json:
-        print_json(said)
+        print_json(about)
     else:
-        _show(said)
-    refuse_warnings(mill.recipe, told, "tokenizer")
+        _show(about)
+    refuse_warnings(mill.recipe, warnings, "tokenizer")
 
 
 def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:
-    """The files; of a tokenizer that is not ours, its tokenizer.json as it is."""
+    """Write the files. A tokenizer that our kernel cannot encode is copied as its tokenizer.json."""
     folder.mkdir(parents=True, exist_ok=True)
     if not isinstance(tokenizer, Tokenizer):
         (folder / "tokenizer.json").write_bytes(path.read_bytes())
@@ -80,17 +80,17 @@ def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:
     files = [write_json(tokenizer, folder), folder / "tokenizer_config.json"]
     try:
         return [*files, write_ranks(tokenizer, folder / RANKS), folder / f"{RANKS}.json"]
-    except UserError as error:  # one that was pinned may do what tiktoken cannot
-        complain(f"no {RANKS}: {error}")
+    except UserError as error:  # a pinned tokenizer may do what tiktoken cannot
+        complain(f"{RANKS} was not written: {error}")
         return files
 
 
-def _show(said: dict[str, Any]) -> None:
+def _show(about: dict[str, Any]) -> None:
     out = console()
-    out.print(f"{counted(said['vocab'], 'token')}, pattern {said['pattern']}, hash {said['hash'][:16]}")
+    out.print(f"{counted(about['vocab'], 'token')}, pattern {about['pattern']}, hash {about['hash'][:16]}")
     rows = []
-    for domain in sorted({*said["trained_on"], *said["held_out"]}):
-        trained, held = said["trained_on"].get(domain, {}), said["held_out"].get(domain, {})
+    for domain in sorted({*about["trained_on"], *about["held_out"]}):
+        trained, held = about["trained_on"].get(domain, {}), about["held_out"].get(domain, {})
         rows.append(
             (
                 domain,
@@ -104,5 +104,5 @@ def _show(said: dict[str, Any]) -> None:
     if rows:
         titles = ("domain", "trained on", "bytes", "held out", "bytes", "bytes per token")
         out.print(table(titles, rows))
-    for file in said["files"] or [said["stored"]]:
+    for file in about["files"] or [about["stored"]]:
         out.print(words(file))
