@@ -1,10 +1,13 @@
 """What the documentation prints is true: commands run, recipes load, files exist."""
 
 import importlib.util
+import io
 import os
 import re
 import shlex
+import tokenize
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -374,3 +377,34 @@ def test_each_odd_word_is_found(words):
     example = ODD_WORDS[words]
     assert odd_words(f"    code\n\nHere {example.replace(' ', chr(10))} now.")
     assert not odd_words(f"Here `{example}` and\n\n    {example}\n\n```\n{example}\n```\n")
+
+
+CODE = sorted(
+    path for folder in ("src", "plugins") for path in (ROOT / folder).rglob("*.py") if ".venv" not in path.parts
+)
+
+
+def prose_of(source):
+    """Comments, docstrings and other strings of a Python file, a line of text each."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.STRING, tokenize.COMMENT):
+            yield " ".join(token.string.strip("rfb#\"' ").split())
+
+
+@pytest.mark.parametrize("folder", sorted({path.relative_to(ROOT).parts[:3][-1] for path in CODE}))
+def test_code_is_in_plain_english(folder):
+    """None of the odd words in messages, docstrings and comments; quoted names of code do not count."""
+    found = [
+        f"{path.relative_to(ROOT)}: {words}"
+        for path in CODE
+        if path.relative_to(ROOT).parts[:3][-1] == folder
+        for text in prose_of(path.read_text())
+        for words in odd_words(text)
+    ]
+    assert found == []
+
+
+def test_a_class_name_has_one_meaning():
+    """Every class has a name of its own, but for the settings of a stage, which are its `Config`."""
+    names = Counter(name for path in CODE for name in re.findall(r"^class (\w+)", path.read_text(), re.M))
+    assert [name for name, times in names.items() if times > 1 and name != "Config"] == []
