@@ -21,7 +21,7 @@ from gristmill.proxy.domains import DomainPool, shared_documents
 from gristmill.proxy.items import TextItem, encode_items
 from gristmill.proxy.pool import mixed
 from gristmill.proxy.stream import Training
-from gristmill.proxy.swarm import Space, propose, spearman
+from gristmill.proxy.swarm import MixtureSpace, propose, spearman
 
 MEGABYTES = {
     "gutenberg-en": 24,
@@ -120,7 +120,7 @@ def train_all(folder, tokens, size, device, out, runs, tried, seeds, budget):
             known[one["name"]] = np.array(one["scores"])
     sizes = np.bincount(pool.domain, np.diff(pool.starts))
     natural = sizes / sizes.sum()
-    space = Space(pool.names, natural, np.zeros(len(natural)), EPOCHS * sizes / tokens)
+    space = MixtureSpace(pool.names, natural, np.zeros(len(natural)), EPOCHS * sizes / tokens)
     tasks = [items.tasks.index(name) for name in pool.names]
 
     def scores(name, shares, seed=0):

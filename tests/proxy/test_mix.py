@@ -12,7 +12,7 @@ from gristmill.errors import UserError
 from gristmill.proxy.domains import DomainPool, shared_documents
 from gristmill.proxy.items import TextItem, encode_items
 from gristmill.proxy.stream import Training
-from gristmill.proxy.swarm import Space, propose
+from gristmill.proxy.swarm import MixtureSpace, propose
 from gristmill.recipe.yaml.lines import parse
 from gristmill.store.store import Store
 from proxy.test_ablate import gristmill, needs_torch, write
@@ -71,7 +71,7 @@ def tiny(monkeypatch):
 
 def space_of(pool, epochs=4):
     natural = np.bincount(pool.domain) / len(pool.domain)
-    return Space(NAMES, natural, np.zeros(6), natural * epochs)
+    return MixtureSpace(NAMES, natural, np.zeros(6), natural * epochs)
 
 
 def check(shares, natural):

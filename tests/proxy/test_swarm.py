@@ -8,7 +8,7 @@ import pytest
 from gristmill.errors import UserError
 from gristmill.proxy.domains import DomainPool, draw, thin_domains
 from gristmill.proxy.pool import Pool
-from gristmill.proxy.swarm import Space, fit, propose, spearman
+from gristmill.proxy.swarm import MixtureSpace, fit, propose, spearman
 from gristmill.query.ablation.mixture import Domains, Grouped, Proposed, reusable
 from sharded import Corpus
 
@@ -16,7 +16,7 @@ NATURAL = np.array([0.6, 0.3, 0.1])
 
 
 def space(low=0.0, high=1.0, names=("web", "code", "math")):
-    return Space(names, NATURAL, np.broadcast_to(low, 3).astype(float), np.broadcast_to(high, 3).astype(float))
+    return MixtureSpace(names, NATURAL, np.broadcast_to(low, 3).astype(float), np.broadcast_to(high, 3).astype(float))
 
 
 def made(shares, noise=0.0, seed=0):

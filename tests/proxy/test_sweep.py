@@ -5,8 +5,8 @@ import pytest
 
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
-from gristmill.proxy.verdict import OVERALL, Task
-from gristmill.query.ablation.ablation import Result
+from gristmill.proxy.verdict import OVERALL, TaskScore
+from gristmill.query.ablation.ablation import AblationResult
 from gristmill.query.ablation.setups import setup_of
 from gristmill.query.ablation.sweep import judge, make_variants
 from gristmill.recipe.load import load
@@ -84,8 +84,8 @@ def test_verdicts_of_a_sweep_are_corrected_for_their_number():
     """One p of 0.03 is a verdict; among five without evidence it is not, and one of 0.001 still is."""
 
     def result(p):
-        overall = Task(OVERALL, "", 9, 1, 1, -0.02, 0.01, -0.04, 0, p, "better", 0.03, {}, 1.0)
-        return Result(setup_of("3m"), 3, [overall], {}, [])
+        overall = TaskScore(OVERALL, "", 9, 1, 1, -0.02, 0.01, -0.04, 0, p, "better", 0.03, {}, 1.0)
+        return AblationResult(setup_of("3m"), 3, [overall], {}, [])
 
     assert [one.verdict for one in judge({"x=1": result(0.03)})] == ["better"]
     many = judge({f"x={number}": result(p) for number, p in enumerate([0.03, 0.001, *np.linspace(0.3, 0.9, 3)])})

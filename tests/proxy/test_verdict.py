@@ -6,7 +6,7 @@ import pytest
 from gristmill.proxy import verdict
 from gristmill.proxy.items import KINDS, Items
 from gristmill.proxy.verdict import OVERALL, Scores, compare, other_measures
-from gristmill.query.ablation.ablation import Result
+from gristmill.query.ablation.ablation import AblationResult
 from gristmill.query.ablation.setups import setup_of
 from gristmill.student import quantile, two_sided
 
@@ -130,7 +130,7 @@ def test_the_gate_says_why_it_refuses():
     won, none, lost = compare(items, a, better), compare(items, a, a), compare(items, better, a)
 
     def refusal(tasks, on_touched=(), unprotected=()):
-        return Result(setup_of("3m"), 5, tasks, {}, list(on_touched), unprotected).refusal
+        return AblationResult(setup_of("3m"), 5, tasks, {}, list(on_touched), unprotected).refusal
 
     assert refusal(won) is None
     assert refusal(won, unprotected=("A",)) is None

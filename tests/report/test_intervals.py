@@ -2,13 +2,13 @@
 
 from xml.etree import ElementTree
 
-from gristmill.report.intervals import COLOURS, Line, picture
+from gristmill.report.intervals import COLOURS, IntervalLine, picture
 
 LINES = [
-    Line("arc & <b>", -0.012, -0.03, 0.006, "no evidence"),
-    Line("manuals", -0.021, -0.031, -0.011, "better"),
-    Line("noisy", 0.04, -0.11, 0.2, "no evidence"),
-    Line("overall", -0.013, -0.02, -0.006, "worse", True),
+    IntervalLine("arc & <b>", -0.012, -0.03, 0.006, "no evidence"),
+    IntervalLine("manuals", -0.021, -0.031, -0.011, "better"),
+    IntervalLine("noisy", 0.04, -0.11, 0.2, "no evidence"),
+    IntervalLine("overall", -0.013, -0.02, -0.006, "worse", True),
 ]
 
 

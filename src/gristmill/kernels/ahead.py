@@ -66,8 +66,8 @@ def _mark(stages: Sequence[str]) -> Path:
     modules = [str(module_of(path)) for path in sorted(HERE.rglob("*.py"))]
     kernels = [f"{module} {digest_of(module)}" for module in modules]
     machine = [get_host_cpu_name(), sys.version, numba.__version__]
-    told = "\n".join([*machine, *kernels, *sorted(stages)])
-    return cache_root() / f"compiled-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    parts = "\n".join([*machine, *kernels, *sorted(stages)])
+    return cache_root() / f"compiled-{hashlib.sha256(parts.encode()).hexdigest()[:16]}"
 
 
 def _leave(mark: Path) -> None:

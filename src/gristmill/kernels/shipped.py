@@ -33,7 +33,7 @@ def _archive() -> zipfile.ZipFile | None:
 
 def pack(folder: Path) -> int:
     """Puts the functions that Python calls into FILE; returns the number of files. Functions that only kernels call are
-    inside of them.
+    inside them.
     """
     found = sorted(path for path in folder.rglob("*.nb[ic]") if ".inner." not in path.name)
     with zipfile.ZipFile(FILE, "w") as archive:

@@ -65,7 +65,7 @@ class ReadAhead:
         self.forget_thread()
 
     def forget_thread(self) -> None:
-        """Start anew after a fork: the thread does not exist in the child, and it may have held the lock."""
+        """Start again after a fork: the thread does not exist in the child, and it may have held the lock."""
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
 

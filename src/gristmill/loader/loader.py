@@ -22,7 +22,7 @@ from gristmill.loader.checks import Checks
 from gristmill.loader.continues import continues as check_continues
 from gristmill.loader.order import Order
 from gristmill.loader.prefetch import Prefetch, Waits
-from gristmill.loader.reader import Reader
+from gristmill.loader.reader import ShardReader
 from gristmill.loader.receipts import Mask, Receipts, padding_of, read_receipts
 from gristmill.loader.schedule import Schedule
 from gristmill.loader.shards import Shards
@@ -89,7 +89,7 @@ class Loader:
         self._cache = made_cache(self.manifest, cache, cache_bytes, checks)
         shards = Shards(self.manifest, self._cache, checks, mask=masked)
         shards.check_files()
-        self._reader = Reader(self.order, shards, BatchNames.of(self.manifest), masked_as)
+        self._reader = ShardReader(self.order, shards, BatchNames.of(self.manifest), masked_as)
         self._waits = Waits()
         self._run: Prefetch[Batch] | None = None
         self._sample = 0

@@ -1,4 +1,4 @@
-"""The attention mask of packed samples: a token sees only earlier tokens of its own document.
+"""The attention mask of packed samples: a token sees only earlier tokens of the same document.
 
 Training on packed documents needs no dense mask where attention takes lengths (`cu_seqlens`: FlashAttention) or a
 function (FlexAttention: `gristmill.loader.torch.document_mask`). This dense mask is for other kinds, and for tests.

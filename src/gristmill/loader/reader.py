@@ -18,7 +18,7 @@ from gristmill.loader.shards import Key, OpenShard, Shards
 Array = np.ndarray[Any, Any]
 
 
-class Reader:
+class ShardReader:
     """Makes samples and batches; safe from any number of threads."""
 
     def __init__(self, order: Order, shards: Shards, names: BatchNames, masked_as: int | None = None) -> None:
@@ -111,7 +111,7 @@ class Reader:
         )
 
 
-_readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+_readers: weakref.WeakSet[ShardReader] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

@@ -1,6 +1,6 @@
 """A pool that knows the domain of every piece, so that any mixture can be drawn from it, and text to judge them by.
 
-The pool is thinned as that of an ablation (pool.py): it stands for all that the mixture of a recipe draws. A mixture
+The pool is thinned as that of an ablation (pool.py): it represents all that the mixture of a recipe draws. A mixture
 that gives a domain more than the recipe does repeats its documents, as the real training would. Some documents of each
 domain are held out, and with them every copy in any domain.
 """
@@ -87,7 +87,7 @@ def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
         for at, name in enumerate(names):
             if not (kept & (domain == at)).any():
                 raise UserError(
-                    f"the domain {name} has too few documents of its own to train on some and to judge by others, so "
+                    f"the domain {name} has too few documents to train on some and hold out others, so "
                     "nothing was trained. Add text to it, or count it as a part of another domain."
                 )
         pieces: list[Array] = []

@@ -1,8 +1,8 @@
 """Scores of a trained model on evaluation items: bits of every continuation, and whether the model generates it.
 
 A model generates an answer greedily exactly if each token of the answer is the likeliest one after those before it. So
-a short generation is judged by one pass over the answer. The token after it must begin another word: who is asked for
-`four` and writes `fourteen` is wrong.
+a short generation is judged by one pass over the answer. The token after it must begin another word:
+`fourteen` is not `four`.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Evaluation items as tokens: what a model is given, and the continuations whose probability is asked for.
+"""Evaluation items as tokens: contexts that a model is given, and continuations to score.
 
 Items come from an eval suite, the same folder that `decontaminate` protects (docs/suites.md):
 

@@ -128,7 +128,7 @@ def mask_of(documents: Any) -> Any:
     if documents.device.type == "cuda":
         batch, length = documents.shape
         flex = torch.nn.attention.flex_attention
-        made = _compiled(flex.create_block_mask)  # as it comes, it writes a mask of all pairs first
+        made = _compiled(flex.create_block_mask)  # uncompiled, it writes a mask of all pairs first
         return made(document_mask(documents), batch, None, length, length, device=documents.device)
     length = documents.shape[1]
     causal = torch.ones(length, length, dtype=torch.bool).tril()

@@ -23,12 +23,12 @@ from gristmill.shardformat.manifest import Manifest
 Array = np.ndarray[Any, Any]
 
 GRAM = 8
-"""Tokens of an n-gram whose hash may stand for a document."""
+"""Tokens of an n-gram whose hash may represent a document."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Pieces of documents in the order of the real training, one behind the other."""
+    """Pieces of documents in the order of the real training, concatenated."""
 
     tokens: Array
     starts: Array

@@ -38,7 +38,7 @@ RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 
 
 @dataclass(frozen=True)
-class Space:
+class MixtureSpace:
     """The shares that are searched, one for each domain, or for a group of domains with fixed ratios."""
 
     names: tuple[str, ...]
@@ -159,7 +159,7 @@ class Proposal:
     responses: Mapping[str, Response]
 
 
-def propose(space: Space, shares: Array, scores: Mapping[str, Array], weights: Mapping[str, float]) -> Proposal:
+def propose(space: MixtureSpace, shares: Array, scores: Mapping[str, Array], weights: Mapping[str, float]) -> Proposal:
     """The best shares for targets with these weights. The first run is the natural mixture."""
     whole = sum(weights.values())
     parts = {name: weight / whole for name, weight in weights.items() if weight > 0}
@@ -189,7 +189,7 @@ def propose(space: Space, shares: Array, scores: Mapping[str, Array], weights: M
     return Proposal(mean, low, high, interval, spearman(np.asarray(observed), np.asarray(predicted)), fitted)
 
 
-def _descend(space: Space, start: Array, slope: Callable[[Array], Array]) -> Array:
+def _descend(space: MixtureSpace, start: Array, slope: Callable[[Array], Array]) -> Array:
     """Shares by multiplicative steps against the slope, each row alone."""
     at = space.project(np.maximum(start, 1e-4))
     for step in range(STEPS):

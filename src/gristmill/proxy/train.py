@@ -1,7 +1,7 @@
 """Trains a proxy model on a pool: warm-up, a stable rate, and a decay to zero.
 
 A run is a function of its pool, its config and the kind of device. It writes checkpoints beside the store while it
-goes on; a run that was killed goes on from the last one, to the same losses bit by bit.
+goes on; a killed run continues from the last one, to the same losses bit by bit.
 """
 
 import contextlib

@@ -35,7 +35,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskScore:
     """How two recipes compare on one task."""
 
     name: str
@@ -96,8 +96,8 @@ def other_measures(items: Items, scores: Scores, chosen: Array) -> dict[str, flo
 
 def compare(
     items: Items, a: Sequence[Scores], b: Sequence[Scores], use: Array | None = None, looks: int = 1
-) -> list[Task]:
-    """Each task, and behind them all together. `use`: the items that count. `looks`: how often data were or will be
+) -> list[TaskScore]:
+    """Each task, and then all together. `use`: the items that count. `looks`: how often data were or will be
     looked at in this way, each of which could err.
     """
     per_a = np.stack([bits_per_byte(items, one) for one in a])
@@ -124,7 +124,7 @@ def compare(
 
 def _task(
     name: str, kind: str, a: Array, b: Array, others: dict[str, tuple[float, float]], looks: int
-) -> tuple[Task, Array]:
+) -> tuple[TaskScore, Array]:
     """One task from (seeds, items), and the differences that the bootstrap drew, relative to A."""
     seeds, count = a.shape
     difference = b - a
@@ -148,14 +148,14 @@ def _judged(
     seeds: int,
     looks: int,
     others: dict[str, tuple[float, float]],
-) -> Task:
+) -> TaskScore:
     error = float(drawn.std())
     degrees = max(1, seeds - 1)
     reach = quantile(ALPHA / looks, degrees) * error
     p = two_sided(abs(mean) / error, degrees) if error else 1.0
     verdict, low, high = _said(mean, p * looks), mean - reach, mean + reach
     smallest = smallest_visible(error, seeds, looks)
-    return Task(name, kind, count, a, b, mean, error, low, high, p, verdict, smallest, others)
+    return TaskScore(name, kind, count, a, b, mean, error, low, high, p, verdict, smallest, others)
 
 
 def smallest_visible(error: float, seeds: int, looks: int = 1) -> float:
@@ -170,7 +170,7 @@ def _said(mean: float, p: float) -> Verdict:
     return "better" if mean < 0 else "worse"
 
 
-def holm(tasks: Sequence[Task], looks: int) -> list[Task]:
+def holm(tasks: Sequence[TaskScore], looks: int) -> list[TaskScore]:
     """Verdicts that hold for all tasks together (Holm 1979)."""
     order = sorted(range(len(tasks)), key=lambda number: tasks[number].p)
     judged = list(tasks)
@@ -189,7 +189,7 @@ def _weights(draws: Sequence[Array]) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def _overall(tasks: Sequence[Task], draws: Sequence[Array], seeds: int, looks: int) -> Task:
+def _overall(tasks: Sequence[TaskScore], draws: Sequence[Array], seeds: int, looks: int) -> TaskScore:
     """The weighted mean of the relative differences."""
     mean = sum(one.weight * one.difference / one.a for one in tasks)
     drawn = np.sum([one.weight * each for one, each in zip(tasks, draws, strict=True)], 0)

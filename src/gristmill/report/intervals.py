@@ -18,7 +18,7 @@ _TICKS = 4
 """On each side of zero, at most."""
 
 
-class Line(NamedTuple):
+class IntervalLine(NamedTuple):
     """A difference with its interval, as shares: below 0 is better."""
 
     name: str
@@ -29,7 +29,7 @@ class Line(NamedTuple):
     is_total: bool = False
 
 
-def picture(title: str, subtitle: str, lines: Sequence[Line]) -> str:
+def picture(title: str, subtitle: str, lines: Sequence[IntervalLine]) -> str:
     """The lines from top to bottom on one axis. An interval that is far wider than the others ends in an arrow."""
     total = [line for line in lines if line.is_total] or lines
     reach = ceiling(max([abs(line.difference) for line in lines] + [abs(e) for one in total for e in one[2:4]]))
@@ -63,7 +63,7 @@ def picture(title: str, subtitle: str, lines: Sequence[Line]) -> str:
     )
 
 
-def _line(line: Line, y: float, across: Callable[[float], float], reach: float) -> list[str]:
+def _line(line: IntervalLine, y: float, across: Callable[[float], float], reach: float) -> list[str]:
     colour = COLOURS[line.verdict]
     low, high = across(line.low), across(line.high)
     name = line.name if len(line.name) <= _LONGEST else f"{line.name[: _LONGEST - 1]}\u2026"

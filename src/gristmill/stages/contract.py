@@ -185,7 +185,7 @@ class Reader(Stage[C]):
     positions: str = "positions of the reader"
     """What the positions of its records count (bytes of the file, rows). Shown with documents."""
     beside: tuple[str, ...] = ()
-    """Reasons of records that the format has besides documents. They are not a loss, even if a first part has no
+    """Reasons of records that the format has in addition to documents. They are not a loss, even if a first part has no
     others."""
     used: tuple[str, ...] = ()
     """Reasons of dropped records that later steps still use."""

@@ -24,7 +24,7 @@ from gristmill_bias.term_groups import TermGroups
 
 MOST_EDGE, MOST_TEXTS = 1000, 1_000_000
 MOST_SHOWN = 20
-"""Groups of one kind on a terminal, besides those with a warning."""
+"""Groups of one kind on a terminal, apart from those with a warning."""
 EXAMPLE = "Example: gristmill bias recipes/demo.yaml --step heuristics --by register,length --edge 2"
 
 

@@ -117,7 +117,7 @@ def _page(
 
 
 def _one_of(given: dict[str, Any], names: tuple[str, ...], what: str, kind: str, others: tuple[str, ...] = ()) -> None:
-    """Check that exactly one of the options `names` is given, and none but `others` besides."""
+    """Check that exactly one of the options `names` is given, and no others but `others`."""
     named = [name for name, value in given.items() if value is not None]
     if wrong := [name for name in named if name not in (*names, *others)]:
         fix = f"Use one of {', '.join(names)}." if names else "Leave it out."

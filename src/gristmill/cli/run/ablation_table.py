@@ -9,15 +9,15 @@ from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
-from gristmill.proxy.verdict import OVERALL, Task
-from gristmill.query.ablation.ablation import Result
-from gristmill.query.ablation.setups import Plan
+from gristmill.proxy.verdict import OVERALL, TaskScore
+from gristmill.query.ablation.ablation import AblationResult
+from gristmill.query.ablation.setups import AblationPlan
 from gristmill.query.ablation.sweep import Variant, judge
 from gristmill.query.sizing.limits import duration
-from gristmill.report.intervals import Line, picture
+from gristmill.report.intervals import IntervalLine, picture
 
 
-def show_plan(plan: Plan | None, variants: Sequence[Variant], json: bool) -> None:
+def show_plan(plan: AblationPlan | None, variants: Sequence[Variant], json: bool) -> None:
     """What would be trained; of a sweep, also what its recipes would run."""
     runs = []
     for variant in variants:
@@ -47,7 +47,7 @@ def show_plan(plan: Plan | None, variants: Sequence[Variant], json: bool) -> Non
     )
 
 
-def show(a: str, b: str, result: Result) -> None:
+def show(a: str, b: str, result: AblationResult) -> None:
     """A table of the tasks, what does not count, and the verdict."""
     rows = [
         (one.name, f"{one.items:,}", f"{one.a:.3f}", f"{one.b:.3f}", *_difference(one))
@@ -72,17 +72,17 @@ def show(a: str, b: str, result: Result) -> None:
     )
 
 
-def _trained(result: Result) -> str:
+def _trained(result: AblationResult) -> str:
     setup = result.setup
     return f"{counted(result.seeds, 'pair')} of {setup.size} models, {counted(setup.tokens, 'token')} each"
 
 
-def _difference(one: Task) -> tuple[str, str, str, str, str]:
+def _difference(one: TaskScore) -> tuple[str, str, str, str, str]:
     interval = f"{one.low:+.3f} to {one.high:+.3f}"
     return f"{one.difference:+.3f}", interval, f"{one.signal_to_noise:.1f}", f"{100 * one.weight:.0f}%", one.verdict
 
 
-def show_sweep(a: str, found: Mapping[str, Result], drawing: Path | None, json: bool) -> None:
+def show_sweep(a: str, found: Mapping[str, AblationResult], drawing: Path | None, json: bool) -> None:
     """All variants against the recipe as it is."""
     judged = judge(found)
     if not judged:
@@ -112,18 +112,20 @@ def show_sweep(a: str, found: Mapping[str, Result], drawing: Path | None, json: 
     )
 
 
-def lines_of(tasks: Sequence[Task]) -> list[Line]:
+def lines_of(tasks: Sequence[TaskScore]) -> list[IntervalLine]:
     """Differences as shares of A; that of all tasks together is one already, and so are those of a sweep."""
     found = []
     for one in tasks:
         unit = one.a if one.kind else 1.0
         found.append(
-            Line(one.name, one.difference / unit, one.low / unit, one.high / unit, one.verdict, one.name == OVERALL)
+            IntervalLine(
+                one.name, one.difference / unit, one.low / unit, one.high / unit, one.verdict, one.name == OVERALL
+            )
         )
     return found
 
 
-def draw(path: Path, title: str, lines: Sequence[Line], result: Result) -> None:
+def draw(path: Path, title: str, lines: Sequence[IntervalLine], result: AblationResult) -> None:
     """Write the picture."""
     try:
         path.write_text(picture(title, f"{_trained(result)}.", lines), "utf-8")

@@ -17,13 +17,13 @@ from gristmill.cli.shared.show import Bars
 from gristmill.cli.shared.usage import Commands
 from gristmill.errors import UserError
 from gristmill.query.ablation.ablation import Side
-from gristmill.query.ablation.mixture import Search, reusable
+from gristmill.query.ablation.mixture import MixtureSearch, reusable
 from gristmill.query.ablation.setups import SIZES, setup_of
 from gristmill.recipe.checks.locations import locate_store
 from gristmill.recipe.yaml.lines import read_text
 from gristmill.store.store import Store
 
-app = typer.Typer(help="Search for the shares of domains by small trainings.", cls=Commands, rich_markup_mode=None)
+app = typer.Typer(help="Search for a mixture of domains with small models.", cls=Commands, rich_markup_mode=None)
 METHODS = ("swarm", "doremi")
 
 
@@ -90,7 +90,7 @@ def propose_command(
     setup = setup if tokens is None else replace(setup, tokens=count_of(tokens))
     side = Side(recipe, open_shards(recipe))
     there = Store(locate_store(store, "--store")) if store else store_of(side)
-    search = Search(side, setup, there, str(suite) if suite else None)
+    search = MixtureSearch(side, setup, there, str(suite) if suite else None)
     fixed = {}
     if reuse:
         fixed = reusable(read_text(str(reuse), "proposal", "name one that --out wrote"), str(reuse), search.domains)

@@ -7,7 +7,7 @@ unless the environment holds a secret (GRISTMILL_KERNELS_KEY) that all machines 
 not. An object carries an HMAC of its name and content under that secret. If the HMAC does not match, because the object
 is damaged, forged or renamed, it is not even opened. No recipe can switch sharing on.
 
-The target is everything besides the source that machine code depends on: the processor and its features, Python, Numba,
+The target is everything except the source that machine code depends on: the processor and its features, Python, Numba,
 LLVM. A kernel that is missing or rejected is compiled as usual. A function that this machine has is never replaced.
 """
 
@@ -66,7 +66,7 @@ def secret() -> bytes | None:
 
 @cache
 def target() -> str:
-    """A hash of everything besides the source that machine code depends on."""
+    """A hash of everything except the source that machine code depends on."""
     machine = cpu_target.target_context.codegen().magic_tuple()
     settings = (config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
     parts = (sys.version, platform.machine(), numba.__version__, llvmlite.__version__, machine, settings)

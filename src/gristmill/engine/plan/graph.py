@@ -278,7 +278,7 @@ def _copies_step(recipe: Recipe, routes: Mapping[str, Sequence[Step]]) -> Step |
     fix = f"Put one `{one}` under `all`, after the steps that change texts"
     in_all = any(all(any(step.id == one for step in steps) for steps in routes.values()) for one in ids)
     if len(ids) > 1 and not in_all:
-        why[f"{' and '.join(sorted(ids))} each compare documents of their own sources"] = None
+        why[f"{' and '.join(sorted(ids))} each compare the documents of their sources only"] = None
     elif len(ids) == 1 and why and not without:
         fix = f"Set `scope: global` for {next(iter(ids))}"
     if without:

@@ -79,7 +79,7 @@ def point_latest(run: CorpusView, note: Callable[[str], None]) -> None:
             os.unlink(temporary)
         note(
             f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
-            f"{os.path.join(os.path.dirname(link), target)}. Move away the file in its place, and run again"
+            f"{os.path.join(os.path.dirname(link), target)}. Move the file with that name away, and run again"
         )
 
 

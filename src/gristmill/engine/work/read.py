@@ -2,7 +2,7 @@
 
 Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes` of content (or to
 PART_SHARE times that in all columns, for records that are mostly meta), and a row group ends with the record that
-brings it to ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. Only one batch is in memory, besides the compressed part.
+brings it to ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. Only one batch is in memory, in addition to the compressed part.
 
 A document's id is a hash of its source, file, position and key: unique whatever keys a user's records have. Its locator
 is for people: the file's name and the key, or the position if there is no key.

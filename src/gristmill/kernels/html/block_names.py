@@ -185,7 +185,7 @@ HINT_MASK = _HINT_SLOTS - 1
     BLOCK_COLUMNS,
 ) = range(30)
 """Columns of a table of blocks, one row each:
-START, STOP   where its text lies in the buffer of texts
+START, STOP   where its text is, in the buffer of texts
 HTML          where it begins in the page
 KIND          its innermost box, by number in BOX_NAMES
 ELEMENT       the same, by row in the table of elements
@@ -205,7 +205,7 @@ TAGS          tags since the block before it
 STRONG        characters inside <b> and <strong>
 HINTS         what class names of the inline elements in it tell
 MARKER        depth of lists << 20 | number of the item + 1 (0: unordered) << 1 | 1 if it is the first of its item; or 0
-ROW, CELL     the table row that it stands in, and which of its cells, from 1 on (from UNCOUNTED on: of no row); 0: none
+ROW, CELL     the table row that it is in, and which of its cells, from 1 on (from UNCOUNTED on: of no row); 0: none
 QUOTE         block quotations around it
 VERBATIM      1: white space counts
 FIRST, LAST   kinds of its first and last character (block_text.py)
@@ -223,4 +223,4 @@ ANCESTRY        bits of ANCESTRY
 FIRST, LAST     its blocks
 DEPTH           boxes around it
 CLASS           a hash of its class
-PATH            a hash of its own name and of name and class of the two boxes around it"""
+PATH            a hash of its name, and of name and class of the two boxes around it"""

@@ -51,8 +51,8 @@ UNIT, PIECE, SILENT = 1, 2, 3
 """How a character of a script without spaces counts: as half a word, as a part of one, or not at all."""
 _FIRST, _LAST = 0x0E00, 0x17FF
 _SCRIPTS = np.zeros(_LAST + 1 - _FIRST, np.uint8)
-"""For Thai, Lao, Tibetan, Burmese and Khmer: letters are pieces, and signs above, below or beside them do not count. In
-Tibetan only the mark between two syllables counts, as a word has two syllables on average."""
+"""For Thai, Lao, Tibetan, Burmese and Khmer: letters are pieces, and signs around them do not count. In Tibetan
+only the mark between two syllables counts, as a word has two syllables on average."""
 for _begin, _end in ((0x0E00, 0x0E4E), (0x0E80, 0x0ECE), (0x0F00, 0x0FBC), (0x1000, 0x104F), (0x1780, 0x17DD)):
     _SCRIPTS[_begin - _FIRST : _end + 1 - _FIRST] = SILENT
 for _begin, _end in (

@@ -9,7 +9,7 @@ DEPTH       the most elements open at once, or more; `<html>` is 1
 ATTRIBUTES  the most attributes on one element
 NAMES       distinct names of attributes and unknown elements, by a hash of 16 bits; attributes after the first 10,000
 TEXT        bytes of text, with the indentation that an extractor gives to list items
-BLOCKS      elements that start a line of their own
+BLOCKS      elements that start a new line
 NESTED      bytes of text and 8 for each element, times the open elements whose whole content an extractor weighs
 ESCAPES     1 if a tag may break out of <svg>, <math> or <select>: how the rest is read depends on the tree"""
 

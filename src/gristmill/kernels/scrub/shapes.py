@@ -10,7 +10,7 @@ IBAN     two capitals and two digits, alone before more groups or as the beginni
 CODED    a word of 9, 10, 16 or 18 capitals and digits, as national ids are
 KEY      `-----BEGIN ... PRIVATE KEY`
 SPELT    two bytes of the word `dot`, or of `at` in brackets, in any case: `name (at) domain dot org`
-LONG     any other word of at least 12 with a digit in it, as far as `long_words` asks for them
+LONG     any other word of at least 12 with a digit in it, if `long_words` includes them
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ tests/kernels/text/unicode_table.py); letters that are words (`unit`), letters o
 sentence ends (`terminal`), by Scripts.txt and PropList.txt of Unicode 15; and the code points that Unicode 16 classes
 differently.
 
-Python's `str` methods, `re` and `unicodedata` know the characters of its own version. The characters of Unicode 14.0
+Python's `str` methods, `re` and `unicodedata` know the characters of their version. The characters of Unicode 14.0
 are the same in all later ones (up to 15.1, Python 3.13): categories, case and normal forms. So code that uses them only
 has to hide newer characters from them: `known` and `per_known`.
 """

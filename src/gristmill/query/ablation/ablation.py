@@ -23,7 +23,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
 from gristmill.proxy.items import Items
-from gristmill.proxy.verdict import Scores, Task, Verdict, compare
+from gristmill.proxy.verdict import Scores, TaskScore, Verdict, compare
 from gristmill.query.ablation.setups import Setup
 from gristmill.query.versions.published import Published
 from gristmill.recipe.model import Recipe
@@ -49,22 +49,22 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Result:
+class AblationResult:
     """The verdict, and what it rests on."""
 
     setup: Setup
     seeds: int
-    tasks: list[Task]
+    tasks: list[TaskScore]
     touched: Mapping[str, tuple[int, int]]
     """By task: items that the pools of A and of B hold. They do not count."""
-    on_touched: list[Task]
+    on_touched: list[TaskScore]
     """The same comparison on those items alone."""
     unprotected: tuple[str, ...] = ()
     """The sides that were not decontaminated against the suite."""
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def overall(self) -> Task | None:
+    def overall(self) -> TaskScore | None:
         return self.tasks[-1] if self.tasks else None
 
     @property
@@ -117,7 +117,9 @@ class Ablation:
                     f"trains on {setup.tokens:,}, so nothing was trained. Give fewer tokens, or draw more in `mix`."
                 )
 
-    def run(self, seeds: Sequence[int], listener: Listener, workers: int | None = None, looks: int = 1) -> Result:
+    def run(
+        self, seeds: Sequence[int], listener: Listener, workers: int | None = None, looks: int = 1
+    ) -> AblationResult:
         """Train what is not trained yet, and compare. `looks`: how many comparisons are planned, this one included."""
         run = self._mill(seeds).run(workers, listener)
         return self._result(run, len(seeds), looks)
@@ -154,7 +156,7 @@ class Ablation:
                 found.append(node(f"{letter}/evaluate_{seed}", evaluate.__name__, scoring, uses))
         return found
 
-    def _result(self, run: Run, seeds: int, looks: int) -> Result:
+    def _result(self, run: Run, seeds: int, looks: int) -> AblationResult:
         scores: dict[str, list[Scores]] = {letter: [] for letter in SIDES}
         known: dict[str, Any] = {}
         for node in run.nodes.values():
@@ -175,7 +177,7 @@ class Ablation:
         on_touched = compare(read, scores["A"], scores["B"], ~clean) if touched else []
         unprotected = tuple(letter for letter, side in self.sides.items() if hash_of_suite not in side.suites)
         remarks = list(self._remarks(unprotected, touched))
-        return Result(self.setup, seeds, tasks, touched, on_touched, unprotected, remarks)
+        return AblationResult(self.setup, seeds, tasks, touched, on_touched, unprotected, remarks)
 
     def _remarks(self, unprotected: Sequence[str], touched: Mapping[str, tuple[int, int]]) -> Sequence[str]:
         """What a reader of the verdict has to know."""

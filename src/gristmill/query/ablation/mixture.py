@@ -23,7 +23,7 @@ from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
 from gristmill.proxy.domains import DomainPool
 from gristmill.proxy.items import Items
-from gristmill.proxy.swarm import Space, propose
+from gristmill.proxy.swarm import MixtureSpace, propose
 from gristmill.proxy.verdict import Scores, bits_per_byte
 from gristmill.query.ablation.ablation import Side
 from gristmill.query.ablation.ablation import _file as file_of
@@ -94,25 +94,25 @@ class Domains:
             {name: hashlib.sha256(" ".join(sorted(some)).encode()).hexdigest()[:16] for name, some in bins.items()},
         )
 
-    def space(self, floors: Mapping[str, float]) -> Space:
+    def space(self, floors: Mapping[str, float]) -> MixtureSpace:
         """All shares that floors and caps allow."""
         for name in floors:
             if name not in self.names:
                 raise UserError(f"--floor {name} is no domain of the mixture. {suggest(name, self.names, 'Domains')}")
         low = np.array([floors.get(name, 0.0) for name in self.names])
-        return Space(self.names, self.tokens / self.tokens.sum(), low, self.most / self.drawn.sum())
+        return MixtureSpace(self.names, self.tokens / self.tokens.sum(), low, self.most / self.drawn.sum())
 
 
 @dataclass(frozen=True)
 class Grouped:
     """The space in which the ratios of some domains are fixed: those are searched as one."""
 
-    space: Space
+    space: MixtureSpace
     parts: Array
     """(shares that are searched, domains): how each is spread over domains."""
 
     @classmethod
-    def of(cls, whole: Space, fixed: Mapping[str, float]) -> "Grouped":
+    def of(cls, whole: MixtureSpace, fixed: Mapping[str, float]) -> "Grouped":
         free = [name for name in whole.names if name not in fixed]
         ratios = np.array([fixed.get(name, 0.0) for name in whole.names])
         rows = [np.array([float(name == one) for name in whole.names]) for one in free]
@@ -122,7 +122,7 @@ class Grouped:
         high = np.where(used, whole.high / np.where(used, parts, 1), np.inf).min(1)
         names = (*free, *([" + ".join(fixed)] if fixed else []))
         natural = np.array([whole.natural[row > 0].sum() for row in parts])
-        return cls(Space(names, natural, low, high), parts)
+        return cls(MixtureSpace(names, natural, low, high), parts)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def reusable(text: str, name: str, domains: Domains) -> dict[str, float]:
     return found if 2 <= len(found) < len(domains.names) else {}
 
 
-class Search:
+class MixtureSearch:
     """A recipe that was run, what to train, and the store for it."""
 
     def __init__(self, side: Side, setup: Setup, store: Store, suite: str | None = None) -> None:
@@ -279,7 +279,7 @@ class Search:
                 raise UserError(f"--target {name} is no domain and no benchmark. {suggest(name, known, 'Targets')}")
 
     def _tasks(self) -> list[str]:
-        """The benchmarks of the suite; one with the name of a domain is told apart."""
+        """The benchmarks of the suite; one with the name of a domain gets another name."""
         assert self.suite is not None
         names = sorted({item.benchmark for item in read_suite(self.suite).items})
         return [f"{name}/suite" if name in self.domains.names else name for name in names]

@@ -42,7 +42,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Row:
+class SetupRow:
     """A row of the table: a setup and what was measured with it."""
 
     setup: Setup
@@ -61,7 +61,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AblationPlan:
     """What would be trained, and what that could show."""
 
     setup: Setup
@@ -77,13 +77,13 @@ class Plan:
         return asdict(self)
 
 
-def _rows() -> list[Row]:
+def _rows() -> list[SetupRow]:
     held = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
     found = []
     for row in held["rows"]:
         measured = {name: row.pop(name) for name in ("hardware", "tokens_per_s", "start_s", "noise", "measured")}
         device = CPU if measured["hardware"] == CPU else "cuda"
-        found.append(Row(Setup(**row, device=device), **measured))
+        found.append(SetupRow(Setup(**row, device=device), **measured))
     return found
 
 
@@ -102,7 +102,7 @@ def setup_of(size: str, device: str | None = None) -> Setup:
     return next((setup for setup in rows if setup.device == device), replace(rows[0], device=device or rows[0].device))
 
 
-def plan_of(setup: Setup, seeds: int, sides: int = 2, cores: int = 1) -> Plan | None:
+def plan_of(setup: Setup, seeds: int, sides: int = 2, cores: int = 1) -> AblationPlan | None:
     """What a comparison takes, by the table; None where it has no row for this size and device. `sides`: A and all that
     are compared with it.
     """
@@ -113,7 +113,7 @@ def plan_of(setup: Setup, seeds: int, sides: int = 2, cores: int = 1) -> Plan | 
     at_once = min(cores, trainings) if row.hardware == CPU else 1
     smallest = smallest_visible(row.noise / sqrt(seeds), seeds, sides - 1)
     seconds = trainings * row.seconds(setup.tokens) / at_once
-    return Plan(setup, row.hardware, seeds, trainings, seconds, smallest, row.measured)
+    return AblationPlan(setup, row.hardware, seeds, trainings, seconds, smallest, row.measured)
 
 
 def choose(budget: str, most_tokens: int, sides: int = 2, cores: int = 1) -> tuple[Setup, int]:

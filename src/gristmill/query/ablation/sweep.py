@@ -14,8 +14,8 @@ from typing import Any
 from gristmill.engine.mill import Mill
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
-from gristmill.proxy.verdict import Task, holm
-from gristmill.query.ablation.ablation import Ablation, Result, Side
+from gristmill.proxy.verdict import TaskScore, holm
+from gristmill.query.ablation.ablation import Ablation, AblationResult, Side
 from gristmill.query.ablation.setups import Setup
 from gristmill.query.removal.changes import split_change, uses, value_of
 from gristmill.query.versions.published import Published
@@ -29,13 +29,13 @@ from gristmill.store.store import Store
 MOST_VARIANTS = 64
 _LONGEST_NAME = 100
 _SECTIONS = [name for name in RecipeFields.model_fields if name not in ("recipe", "store", "strict", "steps")]
-"""What of a recipe can be changed besides steps: `mix.max_epochs`, `sources.crawl.weight`."""
+"""What can be changed in a recipe other than steps: `mix.max_epochs`, `sources.crawl.weight`."""
 
 Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Setting:
+class SweptSetting:
     """A setting of a recipe and one value of it."""
 
     name: str
@@ -72,7 +72,7 @@ def make_variants(recipe: Recipe, sweeps: Sequence[str]) -> list[Variant]:
     return [_variant(recipe, chosen) for chosen in combined]
 
 
-def _settings(recipe: Recipe, sweep: str) -> Iterator[Setting]:
+def _settings(recipe: Recipe, sweep: str) -> Iterator[SweptSetting]:
     step, field, text = split_change(sweep, "keep_quality.keep_best=0.2,0.1,0.05")
     named = [one for one in recipe.steps if one.at and step in (one.id, one.name)]
     used = [one for one in named if uses(one.config, field)]
@@ -87,10 +87,10 @@ def _settings(recipe: Recipe, sweep: str) -> Iterator[Setting]:
     if not values:
         raise UserError(f"{sweep!r} has no value, so nothing was run. Write {step}.{field}=VALUE,VALUE.")
     for value in values:
-        yield Setting(f"{step}.{field}", tuple(places), value)
+        yield SweptSetting(f"{step}.{field}", tuple(places), value)
 
 
-def _variant(recipe: Recipe, settings: Sequence[Setting]) -> Variant:
+def _variant(recipe: Recipe, settings: Sequence[SweptSetting]) -> Variant:
     last = [one.name.rpartition(".")[2] for one in settings]
     names = last if 1 < len(settings) == len(set(last)) else [one.name for one in settings]
     label = " ".join(f"{name}={one.shown}" for name, one in zip(names, settings, strict=True))
@@ -115,7 +115,7 @@ def run_sweep(
     seeds: Sequence[int],
     listener: Listener,
     workers: int | None = None,
-) -> dict[str, Result]:
+) -> dict[str, AblationResult]:
     """Run each variant as far as its shards, and compare it with the base; results by label."""
     found = {}
     for variant in variants:
@@ -125,6 +125,6 @@ def run_sweep(
     return found
 
 
-def judge(results: Mapping[str, Result]) -> list[Task]:
+def judge(results: Mapping[str, AblationResult]) -> list[TaskScore]:
     """How the variants compare with the recipe, by label; verdicts are corrected for their number (Holm)."""
     return holm([replace(found.overall, name=label) for label, found in results.items() if found.overall], 1)

@@ -10,7 +10,7 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.parquet import PartReader
 
 
-class PartLayers:
+class DocumentLayers:
     """The layers of a document part. Columns of the last row group that was used are cached."""
 
     def __init__(self, view: CorpusView, document: DocumentPart) -> None:

@@ -233,8 +233,8 @@ def scrub_configs(view: CorpusView) -> dict[str, scrub.Config]:
             config = node.config if isinstance(node, Node) else recorded_config(view, node, scrub.STAGE)
             if not isinstance(config, scrub.Config):
                 raise UserError(
-                    f"The store has no copy of a folder that {node.id} uses, so the columns besides the text cannot be "
-                    "scrubbed. Nothing was written. Name the recipe instead of the run."
+                    f"The store has no copy of a folder that {node.id} uses, so the columns other than the text cannot "
+                    "be scrubbed. Nothing was written. Name the recipe instead of the run."
                 )
             found[source] = config
     return found

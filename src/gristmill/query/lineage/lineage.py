@@ -9,7 +9,7 @@ from gristmill.engine.publish.run_record import finished_runs, see_record, versi
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import Gone, UserError
 from gristmill.query.documents.documents import COLUMNS, cut_again
-from gristmill.query.documents.layers import PartLayers
+from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag
@@ -117,7 +117,7 @@ class Life:
 
 def life_of(view: CorpusView, place: RowMatch) -> Life:
     """The life of a document, from the layers of a run."""
-    layers = PartLayers(view, place.document)
+    layers = DocumentLayers(view, place.document)
     if (listed := withheld.list_of(view, place.document, place.row)) is not None:
         return _withheld(layers, place, listed)
     row = layers.row(INGEST, place.row)
@@ -141,7 +141,7 @@ def life_of(view: CorpusView, place: RowMatch) -> Life:
     )
 
 
-def _withheld(layers: PartLayers, place: RowMatch, listed: str) -> Life:
+def _withheld(layers: DocumentLayers, place: RowMatch, listed: str) -> Life:
     """The life of a withheld document: only id, source and verdict."""
     step = layers.dropped_by(place.row)
     taken = []
@@ -154,11 +154,11 @@ def _withheld(layers: PartLayers, place: RowMatch, listed: str) -> Life:
     return Life(place.doc_id.hex(), place.document.source, fields, origin, *verdict, (), None, None, None, None, listed)
 
 
-def _named(layers: PartLayers, name: str) -> str | None:
+def _named(layers: DocumentLayers, name: str) -> str | None:
     return next((layer for layer in layers if layer.rpartition("/")[2] == name), None)
 
 
-def _steps(layers: PartLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
+def _steps(layers: DocumentLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
     """The steps from the reader to the one that dropped the document, or to the last."""
     before: bytes | None = None
     for layer in layers:
@@ -194,7 +194,7 @@ def _cuts(before: bytes | None, spans: list[int] | None) -> Iterator[Cut]:
         at += len(piece)
 
 
-def _clusters(view: CorpusView, layers: PartLayers, place: RowMatch) -> Iterator[DocumentCluster]:
+def _clusters(view: CorpusView, layers: DocumentLayers, place: RowMatch) -> Iterator[DocumentCluster]:
     for layer in layers:
         if not layers.has(layer, "cluster") or layers.value(layer, "cluster", place.row) is None:
             continue
@@ -204,7 +204,7 @@ def _clusters(view: CorpusView, layers: PartLayers, place: RowMatch) -> Iterator
         if others and withheld.list_of(view, others[0].document, others[0].row) is not None:
             locator = withheld.NOWHERE
         elif others:
-            locator = PartLayers(view, others[0].document).value(INGEST, "locator", others[0].row)
+            locator = DocumentLayers(view, others[0].document).value(INGEST, "locator", others[0].row)
         elif keeper != place.doc_id:
             locator = None
         size, similarity = (layers.value(layer, name, place.row) for name in ("cluster_size", "similarity"))

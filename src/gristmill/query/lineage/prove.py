@@ -26,7 +26,7 @@ from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.query.documents.documents import cut_again
-from gristmill.query.documents.layers import PartLayers
+from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch
 from gristmill.query.lineage.origin import Reread, read_again
 from gristmill.recipe.checks.columns import INGEST
@@ -76,7 +76,7 @@ class Prover:
 
     def __init__(self, run: Run, places: Sequence[RowMatch]) -> None:
         self._run, self._places = run, places
-        self._layers: PartLayers | None = None
+        self._layers: DocumentLayers | None = None
         self._again: dict[bytes, Reread] = {}
         self._configs: dict[str, StageConfig] = {}
 
@@ -97,15 +97,15 @@ class Prover:
                 recorded.append(layer)
         return Proof(record, tuple(steps), tuple(recorded), self._pieces(layers, place, pieces))
 
-    def _of_part(self, document: DocumentPart) -> PartLayers:
+    def _of_part(self, document: DocumentPart) -> DocumentLayers:
         if self._layers is None or self._layers.document is not document:
-            self._layers = PartLayers(self._run, document)
+            self._layers = DocumentLayers(self._run, document)
             here = [place for place in self._places if place.document is document]
             wanted = {place.doc_id: self._layers.value(INGEST, "locator", place.row) for place in here}
             self._again = read_again(self._run, document, wanted)
         return self._layers
 
-    def _record(self, layers: PartLayers, place: RowMatch) -> Reread:
+    def _record(self, layers: DocumentLayers, place: RowMatch) -> Reread:
         again = self._again.get(place.doc_id)
         locator = layers.value(INGEST, "locator", place.row)
         if again is None:
@@ -115,7 +115,7 @@ class Prover:
             _compare(locator, name, now.column(name), layers.cell(INGEST, name, place.row))
         return again
 
-    def _map(self, layers: PartLayers, node: Node, row: int) -> None:
+    def _map(self, layers: DocumentLayers, node: Node, row: int) -> None:
         view = node.views[layers.document.source]
         is_hidden = any(layers.value(view.layers[gate], "drop", row) is not None for gate in view.gates)
         stage = stage_of(node.module, Map)
@@ -142,7 +142,7 @@ class Prover:
             self._configs[node.id] = with_copies(node.config, copies) if copies else node.config
         return self._configs[node.id]
 
-    def _pieces(self, layers: PartLayers, place: RowMatch, pieces: Sequence[ShardPiece]) -> int:
+    def _pieces(self, layers: DocumentLayers, place: RowMatch, pieces: Sequence[ShardPiece]) -> int:
         encoded = next((layer for layer in layers if layer.rpartition("/")[2] == TOKENS), None)
         data = None if encoded is None else layers.value(encoded, "ids", place.row)
         held = 0
@@ -163,7 +163,7 @@ class Prover:
         return held
 
 
-def _text(layers: PartLayers, layer: str, row: int, before: bytes | None) -> bytes | None:
+def _text(layers: DocumentLayers, layer: str, row: int, before: bytes | None) -> bytes | None:
     """The text after a layer. If the layer recorded cuts, they are applied to its input, and the result is compared."""
     if not layers.has(layer, "text") or (text := layers.value(layer, "text", row)) is None:
         return before

@@ -130,7 +130,7 @@ def _refuse_without_verdicts(view: CorpusView) -> None:
 def shared_parts(
     before: CorpusView, now: CorpusView, source: str
 ) -> Iterator[tuple[DocumentPart | None, DocumentPart | None]]:
-    """Pairs of shared document parts of a source; None stands for a part that the other version does not have."""
+    """Pairs of shared document parts of a source; None is for a part that the other version does not have."""
     others = {document.part.hash: document for document in now.documents.get(source, ())}
     for document in before.documents.get(source, ()):
         yield document, others.pop(document.part.hash, None)

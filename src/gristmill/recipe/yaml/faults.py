@@ -74,7 +74,7 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
 def _open_quote(text: str, fault: int, lines: tuple[int, int]) -> tuple[int, int, int] | None:
     """Line and column of a quote that was left open, and the line where the next quote closed it, on one of `lines`.
 
-    Text that was meant to be quoted there is then unquoted, which is the fault that YAML reports. A quoted text that
+    Text that should be quoted there is then unquoted, which is the fault that YAML reports. A quoted text that
     begins where such a text ends was inverted by it: the first quote is the cause.
     """
     found: tuple[int, int, int] | None = None

@@ -53,7 +53,7 @@ class Histogram:
 
 
 @dataclass
-class Drawn:
+class DrawnValues:
     """Values of the documents that were read."""
 
     values: dict[str, Values]
@@ -132,7 +132,7 @@ class _Settings:
         self.__dict__.update(settings)
 
 
-def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMENTS) -> Drawn:
+def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMENTS) -> DrawnValues:
     """Read the values of the documents, or of every k-th one."""
     known = set(columns_of(view))
     names = list(dict.fromkeys(name for one in measures for name in formula(one.value).columns))
@@ -158,7 +158,7 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
             source += batch.column("source").to_pylist()
             language += batch.column("language").to_pylist() if "language" in known else [None] * batch.num_rows
     empty: list[Values] = [np.zeros(0)]
-    return Drawn(
+    return DrawnValues(
         {title: np.concatenate(empty + some) for title, some in values.items()},
         np.concatenate([np.zeros(0, bool), *kept]),
         source,
@@ -172,7 +172,7 @@ def _numbers(vector: vectors.Vector, rows: int) -> Values:
     return numbers if vector.valid is None else np.where(vector.valid, numbers, np.nan)
 
 
-def count(measure: Measure, drawn: Drawn) -> Histogram | None:
+def count(measure: Measure, drawn: DrawnValues) -> Histogram | None:
     """The histogram of a measure; None if no document has a value. A hundredth at either end may be outside."""
     values = drawn.values[measure.title]
     has_value = np.isfinite(values) & (values > 0 if measure.is_log else True)

@@ -14,7 +14,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.printable import one_line
 from gristmill.query.opening import check_finished
-from gristmill.report.corpus.sections import Prices, Section, sections, totals
+from gristmill.report.corpus.sections import ReportPrices, Section, sections, totals
 
 STYLE = Path(__file__).parent.with_name("page.css")
 LIBRARIES = ("jinja2", "vl_convert")
@@ -30,7 +30,7 @@ def check_installed() -> None:
         )
 
 
-def make_report(view: CorpusView, against: CorpusView | None, prices: Prices) -> str:
+def make_report(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> str:
     """The report of a finished corpus, beside another version of it where one is given."""
     check_installed()
     jinja2, vl_convert = (importlib.import_module(name) for name in LIBRARIES)

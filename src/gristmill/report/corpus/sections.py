@@ -13,7 +13,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.removal.funnel import funnels
 from gristmill.report.corpus import charts
-from gristmill.report.corpus.histograms import KEPT, REMOVED, Drawn, Histogram, count, draw, find_measures
+from gristmill.report.corpus.histograms import KEPT, REMOVED, DrawnValues, Histogram, count, draw, find_measures
 from gristmill.stages import CORPUS, INGEST
 from gristmill.stages.config_types import parse_count
 
@@ -41,7 +41,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Prices:
+class ReportPrices:
     """What the user pays, for the section on cost."""
 
     core_hour: float
@@ -50,15 +50,15 @@ class Prices:
     """Tokens of the corpus to project to."""
 
 
-def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> Prices:
+def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> ReportPrices:
     """The prices; UserError if the tokens are not a count."""
     try:
-        return Prices(core_hour, parse_count(tokens))
+        return ReportPrices(core_hour, parse_count(tokens))
     except ValueError as error:
         raise UserError(f"{option('tokens')}: {error}.") from None
 
 
-def sections(view: CorpusView, against: CorpusView | None, prices: Prices) -> list[Section]:
+def sections(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> list[Section]:
     """All sections that this corpus has."""
     measures = find_measures(view)
     drawn = draw(view, measures)
@@ -188,7 +188,9 @@ def _languages(view: CorpusView, against: CorpusView | None) -> Section | None:
     return Section("Languages", text, head, table, charts.bars(bars, "language", "documents", "part"))
 
 
-def _histograms(view: CorpusView, against: CorpusView | None, drawn: Drawn, others: Drawn | None) -> Section | None:
+def _histograms(
+    view: CorpusView, against: CorpusView | None, drawn: DrawnValues, others: DrawnValues | None
+) -> Section | None:
     found = [one for measure in find_measures(view) if (one := count(measure, drawn)) is not None]
     if not found:
         return None
@@ -223,7 +225,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _quality(view: CorpusView, drawn: Drawn) -> Section | None:
+def _quality(view: CorpusView, drawn: DrawnValues) -> Section | None:
     scores = [measure for measure in find_measures(view) if measure.value.startswith("quality.")]
     if not scores:
         return None
@@ -342,7 +344,7 @@ def _packing(view: CorpusView) -> Section | None:
     return Section("Packing", "How documents fill the samples of the shards.", ("", "", "share"), table)
 
 
-def _cost(view: CorpusView, against: CorpusView | None, prices: Prices) -> Section | None:
+def _cost(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> Section | None:
     tokens = totals(view)["tokens"]
     before = {} if against is None else {node: _cpu(against, node) for node in against.nodes}
     rows = [_cost_of(view, node) for node in view.nodes]

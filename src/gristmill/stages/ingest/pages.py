@@ -15,7 +15,7 @@ from gristmill.stages.ingest.warc_headers import decoded
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
 BESIDE = tuple(sorted(f"{kind}_record" for kind in (*_OTHER_TYPES, "filedesc")))
-"""Reasons of records that archives contain besides pages."""
+"""Reasons of records that archives contain in addition to pages."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _HTML = re.compile(

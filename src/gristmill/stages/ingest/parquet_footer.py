@@ -19,12 +19,12 @@ _MOST_PAGES = 8
 """Pages of other kinds that may come before a dictionary."""
 
 
-class SeekableFile(Protocol):
+class FooterFile(Protocol):
     def seek(self, offset: int, whence: int = 0) -> int: ...
     def read(self, size: int = -1) -> bytes: ...
 
 
-def dictionary_bytes(file: SeekableFile, size: int) -> list[int]:
+def dictionary_bytes(file: FooterFile, size: int) -> list[int]:
     """The uncompressed size of each row group's largest dictionary; 0 if it has no dictionary. Raises `Unreadable`."""
     file.seek(max(size - 8, 0))
     tail = file.read(8)
@@ -69,7 +69,7 @@ def _first_page(footer: Compact) -> int:
     return min(offsets) if strings and offsets else 0
 
 
-def _dictionary(file: SeekableFile, size: int, offset: int) -> int:
+def _dictionary(file: FooterFile, size: int, offset: int) -> int:
     for _ in range(_MOST_PAGES):
         if not 0 < offset < size:
             return 0
@@ -82,7 +82,7 @@ def _dictionary(file: SeekableFile, size: int, offset: int) -> int:
     raise Unreadable
 
 
-def _page_header(file: SeekableFile, offset: int) -> tuple[dict[int, Any], int]:
+def _page_header(file: FooterFile, offset: int) -> tuple[dict[int, Any], int]:
     """The fields of a page header, and its length."""
     for size in _PAGE_HEADER_BYTES:
         file.seek(offset)

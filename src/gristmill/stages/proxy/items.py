@@ -34,7 +34,7 @@ def make(config: Config, path: Path) -> dict[str, dict[str, int]]:
 
     def continues() -> list[bool]:
         texts = (_text(tokenizer, token) for token in range(tokenizer.vocab_size))
-        return [text[:1].isalnum() or text[:1] == "\ufffd" for text in texts]  # also a byte inside of a character
+        return [text[:1].isalnum() or text[:1] == "\ufffd" for text in texts]  # also a byte inside a character
 
     items = encode_items(ordered, tokenizer.encode_text, config.end, config.window, config.tokens, continues)
     items.save(path)

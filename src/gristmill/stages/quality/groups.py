@@ -26,7 +26,7 @@ def columns_of(per: Sequence[str]) -> list[str]:
 
 
 def values_of(batch: pa.RecordBatch, by: str, domains: Mapping[str, str]) -> tuple[list[str], Array]:
-    """The distinct languages, sources, ... of a batch and, for each row, the index of its own."""
+    """The distinct languages, sources, ... of a batch and, for each row, the index of its group."""
     encoded = batch.column(COLUMNS[by])
     encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
     names = [*encoded.dictionary.to_pylist(), NOTHING]
@@ -37,7 +37,7 @@ def values_of(batch: pa.RecordBatch, by: str, domains: Mapping[str, str]) -> tup
 
 
 def groups_of(batch: pa.RecordBatch, per: Sequence[str], domains: Mapping[str, str]) -> tuple[list[Group], Array]:
-    """The groups in a batch and, for each row, the index of its own."""
+    """The groups in a batch and, for each row, the index of its group."""
     known: list[Group] = [()]
     place = np.zeros(batch.num_rows, np.int64)
     for by in per:

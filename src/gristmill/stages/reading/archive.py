@@ -16,13 +16,13 @@ MOST_HELD_BYTES = 2 << 30
 """The most bytes for all selected members of an archive together."""
 FREE_UNPACKED_BYTES = 64 << 20
 MOST_RATIO = 200
-"""A compressed file may unpack to 64 MiB, plus 200 bytes for each of its own bytes."""
+"""A compressed file may unpack to 64 MiB, plus 200 bytes for each of its bytes."""
 MOST_NAME_BYTES = 1 << 20
 """The longest name in an archive."""
 ARCHIVES = (".zip", ".tar", ".tgz")
 Wanted = Callable[[str], bool]
 _DAMAGE = (OSError, EOFError, ValueError, OverflowError, LookupError)
-"""Exceptions that damaged bytes cause, besides the libraries' own errors."""
+"""Exceptions that damaged bytes cause, apart from the libraries' own errors."""
 
 
 def is_archive(name: str) -> bool:

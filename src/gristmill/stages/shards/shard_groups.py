@@ -156,7 +156,7 @@ def _values(
     if len(names) > MOST_VALUES:
         raise CannotBeMet(
             f"the column {column} has more than {MOST_VALUES} different values, such as {found[0]} and {found[1]}, and "
-            "each would be a domain or tier with files of its own. Name a column with fewer values."
+            "each would be a domain or tier with separate files. Name a column with fewer values."
         )
     place = np.array([names.index(name) for name in (*found, default)], np.int64)
     return names, place[held.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]

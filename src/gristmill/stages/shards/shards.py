@@ -44,7 +44,7 @@ TOKENS_AS = {"tokens.idx": ".bin", "tokens.ds.index": ".ds", "tokens.csv.gz": ".
 """The suffix that the tokens need for a sidecar."""
 
 MOST_GROUPS = 2000
-"""Of a source: each has shards of its own."""
+"""Of a source: each has separate shards."""
 LONGEST_SAMPLE = 2**24
 NAME_BYTES = 128
 """The longest name of a recipe or group in the header of an index."""
@@ -116,7 +116,7 @@ def _check_groups(source: str, groups: Collection[str]) -> None:
     if len(groups) > MOST_GROUPS:
         raise UserError(
             f"the source {source} has {counted(len(groups), 'group')} of domain, tier and weight, more than "
-            f"{MOST_GROUPS:,}, and each has files of its own. Name a column with fewer values as its domain or tier."
+            f"{MOST_GROUPS:,}, and each has separate files. Name a column with fewer values as its domain or tier."
         )
 
 

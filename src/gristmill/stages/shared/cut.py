@@ -2,7 +2,7 @@
 
 A cut is a list of spans, start, stop, start, stop ... in bytes of the text before the cut, in ascending order and
 without overlap. With that text, which an earlier step wrote, anyone can see what was cut and restore it. A stage that
-cuts writes FIELDS, besides its own columns:
+cuts writes FIELDS, in addition to its own columns:
 
     spans = spans_of(rows, starts, stops, batch.num_rows) columns = cut(batch.column("text"), spans,
     "all_lines_repeated")

@@ -100,7 +100,7 @@ _HEADING = re.compile(
     r"(?i)\W*(?:what|why|who|where|when|how)(?:['’]s|\W+(?:is|are|was|were))\b"
     r"|(?=\W*(?:what|why|who|where|when|how)\b|.*\?\W*\Z).*\b(?:i|we|my|our|it|its|this|these)\b"
 )
-"""Questions that could be headings: they ask for a definition, or refer to the text around them."""
+"""Questions that could be headings: they request a definition, or refer to the text around them."""
 _SIGNS = re.compile(r"[^\w\s]")
 _JOINED = re.compile(r"(?<=\w)['’\-‐‑,.](?=\w)")
 
