@@ -93,7 +93,7 @@ def test_the_stored_help_lists_installed_commands_as_the_commands_do(orchard, ty
 def test_a_page_is_written_by_its_name(orchard, typed, tmp_path):
     """Ours and that of a package; a wrong name lists both, and an unfinished corpus has no page."""
     code, _, err = typed("page harvest apples.yaml --out page.html")
-    assert (code, "has not run to its end" in err) == (2, True)
+    assert (code, "has not finished with the current recipe" in err) == (2, True)
     gristmill.open("apples.yaml").run(workers=1, executor="inline")
     assert typed("page harvest apples.yaml --out page.html") == (0, "page.html: the page harvest.\n", "")
     assert (tmp_path / "page.html").read_text() == (

@@ -243,7 +243,7 @@ def test_a_recipe_that_has_not_run_is_refused(ask, judged, tmp_path):
     """With the command that runs it."""
     result = ask("--step", "judge", "--store", tmp_path / "empty")
     assert result.code == 2
-    assert "has not run to its end" in result.err
+    assert "has not finished with the current recipe" in result.err
 
 
 def test_a_run_is_compared_without_its_recipe(ask, judged):

@@ -123,7 +123,7 @@ def test_a_vocabulary_larger_than_the_model_is_told():
         ({"params": "0"}, "--params 0 is out of range"),
         ({"params": "7"}, r"--params 7 is a model with 7 parameters.*Did you mean 7B\?$"),
         ({"params": "125k"}, r"--params 125k is a model with 125,000 parameters.*such as 125M or 7B"),
-        ({"params": "1e300"}, "--params: nothing can be computed, because .1e300. is out of all range"),
+        ({"params": "1e300"}, "--params: nothing can be computed, because .1e300. is too large"),
         ({"params": "7B", "tokens": "lots"}, "--tokens: nothing"),
         ({"params": "7B", "tokens": "2TB"}, r"--tokens: nothing.* Did you mean 2T\?$"),
         ({"params": "7B", "gpus": "0.5"}, "--gpus: nothing.*whole number"),

@@ -166,15 +166,18 @@ def test_arpa_writes_a_file_with_every_ngram(files, say, tmp_path):
 MISTAKES = {
     "no model in the recipe": (("train", "plain.yaml"), "trains no quality model. Add quality:"),
     "a wrong name": (("train", "recipe.yaml", "edv"), "trains no model edv. Did you mean edu?"),
-    "a file in place of a folder": (("train", "recipe.yaml", "--out", "recipe.yaml"), "is a file, and models go into"),
-    "no file to report of": (("report", "no.bin"), "no.bin is no file"),
-    "a folder to report of": (("report", "in"), "in is no file"),
+    "a file in place of a folder": (
+        ("train", "recipe.yaml", "--out", "recipe.yaml"),
+        "is a file, but models are",
+    ),
+    "no file to report of": (("report", "no.bin"), "no.bin is not a file"),
+    "a folder to report of": (("report", "in"), "in is not a file"),
     "what is no model": (("report", "in/books.jsonl"), "Give a classifier that gristmill trained"),
     "a language model is no classifier": (
         ("report", "models/clean.ngrams"),
         "Give a classifier that gristmill trained",
     ),
-    "no file to write": (("arpa", "no.ngrams", "--out", "x"), "no.ngrams is no file"),
+    "no file to write": (("arpa", "no.ngrams", "--out", "x"), "no.ngrams is not a file"),
     "a classifier is no language model": (("arpa", "models/edu.bin", "--out", "x"), "edu.bin"),
     "an empty language model": (("arpa", "empty", "--out", "x"), "empty"),
     "a language that it does not have": (

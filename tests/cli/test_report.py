@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gristmill
-from gristmill.query.documents.columns import Columns
+from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.removal.funnel import funnels
 from gristmill.report.corpus import histograms, page
 from gristmill.report.corpus.histograms import KEPT, REMOVED, Measure
@@ -77,7 +77,7 @@ def test_histograms_count_every_document_once(everything):
     measure = Measure("words", "signals.words", {12.0: "min_words"})
     drawn = histograms.draw(everything.run, [measure])
     found = histograms.count(measure, drawn)
-    read = Columns(everything.run, ["signals.words", "kept"], kept=None)
+    read = ColumnReader(everything.run, ["signals.words", "kept"], kept=None)
     rows = [row for batch in read.batches() for row in batch.to_pylist() if row["signals.words"] is not None]
     for side, is_kept in ((KEPT, True), (REMOVED, False)):
         values = [row["signals.words"] for row in rows if row["kept"] is is_kept]

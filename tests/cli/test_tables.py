@@ -71,7 +71,7 @@ def test_no_command_breaks_a_word(everything, say, monkeypatch, command):
 
 def test_plan_run_and_funnel_fit_with_long_names(project, say, monkeypatch):
     """Names of sources that are wider than a column are broken where they are joined."""
-    project.write_recipe()
+    project.write_recipe("\n  - stagebox.length\n")
     long = "common_crawl_2026_40_english_pages_of_the_web_part_one"
     project.recipe.write_text(project.recipe.read_text().replace("notes:", f"{long}:"))
     for width in (80, 120):

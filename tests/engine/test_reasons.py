@@ -38,9 +38,9 @@ def test_words_of_the_code_are_reasons_whole_or_put_together():
     found.read(CODE)
     assert all(map(found.has, ("no_text", "truncated_gzip", "truncated_zstd", "gzip_record", "worker_crashed")))
     assert not any(map(found.has, ("no_txet", "truncated_gizp", "truncated_", "not_a_reason", "records", "")))
-    assert found.meant("no_txet", []) == "no_text"
-    assert found.meant("to_long", ["too_long", "gone"]) == "too_long"
-    assert found.meant("quite_another", ["too_long"]) is None
+    assert found.suggestion("no_txet", []) == "no_text"
+    assert found.suggestion("to_long", ["too_long", "gone"]) == "too_long"
+    assert found.suggestion("quite_another", ["too_long"]) is None
 
 
 @pytest.mark.parametrize("name", GIVEN)

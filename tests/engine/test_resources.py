@@ -270,9 +270,9 @@ def test_a_worker_loads_once_and_releases_at_the_end(project, workers):
         ("RESOURCES = Resources(memroy='2GB')\n", r"memroy\s+Extra inputs are not permitted"),
         ("RESOURCES = Resources(memory='2 sacks')\n", "'2 sacks' is not a size"),
         ("RESOURCE = Resources()\n", "it defines RESOURCE, which the engine does not know. Did you mean RESOURCES"),
-        ("def resources(config): return Resources()\n", "its resources is called with 2 arguments"),
-        ("def setup(): return 1\n", "its setup is called with 1 argument,"),
-        ("def setup(config): return 1\n", "its apply is called with 2 arguments and loaded="),
+        ("def resources(config): return Resources()\n", "its resources does not accept the 2 arguments"),
+        ("def setup(): return 1\n", "its setup does not accept the 1 argument"),
+        ("def setup(config): return 1\n", "its apply does not accept the 2 arguments and loaded="),
     ],
 )
 def test_a_mistake_in_a_declaration_is_reported_before_any_work(project, code, message):

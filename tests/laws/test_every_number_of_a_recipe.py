@@ -13,7 +13,7 @@ from demo import evals
 from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
-from gristmill.recipe.settings import Entry, all_entries
+from gristmill.recipe.settings import ReferenceEntry, all_entries
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.quality import language_model_of_files
@@ -81,7 +81,7 @@ def written(values: dict[str, str]) -> str:
     return "{" + ", ".join(told) + "}"
 
 
-def recipe_with(entry: Entry, values: dict[str, str]) -> str:
+def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
     read, steps, last = {"format": "jsonl", "paths": "[texts.jsonl]"}, [], ""
     if entry.kind == "step":
         if entry.name == "heuristics":
@@ -110,7 +110,7 @@ def recipe_with(entry: Entry, values: dict[str, str]) -> str:
     )
 
 
-def numbers_of(entry: Entry) -> Iterator[tuple[str, str]]:
+def numbers_of(entry: ReferenceEntry) -> Iterator[tuple[str, str]]:
     """Settings that are numbers, and how one is written."""
     for setting in entry.settings:
         if setting.type.startswith("one of"):
@@ -122,7 +122,7 @@ def numbers_of(entry: Entry) -> Iterator[tuple[str, str]]:
             yield setting.name, "[{}]" if setting.type.startswith("list of") else form
 
 
-def loads(folder, entry: Entry, values: dict[str, str]) -> bool:
+def loads(folder, entry: ReferenceEntry, values: dict[str, str]) -> bool:
     (folder / "r.yaml").write_text(recipe_with(entry, values))
     try:
         load(folder / "r.yaml")

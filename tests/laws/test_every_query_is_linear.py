@@ -364,7 +364,9 @@ OTHERS = {
 def test_every_query_has_a_worst_case():
     """A new module of queries has a question here, or belongs to one."""
     found = {path.stem for path in Path(query.__file__).parent.rglob("*.py")} - {"__init__"}
-    assert found == {*QUERIES, *PARTS, "ablation"} - PLUGINS.keys()  # an ablation compares scores, and no documents
+    assert (
+        found == {*QUERIES, *PARTS, "ablation", "setups", "sweep"} - PLUGINS.keys()
+    )  # ablations compare scores, and no documents
     of_packages = {
         path.stem for name in ("bias", "extractor") for path in (ROOT / "plugins" / name / "src").rglob("*.py")
     }

@@ -13,6 +13,7 @@ READ_MORE = frozenset(
         "mix",
         "steps",
         "plan",
+        "report",
         "run",
         "inspect",
         "lineage",

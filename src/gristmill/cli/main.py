@@ -35,7 +35,7 @@ COMMANDS = {
     "removed": "Show how many documents each rule removed.",
     "audit": "Draw a sample of what steps matched, for a person to read.",
     "bias": "Show which groups a step keeps and removes.",
-    "report": "Write charts and tables of a finished corpus as one page.",
+    "report": "Write a report of a finished corpus, as HTML (extra `report`).",
     "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",

@@ -126,7 +126,7 @@ class Stage(Generic[C]):
     explain: Callable[[C], Sequence[str]] | None = None
     """Lines that the plan shows under the step."""
     explain_fully: Callable[[C], Sequence[str]] | None = None
-    """Lines that `plan --explain` shows instead."""
+    """Lines that the plan shows instead when it explains."""
 
     def __new__(cls, *_: Any, **declared: Any) -> "Stage[C]":
         known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(cls)}

@@ -81,7 +81,7 @@ def test_columns_are_those_declared_for_any_slice():
 @pytest.mark.parametrize("bad", [[1, 5], [0, 2, 1, 3], [3, 2], [0, 9], [1]])
 def test_spans_that_would_break_a_text_are_refused(bad):
     """A span that splits a character or is out of order is a bug of the stage, and the error names the row."""
-    with pytest.raises(ValueError, match="of row 1 do not cut its 6 bytes"):
+    with pytest.raises(ValueError, match="of row 1 cannot cut its 6 bytes"):
         cut(column(["abc", "abcd\u00e4"]), spans([0, 3], bad), "gone")
 
 

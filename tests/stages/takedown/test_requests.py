@@ -97,7 +97,7 @@ def test_an_empty_file_has_no_requests(tmp_path):
             ":3: an earlier request also has the id 'a'",
         ),
         ("- id: a\n  urls: {x: y}", ":2: urls must be text"),
-        ("- id: [a", "is not YAML"),
+        ("- id: [a", "is not valid YAML"),
         ("- &a [*a]", ":1: a request must be a mapping"),
         ("[" * 5000, ""),
         (ALIASES, "aliases make more items"),

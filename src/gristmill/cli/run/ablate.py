@@ -82,7 +82,7 @@ def command(
     models are kept in the store, so another seed or suite does not retrain them.
     """
     if find_spec("torch") is None and not plan:
-        raise UserError("gristmill ablate trains models, and torch is not installed: pip install 'gristmill[torch]'.")
+        raise UserError("gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'.")
     _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
     variants = make_variants(load(a, store=store), sweep) if sweep else []
     old = Side(a, open_shards(a, store if sweep else None))

@@ -39,7 +39,7 @@ FAN_OUT = 256
 FINEST = 1024
 """The most parts that a range is cut into, which gives 65,536 in all."""
 FEW_MORE = 2
-"""Merges, reducers and builds that wait for a worker, not counting the running ones: each holds the names of its inputs."""
+"""Merges, reducers and builds that wait for a worker, not counting running ones: each holds the names of its inputs."""
 HELD_SEGMENTS = 1 << 22
 """The most segments of all spans in progress, at about 120 bytes each."""
 

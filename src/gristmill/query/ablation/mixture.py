@@ -21,6 +21,7 @@ from gristmill.engine.plan.graph import Graph, Node, make_asset_node
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.proxy.domains import DomainPool
 from gristmill.proxy.items import Items
 from gristmill.proxy.swarm import MixtureSpace, propose
@@ -38,7 +39,7 @@ from gristmill.store.store import Store
 Array = np.ndarray[Any, Any]
 
 EVIDENCE = "# evidence: "
-"""Begins the line of a proposal that `--reuse` reads."""
+"""The line of a proposal that a later search reuses begins with this."""
 COPIES = 0.5
 """The share of documents in another domain from which on a domain is noted as a copy of it."""
 _PLAIN = re.compile(r"(?!(?:null|true|false)$)[A-Za-z_][\w-]*", re.ASCII | re.IGNORECASE)
@@ -98,7 +99,9 @@ class Domains:
         """All shares that floors and caps allow."""
         for name in floors:
             if name not in self.names:
-                raise UserError(f"--floor {name} is no domain of the mixture. {suggest(name, self.names, 'Domains')}")
+                raise UserError(
+                    f"{option('floor', name)}: the mixture has no such domain. {suggest(name, self.names, 'Domains')}"
+                )
         low = np.array([floors.get(name, 0.0) for name in self.names])
         return MixtureSpace(self.names, self.tokens / self.tokens.sum(), low, self.most / self.drawn.sum())
 
@@ -181,7 +184,7 @@ def reusable(text: str, name: str, domains: Domains) -> dict[str, float]:
         known = {one: float(held["domains"][one]) for one in same}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
-            f"{name} has no line that begins with {EVIDENCE.strip()}, as `gristmill mix propose --out` writes it, so "
+            f"{name} has no line that begins with {EVIDENCE.strip()}, so it is not an earlier proposal and "
             "nothing was trained. Name the file of an earlier proposal."
         ) from None
     found = {one: ratio for one, ratio in known.items() if ratio > 0}
@@ -199,7 +202,7 @@ class MixtureSearch:
         if there < setup.tokens:
             raise UserError(
                 f"{side.name}: its mixture draws {counted(there, 'token')}, and a proxy of size {setup.size} trains on "
-                f"{setup.tokens:,}, so nothing was trained. Use fewer --tokens, or draw more in `mix`."
+                f"{setup.tokens:,}, so nothing was trained. Use fewer tokens, or draw more in `mix`."
             )
 
     def swarm(
@@ -240,8 +243,8 @@ class MixtureSearch:
             )
         if found.gain[2] >= 0 or found.rank_correlation < UNSURE:
             remarks.append(
-                "these runs are no evidence that the proposal is better than the natural mixture. Use more --tokens, a "
-                "larger --size or more --runs."
+                "these runs are no evidence that the proposal is better than the natural mixture. Use more tokens, "
+                "larger models or more runs."
             )
         shares, least, most = (each @ grouped.parts for each in (found.shares, found.low, found.high))
         return Proposed(self.domains, shares, least, most, evidence, remarks)
@@ -276,7 +279,9 @@ class MixtureSearch:
         known = [*self.domains.names, *(self._tasks() if self.suite else ())]
         for name in targets:
             if name not in known:
-                raise UserError(f"--target {name} is no domain and no benchmark. {suggest(name, known, 'Targets')}")
+                raise UserError(
+                    f"{option('target', name)} is not a domain or a benchmark. {suggest(name, known, 'Targets')}"
+                )
 
     def _tasks(self) -> list[str]:
         """The benchmarks of the suite; one with the name of a domain gets another name."""

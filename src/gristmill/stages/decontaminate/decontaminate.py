@@ -6,8 +6,7 @@
     decontaminate                            the verdict
 
 A flag names the item, the rule, the share of the item that the document contains, and its position. All flags are in
-`evidence`. `gristmill inspect` shows the evidence with both texts side by side; `gristmill suite touched` lists the
-items that were found.
+`evidence`; the command line shows it with both texts side by side, and lists the items that were found.
 """
 
 from collections.abc import Mapping, Sequence
