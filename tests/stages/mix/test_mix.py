@@ -232,7 +232,7 @@ def test_continuing_with_other_shards_is_refused(tmp_path):
     """The first difference is named: a missing group, a changed shard, another seed or tokenizer."""
     mixed(tmp_path, catalogue(SIZES), "old.json", **OPTIONS)
     assert "shard 0 of group crawl/A has other tokens" in refused(tmp_path, catalogue({**SIZES, "crawl/A": (6000, 2)}))
-    assert "group crawl/A had 2 shards and has 1" in refused(
+    assert "group crawl/A had 2 shards and now has 1" in refused(
         tmp_path, {**(whole := catalogue(SIZES)), "outputs": whole["outputs"][:1] + whole["outputs"][2:]}
     )
     assert "samples of the group wiki/A were drawn" in refused(
