@@ -160,7 +160,7 @@ def test_what_is_on_a_list_of_digests_is_counted_and_never_shown(ask, tmp_path):
     path = tmp_path / "audit.html"
     result = [ask("-n", "500"), ask("-n", "500", "--json"), ask("-n", "500", "--out", path)]
     assert "unspeakable" not in path.read_text() + "".join(one.out + one.err for one in result)
-    assert "1 document is withheld: on a list of digests, or not looked up yet." in result[0].err
+    assert "1 document is withheld: on a list of digests, or not checked against it yet." in result[0].err
     assert ["listed_hash", 1] in [[row["type"], row["documents"]] for row in ask("--counts", "--json").found]
 
 

@@ -230,7 +230,7 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
         (("bytes.html",), "is not an HTML page"),
         (("cut.html.gz",), "cannot be unpacked"),
         (("https://mill.example/",), "nothing is downloaded"),
-        (("page.html", "--url", "x"), "--url has no meaning for page.html, which is one page"),
+        (("page.html", "--url", "x"), "--url does not apply to page.html, which is one page"),
         (("page.html", "--sample", "1%"), "Leave --sample out"),
         (("page.html", "--model", "no.model"), "no.model is not an extractor model"),
         (("page.html", "--out", "none/a.html"), "there is no folder none"),

@@ -43,7 +43,7 @@ def test_a_run_says_what_it_gave_up_and_the_commands_that_it_names_work(project,
     assert "3 of 3 times alone (SIGSEGV)" in shown
     checked = typed("verify", project.recipe, "--recompute", "100%")
     assert checked.code == 0
-    assert "0 came out different" in checked.out
+    assert "0 gave different output" in checked.out
     (project.folder / "mended").touch()
     checked = typed("verify", project.recipe, "--recompute", "100%")
     assert checked.code == 1

@@ -74,7 +74,7 @@ def test_a_full_disk_is_a_message():
     with open("/dev/full", "wb") as full:
         done = typed("steps", stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
-    assert done.stderr.startswith(b"gristmill: What is printed cannot be written: No space left on device.")
+    assert done.stderr.startswith(b"gristmill: The output cannot be written: No space left on device.")
     assert done.stderr.count(b"\n") == 1
     closed = f'exec "{sys.executable}" -m gristmill steps >&- 2>&-'
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

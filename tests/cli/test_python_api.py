@@ -196,7 +196,7 @@ def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
         "has no finished run of that name": lambda: gristmill.open(f"{store}@nothing"),
         "Versions: v1": lambda: gristmill.open(recipe, version="v2"),
         "already names a run, so version=v1 is ambiguous": lambda: gristmill.open(f"{store}@v1", version="v1"),
-        "Write STORE@NAME": lambda: gristmill.open(store),
+        "write STORE@NAME": lambda: gristmill.open(store),
         "Did you mean text?": lambda: corpus.documents(columns=["txt"]),
         "Did you mean signals.words?": lambda: corpus.documents(columns=["signals.word"]),
         "Did you mean crawl?": lambda: corpus.documents(sources=["crawls"]),

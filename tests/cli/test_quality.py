@@ -213,12 +213,12 @@ def test_strict_makes_an_error_of_a_warning_and_keeps_the_model(tmp_path, say, e
     result = say("quality", "train", made.recipe, "edu")
     assert result.code == 2
     assert "strict is true and the run has" in " ".join(result.err.split())
-    assert "of one site" in result.err
+    assert "texts of other sites" in result.err
     assert "The model is stored" in " ".join(result.err.split())
     edit(made.recipe, "strict: true", "strict: false")
     loose = say("quality", "train", made.recipe, "edu", "--json")
     assert loose.code == 0, loose.err
-    assert any("of one site" in line for line in json.loads(loose.out)["warnings"])
+    assert any("texts of other sites" in line for line in json.loads(loose.out)["warnings"])
     assert not any(line.endswith("new)") for line in loose.err.splitlines())
 
 

@@ -94,8 +94,8 @@ def test_pin_prints_the_line_for_the_recipe(folder, typed):
     code, said = typed("show", folder)
     assert "6 items, in generations of 5, 1." in said.out
     code, said = typed("pin", folder)
-    assert "2 generations of 5, 1 items; 1 new and 0 gone" in said.out
-    assert "the version is 1 as before" in said.out
+    assert "2 generations of 5, 1 items; 1 new and 0 removed" in said.out
+    assert "version is still 1" in said.out
     code, said = typed("pin", folder, "--compact", "--json")
     assert json.loads(said.out)["generations"] == [6]
 

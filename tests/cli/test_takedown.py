@@ -212,7 +212,7 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
         (("receipt", recipe, "--before", "small", "--out", tmp_path / "y"), "is the version that the receipt is for"),
         (("receipt", recipe, "--before", first, "--out", "/proc/no/r"), "--out"),
         (("verify", tmp_path), "receipt"),
-        (("verify", damaged), "does not have the hash"),
+        (("verify", damaged), "hash is not the one in the receipt"),
         (("verify", short), "was changed after it was written"),
         (("verify", receipt, "--shards", tmp_path / "nowhere"), "nowhere"),
         (("seen", receipt), "--sample"),

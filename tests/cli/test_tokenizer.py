@@ -174,7 +174,7 @@ def test_compare_sets_tokenizers_side_by_side(trained, typed):
 
 MISTAKES = {
     "no such file": (("encode", "no/tokenizer.json", "x"), "Check the path"),
-    "not an id": (("decode", "out", "12", "twelve"), "'twelve' is not an id"),
+    "not an id": (("decode", "out", "12", "twelve"), "'twelve' is not a token id"),
     "an id too high": (("decode", "out", "540"), "540 is not an id of this tokenizer"),
     "nothing to measure on": (("compare", "out"), "Add --text FILE"),
     "a text that is not there": (("compare", "out", "--text", "no.txt"), "Check the path"),
@@ -217,7 +217,7 @@ def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch
     """A recipe with a pinned tokenizer holds nothing out; in which order they are given does not matter."""
     held_out = tokenizer_compare.sample_texts
     monkeypatch.setattr(tokenizer_compare, "sample_texts", lambda run, name: held_out(run, name) if run else ())
-    seen = tokenizer_compare.open_for_audit(str(trained / "r.yaml"), None)
+    seen = tokenizer_compare.open_up_to_tokenizer(str(trained / "r.yaml"), None)
     found = tokenizer_compare._held_out([seen])
     assert found
     assert [name for name, _ in tokenizer_compare._held_out([None, seen])] == [n for n, _ in found]

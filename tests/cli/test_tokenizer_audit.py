@@ -110,7 +110,7 @@ def test_a_rank_file_without_its_pattern_takes_the_one_that_is_named(folder: Pat
         (("{0}/plain.txt",), "neither a tokenizer.json nor a rank file"),
         (("{0}", "--against", "{0}"), "given twice"),
         (("{0}", "--text", "code={0}/*.nothing"), "matches no file"),
-        (("{0}", "--text", "code={0}/plain.jsonl"), "holds no text"),
+        (("{0}", "--text", "code={0}/plain.jsonl"), "has no text"),
         (("{0}", "--text", "code={0}/latin.txt"), "is not UTF-8"),
         (("{0}", "--sizes", "many"), "--sizes many is not a list of numbers"),
     ],

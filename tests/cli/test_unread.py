@@ -46,7 +46,7 @@ def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project
     assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in result
     assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in result
     assert "whole" not in result
-    commands = re.findall("To look: gristmill (.*)", result)
+    commands = re.findall("To see them: gristmill (.*)", result)
     assert [say(*shlex.split(command)).out.count(" by ingest: ") for command in commands] == [2, 1]
     short, look = _unread_lines(run, as_typed(run.graph.recipe, None))
     assert short == "4 records could not be read (table 3, lines 1)."

@@ -104,7 +104,7 @@ def test_names_and_pins_keep_a_version_until_they_go(three, say):
     first, second, third = three.hashes
     assert say("versions", "tag", three.uri, first, "good").code == 0
     again = say("versions", "tag", three.uri, first, "good")
-    assert (again.code, f"good names {first} already" in again.out) == (0, True)
+    assert (again.code, f"good is already a name of {first}" in again.out) == (0, True)
     assert say("versions", "pin", f"{three.uri}@{second}").code == 0
     states = {one["version"]: one["state"] for one in listed(say, three.uri)}
     assert states == {first: "kept: named", second: "kept: pinned", third: "kept: the newest run"}
@@ -170,7 +170,7 @@ def test_a_damaged_record_is_passed_over_and_told(three, say):
     path.write_bytes(path.read_bytes()[:-20])
     said = say("versions", three.uri)
     assert said.code == 0
-    assert "Passed over" in said.err
+    assert "Skipped" in said.err
     assert "good.json" in said.err
     assert say("gc", three.uri).code == 2
 
@@ -287,7 +287,7 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions", "Usage: "),
         ("versions nowhere", "no such file"),
         ("versions shwo STORE", "Did you mean gristmill versions show?"),
-        ("versions FOLDER/in", "it is no store"),
+        ("versions FOLDER/in", "it is not a store"),
         ("versions show STORE", "so it does not name one"),
         ("versions show STORE@v9", "has no version v9. Nothing was done"),
         ("versions show RECIPE v9", "Versions of project: "),
@@ -298,8 +298,8 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions STORE@nobody", "names one version"),
         ("versions tag STORE@project HASH", "looks like the hash of a version"),
         ("versions pin --off STORE@project", "not pinned"),
-        ("versions drop", "needs VERSION"),
-        ("versions reproduce STORE@project", "needs --into"),
+        ("versions drop", "requires VERSION"),
+        ("versions reproduce STORE@project", "requires --into"),
         ("versions reproduce STORE@project --into STORE", "is not empty"),
         ("versions list STORE --store elsewhere", "Leave out --store elsewhere"),
         ("versions STORE --sample 1%", "--sample"),

@@ -149,7 +149,10 @@ def test_no_stage_is_named_that_nobody_wrote(everything, copy_of, say, edit):
     told = json.loads(say("whatif", recipe, "web/keep_language.keep.en=0.4", "--json").out)
     assert told["not_judged_by"][-1] == "all/scrub"  # shards are made of what is kept
     assert "all/line_counts" not in told["not_judged_by"]
-    for asked, named in (("tokens.x=1", "shards looks at"), ("near_candidates.bands=3", "all/near_dedup looks at")):
+    for asked, named in (
+        ("tokens.x=1", "shards compares many documents"),
+        ("near_candidates.bands=3", "all/near_dedup looks at"),
+    ):
         refused = say("whatif", recipe, asked)
         assert refused.code == 2
         assert named in refused.err

@@ -250,7 +250,7 @@ def test_links_to_nothing_and_to_themselves_give_a_warning(project):
     (project.folder / "in" / "gone.jsonl").symlink_to("nowhere.jsonl")
     found, warned = names(project, "in/*.jsonl")
     assert len(found) == 4
-    assert "2 links lead to nothing, or in a circle" in warned[0]
+    assert "2 links lead to nothing, or in a cycle" in warned[0]
     assert names(project, "in", exclude="in/[sg]*.jsonl")[1] == []
 
 
@@ -361,7 +361,7 @@ def test_a_file_that_becomes_a_pipe_is_refused(project, monkeypatch):
         return found
 
     monkeypatch.setattr(inputs, "list_files", then_swap)
-    with pytest.raises(UserError, match=r"01\.jsonl is a pipe and no file"):
+    with pytest.raises(UserError, match=r"01\.jsonl is a pipe, not a file"):
         project.run()
 
 

@@ -197,8 +197,8 @@ def test_an_unrelated_file_with_the_name_of_a_step_is_no_step(own):
 FAULTS = {
     "another type": ("pa.RecordBatch.from_arrays([batch['text'].cast('large_string')], ['text'])", "as large_string"),
     "rows missing": ("batch.slice(1)", "rows for"),
-    "a table": ("pa.Table.from_batches([batch])", "answered a pyarrow.lib.Table"),
-    "nothing": ("None", "answered nothing (None)"),
+    "a table": ("pa.Table.from_batches([batch])", "returned a pyarrow.lib.Table"),
+    "nothing": ("None", "returned nothing (None)"),
     "raises": ("batch['nosuch']", "does not exist in schema', in your own code:\n  "),
     "exits": ("exit(3)", "SystemExit: 3, in your own code"),
     "wants to be stopped": ("(_ for _ in ()).throw(KeyboardInterrupt)", "KeyboardInterrupt, in your own code"),
@@ -263,7 +263,7 @@ def reduce(records, config):
     ("before", "after", "telling"),
     [
         ("np.uint64", "np.int64", "odd.emit wrote the column key as int64"),
-        ("pa.int32())", "pa.int64())", "odd.reduce wrote the column n as int64, and its SCHEMA (with part and row)"),
+        ("pa.int32())", "pa.int64())", "odd.reduce wrote the column n as int64, but its SCHEMA (with part and row)"),
         ('["part", "row"])', '["row"]).add_column(0, "part", pa.array([7] * len(records), pa.uint64()))', "part 7"),
     ],
 )

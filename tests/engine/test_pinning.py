@@ -68,9 +68,7 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     assert hint(small) is None
     edit(small.recipe, "chars: 12", "chars: 40")
     documents = first.states["all/tokens"].metrics["documents"]
-    reported = (
-        f"trained again, and all {documents} documents encoded again: `gristmill tokenizer pin {small.recipe}` keeps"
-    )
+    reported = f"trained again, and all {documents} documents encoded again. To keep the current one: `gristmill tokenizer pin {small.recipe}`"
     assert reported in hint(small)
 
     assert pin(small, monkeypatch) == 0
@@ -140,7 +138,7 @@ def test_pinning_twice_changes_nothing_and_says_so(small, edit, monkeypatch, cap
     for _ in range(2):  # also after a run that goes by the pin
         capfd.readouterr()
         assert pin(small, monkeypatch) == 0
-        assert "is pinned to recipe.tokenizer.json already" in capfd.readouterr().out
+        assert "is already pinned to recipe.tokenizer.json" in capfd.readouterr().out
         small.run(until="tokenizer")
     assert before == {path: path.read_bytes() for path in before}
     edit(small.recipe, "  pin: recipe.tokenizer.json\n", "")

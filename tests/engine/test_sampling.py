@@ -188,4 +188,4 @@ def test_every_command_that_opens_a_recipe_takes_a_sample(project, monkeypatch, 
     assert command(monkeypatch, "run", project.recipe, "--sample", "10%", "--tag", "v1") == 2
     assert "Omit --tag" in capsys.readouterr().err
     assert command(monkeypatch, "run", project.recipe, "--sample", "1") == 2
-    assert "--sample: '1' is no share" in capsys.readouterr().err
+    assert "--sample: '1' is not a share" in capsys.readouterr().err

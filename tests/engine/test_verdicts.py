@@ -149,7 +149,7 @@ def test_damage_far_away_is_repaired_where_it_is_read(gated, edit):
     second = gated.run(store=far)
     assert store.fs.cat_file(path) == whole
     assert gated.executed(second)["all/length"] == 1
-    assert any(part.hash[:12] in note and "hash of a stretch" in note for note in gated.notes)
+    assert any(part.hash[:12] in note and "hash of a column chunk" in note for note in gated.notes)
 
 
 def test_verify_knows_verdicts(project):

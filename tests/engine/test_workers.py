@@ -80,7 +80,7 @@ def test_a_worker_outlives_its_fork_server(tmp_path):
             kill_and_wait(forkserver._forkserver._forkserver_pid)
             assert (await worker.ask(task)).values
             os.kill(worker._process.pid, signal.SIGSEGV)
-            with pytest.raises(WorkerDied, match="not known") as death:
+            with pytest.raises(WorkerDied, match="unknown") as death:
                 await worker.ask(task)
             assert not death.value.inside
 

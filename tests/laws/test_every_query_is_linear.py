@@ -177,9 +177,11 @@ def changed(asked):
     """Another rule, that takes all documents; and a threshold that brings near duplicates back."""
     mill = asked.mill()
     rule = json.dumps(["signals.words > 1 -> long"])
-    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.dry_run(), [f"heuristics.own={rule}"])
+    (answer,) = imported("gristmill.query.removal.whatif").what_if(mill, mill.dry_run(), [f"heuristics.own={rule}"])
     assert answer.go.documents
-    (answer,) = imported("gristmill.query.removal.whatif").ask(mill, mill.dry_run(), ["near_dedup.verify_jaccard=1"])
+    (answer,) = imported("gristmill.query.removal.whatif").what_if(
+        mill, mill.dry_run(), ["near_dedup.verify_jaccard=1"]
+    )
     assert answer.come.documents
 
 
@@ -228,7 +230,7 @@ def planned(asked):
     imported("gristmill.query.versions.pinning").tokenizer_hint(mill, run)
     module.describe_change([f"a{n}" for n in range(asked.count * 10)], [f"b{n}" for n in range(asked.count * 10)])
     sizing = imported("gristmill.query.sizing.sizing")
-    cluster = sizing.Cluster(2, 8)
+    cluster = sizing.Machines(2, 8)
     sized = sizing.size_up(imported("gristmill.query.sizing.measured").last_measured(mill), 1e9, cluster)
     list(imported("gristmill.query.sizing.limits").faults(sized, cluster, None, 1))
 
@@ -297,7 +299,7 @@ def reasons(asked):
     view.record["recipe_text"] += "".join(f'"signals.words < {n} -> {rule}"\n' for n, rule in enumerate(rules))
     found = module.reasons_of(view)
     assert all(map(found.has, rules))
-    assert found.meant("own_rule_that_nobody_has", rules) is None
+    assert found.suggestion("own_rule_that_nobody_has", rules) is None
 
 
 def reproduced(asked):

@@ -18,6 +18,7 @@ import gristmill
 LEFT_OUT = (
     *("gristmill.kernels", "gristmill.cli", "gristmill.__main__", "gristmill.loader.torch", "gristmill.loader.tensors"),
     *("gristmill.proxy.model", "gristmill.proxy.train", "gristmill.proxy.evaluate"),
+    *("gristmill.proxy.threads", "gristmill.proxy.doremi"),
 )
 """Kernels and what imports torch have none; the others read what we wrote ourselves or what is printed."""
 LINES = "matched with a whole line, from its beginning on, of the first 40,000 characters of a file"

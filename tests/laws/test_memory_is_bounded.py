@@ -24,7 +24,7 @@ STEPS = """
   - stagebox.weigh
   - stagebox.bundle: {per_bundle: 500}
 """
-KINDS = {"Read", "Map", "Emit", "Merge", "Reduce", "Collect", "Fit", "Scatter", "Build", "Gather"}
+KINDS = {"Read", "MapWork", "Emit", "Merge", "Reduce", "Collect", "FitWork", "Scatter", "Build", "Gather"}
 TEXT_BYTES = 2000
 MOST_A_TASK = 450
 """Bytes that the coordinator may hold for each task, with all that goes by parts and files: 260 here, and a coroutine
@@ -83,7 +83,7 @@ def test_four_times_the_input_takes_the_same_memory_in_every_kind_of_task(projec
         project.mill(store=str(project.folder / f"store{texts}")).run(1, found[-1])
     small, large = found
     assert set(small.peaks) - {"Hash"} == set(large.peaks) - {"Hash"} == KINDS
-    for kind in KINDS - {"Fit", "Gather"}:
+    for kind in KINDS - {"FitWork", "Gather"}:
         assert large.tasks[kind] >= 3 * small.tasks[kind], f"{kind}: not more is done at a time, but more often"
     for kind in KINDS:
         assert large.peaks[kind] < 1.1 * small.peaks[kind], kind

@@ -208,7 +208,7 @@ def test_a_text_depends_on_its_page_alone(pages: list[str], markdown: bool) -> N
     used = Extractor(ALL_OR_NOTHING, True, markdown)
     for html in pages:
         fresh = Extractor(ALL_OR_NOTHING, True, markdown)
-        for array in fresh._room.small:
+        for array in fresh._buffers.small:
             array[...] = 77
         assert text_of(used, html.encode()) == text_of(fresh, html.encode())
 

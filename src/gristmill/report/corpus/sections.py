@@ -378,7 +378,7 @@ def _cost(view: CorpusView, against: CorpusView | None, prices: ReportPrices) ->
     if tokens:
         hours = cpu / 3600 * prices.tokens / tokens
         text += (
-            f" A corpus of {prices.tokens:,} tokens would take {hours:,.0f} core-hours and cost "
+            f" A corpus of {counted(prices.tokens, 'token')} would take {hours:,.0f} core-hours and cost "
             f"{hours * prices.core_hour:,.0f}, if its documents are like these and are removed as often."
         )
     chart = charts.bars(
