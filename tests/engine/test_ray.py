@@ -124,9 +124,7 @@ def test_a_cluster_that_does_not_answer_is_one_message(tmp_path, ray_nodes, monk
         executor._ray = silent
         await executor._answer(executor._work.options(num_cpus=9).remote({}, b""))  # no node has so many
 
-    with pytest.raises(
-        UserError, match=r"The Ray cluster is lost: it has not answered.*run the same command to continue"
-    ):
+    with pytest.raises(UserError, match=r"The Ray cluster is lost: it has not answered.*same command to continue"):
         asyncio.run(work())
     executor.close()
 

@@ -32,7 +32,7 @@ def test_every_command_of_the_page_runs(s3_server, use_s3, project, monkeypatch,
         said = capfd.readouterr()
         assert (ended.value.code or 0) == 0, f"{line}: {said.err}"
         if " status " in line:
-            assert "a task" in said.out
+            assert "per task" in said.out
             assert "USD" in said.out
 
 

@@ -37,7 +37,9 @@ def command(
 
 
 def write(out: Path, text: str) -> None:
-    """Write the report and say so."""
+    """Write the report and say so. A file that is not a page is never overwritten."""
+    if out.is_file() and not out.read_bytes()[:9].lower().startswith(b"<!doctype"):
+        raise UserError(f"{out} exists and is not a report, so it was left as it is. Name another file.")
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

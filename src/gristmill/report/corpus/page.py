@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from gristmill.report.corpus.sections import ReportPrices, Section, sections, to
 
 STYLE = Path(__file__).parent.with_name("page.css")
 LIBRARIES = ("jinja2", "vl_convert")
+NOT_IN_SVG = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 TEMPLATE = Path(__file__).with_name("report.html")
 
 
@@ -72,12 +72,16 @@ def _svg(vl_convert: Any, number: int, section: Section) -> str:
     """The chart as SVG; its ids are made distinct, since they share one page."""
     if section.chart is None:
         return ""
-    chart = json.loads(json.dumps(section.chart), object_hook=_printable)
+    chart = _printable(section.chart)
     draw = vl_convert.vega_to_svg if "/vega/" in chart["$schema"] else vl_convert.vegalite_to_svg
     found: str = draw(chart)
     return re.sub(r'(id="|url\(#|href="#)', rf"\1c{number}-", found)
 
 
-def _printable(found: dict[str, Any]) -> dict[str, Any]:
-    """Names in charts come from data."""
-    return {key: one_line(value) if isinstance(value, str) else value for key, value in found.items()}
+def _printable(found: Any) -> Any:
+    """The specification with printable texts: names in charts come from data, and SVG refuses some characters."""
+    if isinstance(found, str):
+        return NOT_IN_SVG.sub("\ufffd", one_line(found))
+    if isinstance(found, dict):
+        return {_printable(key): _printable(value) for key, value in found.items()}
+    return [_printable(one) for one in found] if isinstance(found, list | tuple) else found

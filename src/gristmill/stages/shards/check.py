@@ -147,7 +147,8 @@ def _rows(path: Path, index: Index) -> Iterator[str]:
     source = (table.schema.metadata or {}).get(b"source", b"").decode()
     columns = {name: table[name] for name in ("sample", "offset", "length", "doc_id", "doc_offset", "source")}
     if table.num_rows != index.header.pieces:
-        yield f"{path.name} has {counted(table.num_rows, 'row')}, but the index has {counted(index.header.pieces, 'piece')}"
+        pieces = counted(index.header.pieces, "piece")
+        yield f"{path.name} has {counted(table.num_rows, 'row')}, but the index has {pieces}"
         return
     begin = positions(index)
     seq_len = index.header.seq_len
