@@ -231,7 +231,7 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
         (("cut.html.gz",), "cannot be unpacked"),
         (("https://mill.example/",), "nothing is downloaded"),
         (("page.html", "--url", "x"), "--url does not apply to page.html, which is one page"),
-        (("page.html", "--sample", "1%"), "Leave --sample out"),
+        (("page.html", "--sample", "1%"), "only applies to recipes"),
         (("page.html", "--model", "no.model"), "no.model is not an extractor model"),
         (("page.html", "--out", "none/a.html"), "there is no folder none"),
         (("page.html", "--out", "."), "is a folder"),

@@ -200,7 +200,7 @@ def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
         "Did you mean text?": lambda: corpus.documents(columns=["txt"]),
         "Did you mean signals.words?": lambda: corpus.documents(columns=["signals.word"]),
         "Did you mean crawl?": lambda: corpus.documents(sources=["crawls"]),
-        "named twice": lambda: corpus.documents(columns=["text", "text"]),
+        "are repeated": lambda: corpus.documents(columns=["text", "text"]),
         "lists of names": lambda: corpus.documents(columns="text"),
         "names a run, but this needs the recipe": run.run,
         "cannot be a name": lambda: corpus.run(tag="a b"),

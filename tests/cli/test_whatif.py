@@ -151,7 +151,7 @@ def test_no_stage_is_named_that_nobody_wrote(everything, copy_of, say, edit):
     assert "all/line_counts" not in told["not_judged_by"]
     for asked, named in (
         ("tokens.x=1", "shards compares many documents"),
-        ("near_candidates.bands=3", "all/near_dedup looks at"),
+        ("near_candidates.bands=3", "all/near_dedup compares"),
     ):
         refused = say("whatif", recipe, asked)
         assert refused.code == 2

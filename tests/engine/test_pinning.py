@@ -68,8 +68,8 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     assert hint(small) is None
     edit(small.recipe, "chars: 12", "chars: 40")
     documents = first.states["all/tokens"].metrics["documents"]
-    reported = f"trained again, and all {documents} documents encoded again. To keep the current one: "
-        f"`gristmill tokenizer pin {small.recipe}`"
+    fix = f"`gristmill tokenizer pin {small.recipe}`"
+    reported = f"trained again, and all {documents} documents encoded again. To keep the current one: {fix}"
     assert reported in hint(small)
 
     assert pin(small, monkeypatch) == 0
