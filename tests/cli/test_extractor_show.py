@@ -246,7 +246,7 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
         ((recipe, "--record", "x"), "--record does not apply to"),
         ((recipe, "--url", "nowhere.example"), "has no such document"),
         ((recipe, "--id", "xyz"), "--id xyz is not an id"),
-        ((everything.project.store, "--url", "x"), "Write STORE@NAME"),
+        ((everything.project.store, "--url", "x"), "write STORE@NAME"),
     ):
         done = say("extractor", "show", *line)
         assert (done.code, done.out) == (2, ""), line
