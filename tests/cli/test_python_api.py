@@ -206,7 +206,9 @@ def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
         "cannot be a name": lambda: corpus.run(tag="a b"),
         "Executors: local": lambda: corpus.run(executor="spark"),
         "needs at least one worker": lambda: corpus.run(workers=0),
-        "has not finished with the current recipe": lambda: gristmill.open(recipe, store=str(tmp_path / "empty")).documents(),
+        "has not finished with the current recipe": lambda: gristmill.open(
+            recipe, store=str(tmp_path / "empty")
+        ).documents(),
         "so there is nothing to count": lambda: gristmill.open(recipe, store=str(tmp_path / "empty")).funnel(),
     }
     for message, call in cases.items():

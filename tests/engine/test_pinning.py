@@ -88,7 +88,7 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     assert f"differs from that of the last run ({first.states['all/tokenizer'].layers['', (0, 0)][0].hash[:12]})" in (
         hint(small)
     )
-    assert f"all documents, {documents} in the last run, are encoded again" in hint(small)
+    assert f"all documents ({documents} in the last run) are encoded again" in hint(small)
     file.write_bytes(pinned)
     assert f"  # as much as there is\n  pin: recipe.tokenizer.json\n  train: {{{TOKENIZER.split('{')[1]}" in (
         small.recipe.read_text()
