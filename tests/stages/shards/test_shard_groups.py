@@ -54,14 +54,14 @@ def test_the_first_condition_that_holds_decides():
 
 
 def test_the_values_of_a_column_are_domains_or_tiers():
-    """What a file name cannot have becomes _; a missing value is the source's domain and the default tier."""
+    """A missing or empty value is the source's domain and the default tier."""
     config = Config(
         source="web", domain_column="topic", tier_column="q.bucket", tier="C", weight="w", weight_levels=(1, 2)
     )
-    columns = {"topic": ["math", "a/b: c", None, "", "math"], "q__bucket": [1, 2, 1, None, 2], "w": [1, 2, 1, 1, 1]}
+    columns = {"topic": ["math", "a_b-c.d", None, "", "math"], "q__bucket": [1, 2, 1, None, 2], "w": [1, 2, 1, 1, 1]}
     found = groups(config, **columns)
-    assert found == ["web+math/1", "web+a_b_c/2@2", "web/1", "web/C", "web+math/2"]
-    assert [column_domain(name) for name in found] == ["math", "a_b_c", None, None, "math"]
+    assert found == ["web+math/1", "web+a_b-c.d/2@2", "web/1", "web/C", "web+math/2"]
+    assert [column_domain(name) for name in found] == ["math", "a_b-c.d", None, None, "math"]
     assert [parts_of(name) for name in found][:2] == [("web", "1", 1.0), ("web", "2", 2.0)]
 
 
@@ -70,6 +70,10 @@ def test_the_values_of_a_column_are_domains_or_tiers():
     [
         ([f"v{number}" for number in range(MOST_VALUES + 1)], "more than 100 different values, such as v0 and v1"),
         ([[1], [2]], "holds list"),
+        (["C", "C++"], r"has the value 'C\+\+'"),
+        ([1, -1], "has the value '-1'"),
+        (["a" * 51], "Use up to 50 letters"),
+        (["日本"], "values become file names"),
     ],
 )
 def test_a_column_that_cannot_name_domains_is_refused(values, told):

@@ -151,9 +151,9 @@ def _values(
             "whole numbers or truth values."
         )
     held = held.cast(pa.string()).dictionary_encode()
-    found = [_name_of(value, most) or default for value in held.dictionary.to_pylist()]
+    found = [_name_of(column, value, most) if value else default for value in held.dictionary.to_pylist()]
     names = list(dict.fromkeys([*found, default]))
-    if len(names) > MOST_VALUES:
+    if len(set(found)) > MOST_VALUES:
         raise CannotBeMet(
             f"the column {column} has more than {MOST_VALUES} different values, such as {found[0]} and {found[1]}, and "
             "each would be a domain or tier with separate files. Name a column with fewer values."
@@ -162,8 +162,14 @@ def _values(
     return names, place[held.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
 
 
-def _name_of(value: str, most: int) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", value).strip("._-")[:most]
+def _name_of(column: str, value: str, most: int) -> str:
+    """The value. One that cannot name files is refused: to change it could make one name of two values."""
+    if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{most - 1}}}", value):
+        raise CannotBeMet(
+            f"the column {column} has the value {value[:100]!r}, and values become file names. Use up to {most} "
+            "letters A to Z, digits and . _ -, a letter or digit first; a step of your own can write such a column."
+        )
+    return value
 
 
 def _tiers(columns: ColumnVectors, config: Config) -> Array:
