@@ -153,8 +153,7 @@ class Check:
         return home in self.modules and name in self.modules[home].tuples
 
     def owners(self, kernel: Compiled, node: ast.expr, visited: frozenset[str] = frozenset()) -> set[str] | None:
-        """The parameters that an expression is part of (empty for constants), or None if no parameter keeps it
-        alive."""
+        """The parameters that an expression is part of (none for constants), or None if none keeps it alive."""
         if isinstance(node, ast.Attribute | ast.Subscript):
             return self.owners(kernel, node.value, visited)
         if isinstance(node, ast.Call):

@@ -181,8 +181,7 @@ def two_sources(project, steps, read="", kinds=("text", "text")):
 
 @pytest.mark.parametrize("step", ["exact_dedup", "near_dedup"])
 def test_copies_in_two_sources_are_found_by_default(project, step):
-    """This also holds without a snapshot: one copy of each text is kept, and the funnel and the plan say what was
-    compared."""
+    """One copy of each text is kept, even without a snapshot; the funnel and the plan say what was compared."""
     found, warnings = two_sources(project, f"[{step}]")
     assert sum(one["kept"]["rows"] for one in found.values()) == len(COPIES)
     words = {"exact_dedup": "over all sources", "near_dedup": "within each snapshot"}

@@ -67,8 +67,7 @@ mix: {tokens: 40k, domains: {web: 0.6, notes: 0.4}, tiers: {A: 2, B: 1}, max_epo
 
 
 def write_inputs(folder, seed, files=(6, 3)):
-    """Write documents with copies of every kind: equal addresses, texts and lines, near duplicates, a shared
-    passage."""
+    """Write documents with every kind of copy: equal addresses, texts, lines or passages, and near duplicates."""
     draw = random.Random(seed)
     for source, count in zip(("crawl", "notes"), files, strict=True):
         (folder / source).mkdir()

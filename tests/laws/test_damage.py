@@ -112,8 +112,7 @@ class RunResult:
 @pytest.mark.early
 @pytest.mark.slow
 def test_damage_is_repaired_or_refused(project, edit):
-    """At least 200 trials over every kind of file: the parts, shards and samples are the same, or the run stops with a
-    message."""
+    """In at least 200 trials, the parts, shards and samples are the same, or the run stops with a message."""
     corpus = Corpus(project)
     corpus.recipe(shards="shard_tokens: 20000")
     edit(project.recipe, "steps: []", f"steps: {STEPS}")

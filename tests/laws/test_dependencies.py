@@ -1,5 +1,4 @@
-"""Every dependency is bounded by the tested versions: the pinned version is allowed, the next breaking series is
-not."""
+"""Every dependency is bounded by the tested versions: it allows the pinned version, not the next breaking series."""
 
 import re
 import tomllib

@@ -37,8 +37,7 @@ def blocks(language):
 
 @pytest.mark.parametrize(("page", "text"), list(blocks("yaml")))
 def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path, forgotten):
-    """A recipe that a reader copies is valid. Fragments (without `recipe:`) are recognized by their first line and
-    skipped."""
+    """A recipe that a reader copies is valid. Fragments (whose first line is not `recipe:`) are skipped."""
     if not text.startswith("recipe:"):
         pytest.skip("a fragment")
     for name, body in re.findall(r"^`(?:[\w]+/)?(\w+\.\w+)`:\n\n```\w+\n(.*?)^```", page.read_text(), re.M | re.S):

@@ -66,8 +66,7 @@ def test_commands_are_found():
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
-    """The commands run in order in a folder like this one after `make demo`, with the right exit code and no
-    traceback."""
+    """The commands run in order, in a folder as after `make demo`, with the right exit code and no traceback."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     failures = []

@@ -1,5 +1,4 @@
-"""A stage accepts every number that a recipe may contain; loading a recipe rejects numbers that a kernel cannot
-take."""
+"""A stage accepts every number that a recipe may contain; numbers that a kernel cannot take fail on load."""
 
 import json
 import shutil

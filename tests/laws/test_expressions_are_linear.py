@@ -35,8 +35,7 @@ SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")
 
 
 def expressions() -> Iterator[tuple[str, re.Pattern, bool, bool]]:
-    """Name, expression, whether it is searched for at every position of a text, and whether it must match a whole
-    text."""
+    """Name, expression, whether it is searched for at every position, and whether it must match a whole text."""
     for module in pkgutil.walk_packages(gristmill.__path__, "gristmill."):
         if module.name.startswith(LEFT_OUT):
             continue

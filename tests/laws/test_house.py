@@ -150,8 +150,7 @@ def test_there_are_no_import_cycles():
 
 
 def test_phases_do_not_need_each_other():
-    """What several phases share is in `shared` and `reading`, below them; phases use each other's stages in one
-    direction."""
+    """Code that several phases share is in `shared` and `reading`, below them; phases form no cycle."""
     imports = {}
     for name, path in modules().items():
         phase = name.split(".")[2:3]

@@ -59,8 +59,7 @@ def test_kernels_take_views_of_parameters_only():
     ],
 )
 def test_views_that_cannot_outlive_their_array_are_allowed(code):
-    """Parameters, their parts and constants are allowed, and so are local arrays that a kernel passes to another
-    one."""
+    """Parameters, their parts and constants are allowed, and so are local arrays passed to another kernel."""
     assert of(code) == []
 
 

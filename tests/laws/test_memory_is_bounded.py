@@ -27,8 +27,7 @@ STEPS = """
 KINDS = {"Read", "Map", "Emit", "Merge", "Reduce", "Collect", "Fit", "Scatter", "Build", "Gather"}
 TEXT_BYTES = 2000
 MOST_A_TASK = 450
-"""Bytes that the coordinator may hold for each task, including all state per part and file. It holds 260 here; a
-waiting coroutine would take thousands."""
+"""Bytes per task in the coordinator, with all state per part and file: 260 here; a waiting coroutine is thousands."""
 
 
 class Peaks(Silent):

@@ -24,8 +24,7 @@ def test_an_example_has_no_deadline_either(number):
 
 
 def test_no_test_sets_a_deadline_or_sleeps():
-    """No test measures a duration. A test that spaces kills over a run may, and one that waits for a process may
-    poll."""
+    """No test measures a duration, except to space kills over a run. A test may poll for a change of a process."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("*.py"))}
     for path, text in texts.items():
         if not any(word in text for word in ("deadline", "perf_counter", "sleep")):

@@ -39,8 +39,7 @@ def typed(tmp_path, monkeypatch, capfd, forgotten):
 
 @pytest.mark.slow
 def test_the_tutorial_does_what_it_says(typed, monkeypatch):
-    """Every command runs in order; the recipe's steps give the printed reasons; one step re-runs after its file
-    changed."""
+    """The commands run in order, the steps give the printed reasons, and a step re-runs after its file changed."""
     commands = re.findall(r"^    (gristmill .*)$", PAGE, re.M)
     assert len(commands) == 6
     for line in commands:

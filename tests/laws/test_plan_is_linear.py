@@ -31,8 +31,7 @@ def write(folder: Path, sources: int = 2, files: int = 1, between: str = "/") ->
 
 
 def work_of_plan(recipe: Path) -> dict[str, int]:
-    """The work of loading the recipe, building its graph and searching the store, and the number of folder entries
-    listed."""
+    """The work of loading the recipe, building its graph and searching the store, and the folder entries listed."""
     real, listed = os.scandir, [0]
 
     def scan(folder: str) -> object:
@@ -54,8 +53,7 @@ def work_of_plan(recipe: Path) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("what", "between"), [("sources", "/"), ("files", "/"), ("sources", "-")])
 def test_four_times_as_much_in_a_recipe_is_four_times_the_work(what: str, between: str, tmp_path: Path) -> None:
-    """Loading, planning and searching are measured separately. With "-", all sources take their files from one
-    folder."""
+    """Loading, planning and searching are measured separately. With "-", all sources read one folder."""
     few, many = (work_of_plan(write(tmp_path / str(count), **{what: count}, between=between)) for count in (25, 100))
     for part, small in few.items():
         large = many[part]

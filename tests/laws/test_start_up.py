@@ -37,8 +37,7 @@ READ_MORE = frozenset(
         "gc",
     ]
 )
-"""Commands that read documents, load recipes or run stages; every other command, including any new one, reads
-records."""
+"""Commands that read documents, load recipes or run stages; every other command, even a new one, reads records."""
 NOTES = """
 recipe: few
 store: ./store

@@ -236,8 +236,7 @@ def known_dedup(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
 
 def decontaminate(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """The suite contains the beginnings of the first documents, so a shared footer is in all items and all
-    documents."""
+    """The suite contains the start of the first documents, so a shared footer is in all items and documents."""
     stage, exchanged = imported("gristmill.stages.decontaminate.decontaminate"), imported("exchanged")
     own = folder / f"suite{len(list(folder.iterdir()))}"
     own.mkdir()

@@ -57,8 +57,7 @@ class Corpus:
         }
 
     def _shard(self, folder: Path, files: dict[str, str], name: str, number: int, size: int) -> dict:
-        """Pieces of 1 to 5 tokens; the first token of a sample is its row, the second its shard, then a running
-        number."""
+        """Pieces of 1 to 5 tokens; a sample starts with its row and its shard, then a running number."""
         draw = np.random.default_rng([number, *name.encode()])
         pieces, lengths = [], []
         for _ in range(size):

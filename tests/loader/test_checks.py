@@ -63,8 +63,7 @@ def first_sample_of(path, name):
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_wrong_bit_stops_a_run_that_hashes_before_the_shard_is_used(manifest, expected, name, threads):
-    """The error names the file, and every sample before it is returned. The file's times are unchanged, so only a hash
-    shows it."""
+    """The error names the file, after every earlier sample. The times are unchanged, so only a hash shows it."""
     first = first_sample_of(manifest, name)
     path = manifest.parent / name
     write_keeping_times(path, flipped(path.read_bytes(), path.stat().st_size - 3))
@@ -79,8 +78,7 @@ def test_one_wrong_bit_stops_a_run_that_hashes_before_the_shard_is_used(manifest
 @pytest.mark.parametrize("how", ["seal", "hash"])
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
 def test_a_damaged_index_is_named_at_every_check_level(tmp_path, share, how):
-    """The damage keeps the times: header, first pieces, lengths and ids. There is no numpy error and no wrong
-    document."""
+    """The damage keeps the times: header, first pieces, lengths and ids. There is no numpy error or wrong document."""
     path = Corpus({"a": [40] * 4}, [(160, {"a": 1})]).write(tmp_path)
     good = rows_of(path, "seal")[0]
     index = tmp_path / "a/shard_00002.index"

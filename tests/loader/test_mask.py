@@ -142,8 +142,7 @@ def test_a_shard_without_such_documents_needs_no_lookup(shards, documents, tmp_p
 
 
 def test_receipts_add_up_and_later_receipts_apply_to_earlier_shards(shards, receipt, documents, expected, tmp_path):
-    """Their order does not matter. The later receipt gives locations in other shards, so its documents are found by
-    id."""
+    """Order does not matter. The later receipt gives locations in other shards, so its documents are found by id."""
     before = read_manifest(shards).hash
     half = len(documents) // 2
     first = write_receipt(tmp_path / "first", shards, documents[:half], after={"manifest": "e" * 64})
