@@ -1,4 +1,4 @@
-"""A folder that nobody can write, not even root: every write that a read-only disk would reject fails."""
+"""A folder that cannot be written, not even by root: every write that a read-only disk would reject fails."""
 
 import builtins
 import errno

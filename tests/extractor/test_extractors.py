@@ -79,7 +79,7 @@ def test_a_model_never_sees_the_domains_that_it_is_scored_on(gold, monkeypatch):
     assert len(trained) == 4
     assert {score.value for score in result.scores} == {1.0}
     domains = {one.domain for one in gold}
-    assert sum(len(domains - seen) for seen in trained) == len(domains)
+    assert sum(len(domains - known) for known in trained) == len(domains)
 
 
 def test_folds_are_rejected_if_nothing_is_trained(gold, monkeypatch):

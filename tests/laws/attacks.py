@@ -150,7 +150,7 @@ def manifest(size: int) -> bytes:
 
 
 ATTACKS = [
-    # Archives: headers that never end or that start again and again.
+    # Archives: headers that never end or that start repeatedly.
     Attack("warc", "headers without end", fill(b"WARC/1.0\r\nA:")),
     Attack("warc", "versions only", fill(b"WARC/1.0\r\n")),
     Attack("warc", "the first letters", fill(b"WARC/")),

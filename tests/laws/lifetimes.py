@@ -221,7 +221,7 @@ class Check:
             for _, value in self.loans(kernel):
                 kernel.lent |= self.owners(kernel, value) or set()
             kernel.holders |= {
-                name for name, given in kernel.values.items() if any(self.holds(kernel, one) for one in given)
+                name for name, values in kernel.values.items() if any(self.holds(kernel, one) for one in values)
             }
             for node in kernel.nodes:
                 kernel.returns |= isinstance(node, ast.Return) and self.holds(kernel, node.value)
@@ -236,8 +236,8 @@ class Check:
                 self.fault(
                     kernel.module, call, f"{name} lends {ast.unparse(value)}, which is no part of its parameters"
                 )
-        for target, given in assignments(kernel.nodes):
-            if not isinstance(target, ast.Name) and self.holds(kernel, given):
+        for target, value in assignments(kernel.nodes):
+            if not isinstance(target, ast.Name) and self.holds(kernel, value):
                 self.fault(kernel.module, target, f"{name} stores what is lent in {ast.unparse(target)}")
         for option in set(options_of(kernel.node)) - OPTIONS:
             self.fault(kernel.module, kernel.node, f"{name} is compiled with {option}, of which nothing is known here")

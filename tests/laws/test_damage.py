@@ -111,7 +111,7 @@ class RunResult:
 
 @pytest.mark.early
 @pytest.mark.slow
-def test_damage_is_repaired_or_refused(project, edit):
+def test_damage_is_repaired_or_rejected(project, edit):
     """In at least 200 trials, the parts, shards and samples are the same, or the run stops with a message."""
     corpus = Corpus(project)
     corpus.recipe(shards="shard_tokens: 20000")

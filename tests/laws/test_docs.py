@@ -105,7 +105,7 @@ def test_the_files_of_a_trained_tokenizer_are_named():
     assert "`tokenizer.tiktoken.json`" in (ROOT / "docs" / "tokenizer.md").read_text()
 
 
-def test_thresholds_with_built_in_exceptions_say_so():
+def test_built_in_exceptions_of_thresholds_are_documented():
     """A rule that is off by default may still drop files in the languages that it was published for."""
     settings = {one.name: one for entry in all_entries() if entry.name == "heuristics" for one in entry.settings}
     comments = settings["code.max_comments_share"]

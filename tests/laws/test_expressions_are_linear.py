@@ -67,10 +67,10 @@ def patterns_in(value: object, path: str) -> Iterator[tuple[str, re.Pattern]]:
 @pytest.mark.slow
 def test_steps_grow_no_faster_than_the_text() -> None:
     """Four times the text takes at most 5.3 times the steps."""
-    seen = {found[1:]: found[0] for found in expressions() if found[0] not in SHORT}
-    assert len(seen) > 50
+    checked = {found[1:]: found[0] for found in expressions() if found[0] not in SHORT}
+    assert len(checked) > 50
     faults = []
-    for (pattern, everywhere, whole), name in seen.items():
+    for (pattern, everywhere, whole), name in checked.items():
         steps = Steps(pattern, limit=100_000)
         for short, long in zip(attacks(steps.tree, 60), attacks(steps.tree, 240), strict=True):
             fewer, more = (text.encode("latin-1", "replace") if steps.is_bytes else text for text in (short, long))

@@ -23,13 +23,13 @@ CALLS = ("replace", "rename", "link", "symlink", "unlink", "remove", "mkdir", "r
 
 
 def killed_after(call, work):
-    """Run `work` in a child that is killed after so many calls; return its output if it finished."""
+    """Run `work` in a child that is killed after so many calls; return what it wrote if it finished."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child:
         os.close(theirs)
-        with open(ours) as said:
-            calls = said.read().splitlines()
+        with open(ours) as pipe:
+            calls = pipe.read().splitlines()
         ended = os.waitpid(child, 0)[1]
         assert ended in (0, signal.SIGKILL)
         return calls if ended == 0 else None
@@ -64,11 +64,11 @@ PUBLISHED = ("shards", "runs", "versions", "locks", "claims", "tmp")
 @pytest.fixture
 def corpus(project):
     """A small corpus: one shard for each group."""
-    made = Corpus(project)
-    made.write("notes", 40, 11)
-    made.write("tales", 20, 12)
-    made.recipe(shards="shard_tokens: 40000")
-    return made
+    small = Corpus(project)
+    small.write("notes", 40, 11)
+    small.write("tales", 20, 12)
+    small.recipe(shards="shard_tokens: 40000")
+    return small
 
 
 def run(project):

@@ -48,7 +48,7 @@ def test_a_sealed_record_is_rejected_without_any_of_its_fields(sealed, kind, tmp
                 read(tmp_path / path.name)
 
 
-def test_a_receipt_without_its_seal_says_so(sealed, tmp_path):
+def test_a_receipt_without_its_seal_is_an_error_message(sealed, tmp_path):
     """The message gives the fact, the consequence and the fix."""
     content = json.loads(sealed["receipt"][0].read_text())
     del content["seal"]

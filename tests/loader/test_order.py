@@ -42,12 +42,12 @@ def manifests(draw):
 def test_every_epoch_of_every_group_is_complete_before_it_repeats(manifest):
     """Over all phases, the samples of a group come in rounds, each with every sample once."""
     order = Order(manifest)
-    seen = defaultdict(list)
+    drawn = defaultdict(list)
     for sample in range(order.samples):
         found = order.place(sample)
-        assert len(seen[found.group]) // manifest.groups[found.group].samples == found.epoch
-        seen[found.group].append((found.shard, found.row))
-    for number, rows in seen.items():
+        assert len(drawn[found.group]) // manifest.groups[found.group].samples == found.epoch
+        drawn[found.group].append((found.shard, found.row))
+    for number, rows in drawn.items():
         group = manifest.groups[number]
         everything = {(shard, row) for shard, facts in enumerate(group.shards) for row in range(facts.samples)}
         for first in range(0, len(rows), group.samples):
@@ -167,11 +167,11 @@ def test_the_samples_of_a_row_are_the_inverse_of_the_order(groups, first, second
     )
     phases = tuple(Phase(f"p{n}", count, weights, None) for n, count in enumerate((first, second)))
     order = Order(Manifest("", "", "", 3, {}, 8, 2, all_groups, phases, {}))
-    seen = defaultdict(list)
+    drawn = defaultdict(list)
     for sample in range(order.samples):
         place = order.place(sample)
-        seen[place.group, place.shard, place.row].append(sample)
+        drawn[place.group, place.shard, place.row].append(sample)
     for number, group in enumerate(all_groups):
         for shard, about in enumerate(group.shards):
             for row in range(about.samples):
-                assert list(order.seen(number, shard, row)) == seen[number, shard, row]
+                assert list(order.seen(number, shard, row)) == drawn[number, shard, row]

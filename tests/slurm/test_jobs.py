@@ -51,12 +51,12 @@ class Line:
 
 
 def member(slots=1, memory=4 * GB, left=None, kind="many", job="1_0"):
-    made = Member(
+    new = Member(
         Line(), {"job": job, "node": "n1", "kind": kind, "slots": slots, "memory_bytes": memory, "left_s": math.inf}
     )
     if left is not None:
-        made.set_time(left)
-    return made
+        new.set_time(left)
+    return new
 
 
 def task(number=0, node="a/b"):
@@ -67,9 +67,9 @@ def task(number=0, node="a/b"):
 def executor(tmp_path, monkeypatch):
     monkeypatch.setattr(sbatch, "require", lambda: None)
     notes = []
-    made = SlurmExecutor(Store(str(tmp_path)), None, note=notes.append, cluster=ClusterFields(jobs=2))
-    made.notes = notes
-    return made
+    slurm = SlurmExecutor(Store(str(tmp_path)), None, note=notes.append, cluster=ClusterFields(jobs=2))
+    slurm.notes = notes
+    return slurm
 
 
 def assignments(executor, members, *memories, node="a/b"):
@@ -100,8 +100,8 @@ def test_a_task_that_needs_more_than_any_job_has_runs_alone_with_a_note(executor
 
 def test_a_step_that_declares_resources_has_jobs_of_that_size(executor):
     """Each job does one task at a time; the step's resources replace only the size options of the recipe."""
-    given_options = {"partition": "big", "mem-per-cpu": 100, "cpus-per-task": 8}
-    executor._cluster = executor._jobs._cluster = ClusterFields(jobs=2, sbatch=given_options)
+    options = {"partition": "big", "mem-per-cpu": 100, "cpus-per-task": 8}
+    executor._cluster = executor._jobs._cluster = ClusterFields(jobs=2, sbatch=options)
     kind = executor._kind_of(Resources(memory="2GB", cores=4, gpus=1))
     assert executor._jobs.options_of(kind) == {
         "partition": "big",
@@ -109,7 +109,7 @@ def test_a_step_that_declares_resources_has_jobs_of_that_size(executor):
         "mem": f"{9 * 256}M",
         "gres": "gpu:1",
     }
-    assert executor._jobs.options_of("many") == given_options
+    assert executor._jobs.options_of("many") == options
     assert "gres" not in executor._jobs.options_of(executor._kind_of(Resources(memory="2GB")))
     assert executor._kind_of(Resources(memory="2.1GB", cores=4, gpus=1)) == kind  # about the same size
 
@@ -218,7 +218,7 @@ def test_the_end_of_a_job_decides_whether_its_task_is_suspected():
         assert asyncio.run(lost(state)) == (False, False), state
 
 
-def test_a_job_alone_has_its_own_options_and_no_other_task(tmp_path, monkeypatch):
+def test_an_exclusive_job_has_its_own_options_and_no_other_task(tmp_path, monkeypatch):
     """It gets more memory if the profile gives it."""
     monkeypatch.setattr(sbatch, "require", lambda: None)
     cluster = ClusterFields(jobs=2, sbatch={"mem": "2G", "partition": "a"}, alone={"mem": "64G"})

@@ -159,7 +159,7 @@ def test_a_rejection_by_sbatch_is_one_message(project, slurm, monkeypatch):
 
 
 def test_jobs_that_end_at_once_are_one_message_with_their_log(project, slurm, monkeypatch):
-    """They are not requested again and again."""
+    """They are not requested repeatedly."""
     monkeypatch.setattr(jobs, "STILLBORN", 2)
     settings = "{jobs: 1, setup: ['echo there is no such module: python', 'exit 7']}"
     message, submitted = refused(project, settings, monkeypatch)
