@@ -25,14 +25,14 @@ from gristmill.stages import own_code
 from gristmill.store.store import Store
 from slurm_cluster import Cluster, missing
 
-# No test depends on time: on a busy machine an example may take as long as it likes. `make test-fast` takes fewer.
+# No test depends on time: on a busy machine an example may take any time. `make test-fast` runs fewer examples.
 settings.register_profile("gristmill", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "100")))
 settings.load_profile("gristmill")
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a job that a shell started in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ.pop("COLUMNS", None)  # how wide tables are is up to the test, not to who runs it
+os.environ.pop("COLUMNS", None)  # the test decides the width of tables, not the terminal
 
 ROOT = Path(__file__).parents[1]
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
@@ -66,7 +66,7 @@ class Project:
         self.store = folder / "store"
 
     def write_inputs(self, files: int = 4, records: int | None = None, seed: int = 7) -> None:
-        """Files of so many records each; without a number the first has two parts, the others one."""
+        """Write files with the given number of records each; by default the first has two parts, the others one."""
         draw = random.Random(seed)
         (self.folder / "in").mkdir(exist_ok=True)
         for number in range(files):
@@ -85,16 +85,16 @@ class Project:
         return Mill(load(self.recipe, store=store), until)
 
     def run(self, workers: int | None = None, until: str | None = None, store: str | None = None) -> Run:
-        """Run the recipe: in this process, unless a test is about workers, which take a second to start."""
+        """Run the recipe in this process, unless a test needs workers, which take a second to start."""
         listener = Silent()
         self.notes = listener.notes
-        made = self.mill(until, store)
+        corpus = self.mill(until, store)
         if workers is None:
-            made.executor = lambda *_: InlineExecutor(made.store)  # type: ignore[method-assign]
-        return made.run(workers, listener)
+            corpus.executor = lambda *_: InlineExecutor(corpus.store)  # type: ignore[method-assign]
+        return corpus.run(workers, listener)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """A run in a process of its own, as a user would start it."""
+        """A run in a separate process, as a user would start it."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-m", "gristmill", "run", str(self.recipe), *arguments]
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -103,12 +103,13 @@ class Project:
         return self.mill().dry_run()
 
     def executed(self, run: Run) -> dict[str, int]:
-        return {node_id: len(made.executed) for node_id, made in run.states.items() if made.executed}
+        return {node_id: len(state.executed) for node_id, state in run.states.items() if state.executed}
 
     def parts(self, run: Run) -> dict[str, list[str]]:
-        """The hashes of everything that a run has, by node and in order."""
+        """The hashes of all parts of a run, by node and in order."""
         return {
-            node_id: [part.hash for _, (part, _) in sorted(made.layers.items())] for node_id, made in run.states.items()
+            node_id: [part.hash for _, (part, _) in sorted(state.layers.items())]
+            for node_id, state in run.states.items()
         }
 
     def datasets(self) -> Any:
@@ -119,7 +120,7 @@ class Project:
 
 @pytest.fixture(scope="module")
 def in_this_process() -> Iterator[None]:
-    """Commands that a test types here start no workers, unless it says how many: they take a second to start."""
+    """Commands in a test start no workers unless it gives a number: they take a second to start."""
 
     def make_executor(store: Store, workers: int | None, *more: Any, **named: Any) -> Executor:
         inline = workers is None and named.get("name") != "ray"
@@ -134,16 +135,16 @@ def in_this_process() -> Iterator[None]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path)
-    made.write_inputs(records=80)
-    made.write_inputs(files=1)  # the first is cut into two parts
-    made.write_recipe()
-    return made
+    small = Project(tmp_path)
+    small.write_inputs(records=80)
+    small.write_inputs(files=1)  # the first file is cut into two parts
+    small.write_recipe()
+    return small
 
 
 @pytest.fixture(scope="session")
 def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two nodes of a CPU each, for all tests of this process."""
+    """Two nodes with one CPU each, for all tests of this process."""
     why = missing()
     if why is not None:
         pytest.skip(why)
@@ -154,7 +155,7 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 @pytest.fixture
 def slurm(slurm_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """The same without a job in its queue. Jobs find modules of tests, and leave logs in the test's folder."""
+    """The cluster with an empty queue. Jobs find the test modules, and leave logs in the test's folder."""
     slurm_cluster.clear()
     monkeypatch.setenv("SLURM_CONF", str(slurm_cluster.conf))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
@@ -170,7 +171,7 @@ def lines_reader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def edit() -> Callable[[Path, str, str], None]:
-    """Change a text in a file, and fail if it is not there."""
+    """Replace a text in a file, and fail if it is not there."""
 
     def change(path: Path, old: str, new: str) -> None:
         text = path.read_text()
@@ -182,14 +183,14 @@ def edit() -> Callable[[Path, str, str], None]:
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
-    """Modules of the user's own that a test loads are not those of the next test."""
+    """User modules that a test loads are removed before the next test."""
     yield
     own_code.forget(own_code._FINDER.code)
     own_code._FINDER.code.clear()
 
 
 class RayNodes:
-    """A Ray cluster on this machine: a head that does no tasks, and nodes of one core that tests may lose."""
+    """A Ray cluster on this machine: a head that runs no tasks, and nodes with one core that tests may kill."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
@@ -197,15 +198,15 @@ class RayNodes:
         head = {"num_cpus": 0, "object_store_memory": 80 << 20, "include_dashboard": False}
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address: str = self.cluster.address
-        self.mend()
+        self.restore()
 
-    def mend(self) -> None:
-        """Two nodes, whatever became of those that were there."""
+    def restore(self) -> None:
+        """Start nodes until there are two."""
         while len(self.cluster.worker_nodes) < 2:
             self.cluster.add_node(num_cpus=1, memory=3 << 30, object_store_memory=80 << 20)
 
     def lose_node_of(self, pid: int) -> None:
-        """End the node that a process is on."""
+        """Kill the node that runs a process."""
         raylets = {node.all_processes["raylet"][0].process.pid: node for node in self.cluster.worker_nodes}
         while pid not in raylets:
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -228,6 +229,6 @@ def _ray_nodes() -> Iterator[RayNodes]:
 
 @pytest.fixture
 def ray_nodes(_ray_nodes: RayNodes) -> RayNodes:
-    """Two nodes, and this process is connected to them."""
-    _ray_nodes.mend()
+    """Two nodes, to which this process is connected."""
+    _ray_nodes.restore()
     return _ray_nodes

@@ -1,11 +1,10 @@
-"""What each test costs: a plugin of pytest that measures, a command that lists the slow ones for `slow_tests.txt`, and
-the order in which those begin that take longest.
+"""The cost of each test: a pytest plugin that measures it, a command that writes `slow_tests.txt`, and the test order.
 
     CPU_SECONDS=FOLDER pytest -n 2 --dist worksteal -p tests.cpu_seconds
     python tests/cpu_seconds.py FOLDER > tests/slow_tests.txt
 
-Seconds are those of the process and of its children that have ended: a busy machine changes them little, and the clock
-much. Tests that are marked as slow where they stand are not listed.
+The cost is the CPU time of the process and of its finished children, which a busy machine changes little, unlike wall
+time. Tests that are marked as slow in their file are not listed.
 """
 
 import json
@@ -20,7 +19,7 @@ from typing import Any
 import pytest
 
 BUDGET_S = 150.0
-"""Of all tests that are not slow: two processes collect them in 20 more, and two minutes on two cores are 240."""
+"""CPU seconds for all quick tests: two processes collect them in 20 more, and two minutes on two cores are 240."""
 
 
 def used() -> float:
@@ -38,7 +37,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def costs_of(folder: Path) -> dict[str, list[float]]:
-    """By function, of each of its tests."""
+    """The costs of the tests of each function."""
     found: dict[str, list[float]] = defaultdict(list)
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().splitlines():
@@ -48,7 +47,7 @@ def costs_of(folder: Path) -> dict[str, list[float]]:
 
 
 def slow_ones(costs: Mapping[str, list[float]], budget_s: float = BUDGET_S) -> list[str]:
-    """Functions to leave out, the dearest tests first, until the others fit; a third of each file stays."""
+    """Functions to leave out, most expensive first, until the rest fits the budget; a third of each file stays."""
     left = sum(map(sum, costs.values()))
     stay: dict[str, int] = defaultdict(int)
     for name in costs:
@@ -71,12 +70,12 @@ def _file(name: str) -> str:
 
 @cache
 def listed() -> frozenset[str]:
-    """Functions of slow_tests.txt."""
+    """The functions in slow_tests.txt."""
     return frozenset(Path(__file__).with_name("slow_tests.txt").read_text(encoding="utf-8").split())
 
 
 def mark_slow(items: list[Any]) -> None:
-    """Tests of functions that are listed are as slow as those that say so themselves."""
+    """Mark the tests of listed functions as slow."""
     slow = listed()
     for item in items:
         if item.nodeid.partition("[")[0] in slow:
@@ -84,8 +83,10 @@ def mark_slow(items: list[Any]) -> None:
 
 
 def begin_early(items: list[Any], workers: int) -> None:
-    """Sort tests so that each of several workers, which get stretches of equal length, begins with some of those that
-    take long by the clock; one of them has all that need a Ray cluster, which takes half a minute to start.
+    """Sort tests so that each worker begins with some of the tests that take longest.
+
+    Workers get stretches of equal length. One of them gets all tests that need a Ray cluster, which takes half a minute
+    to start.
     """
     names = ("ray", "on_ray")
     on_ray = [item for item in items if "_ray_nodes" in item.fixturenames or _parameter(item, "name") in names]

@@ -15,7 +15,7 @@ from gristmill.engine.work.task import add_counts
 def run_step(module, config, parts, models=None, **ways):
     """The layers of a step for each part (a table with the columns that it reads), and its counts.
 
-    `models` are those of its assets (`make_assets`), where it has some.
+    `models` are those of its assets (`make_assets`), if it has any.
     """
     for stage, part, name in stages_of(module, config):
         if stage.STAGE.kind == "asset":
@@ -29,7 +29,7 @@ def run_step(module, config, parts, models=None, **ways):
 
 
 def stages_of(module, config):
-    """What a step is made of: modules with their configs and names, itself the last."""
+    """The stages of a step: modules with their configs and names, with the step itself last."""
     for name, path, part in module.STAGE.before(config):
         stage = importlib.import_module(path)
         yield stage, part or stage.STAGE.config_within(config), name
@@ -37,7 +37,7 @@ def stages_of(module, config):
 
 
 def make_assets(module, config, folder):
-    """The models that a step makes of files, and the metrics of each."""
+    """The models that a step builds from files, and the metrics of each."""
     models, metrics = {}, {}
     for stage, part, name in stages_of(module, config):
         if stage.STAGE.kind == "asset":
@@ -48,9 +48,9 @@ def make_assets(module, config, folder):
 
 def run_stage(module, config, parts, models=None, **ways):
     if module.STAGE.kind == "map":
-        given = _models(module, config, models)
+        arguments = _models(module, config, models)
         return [
-            pa.Table.from_batches([module.apply(_batch(module, config, part), config, **given)]) for part in parts
+            pa.Table.from_batches([module.apply(_batch(module, config, part), config, **arguments)]) for part in parts
         ], {}
     return run_exchange(module, config, parts, models=models, **ways)
 
@@ -61,12 +61,12 @@ def _models(module, config, models):
 
 
 def carry_out(stage, batches, config, **ways):
-    """The layers of an exchange for each batch, as a part of its own."""
+    """The layers of an exchange for each batch, where each batch is one part."""
     return run_exchange(stage, config, [pa.Table.from_batches([batch]) for batch in batches], **ways)[0]
 
 
 def run_exchange(module, config, parts, bits=0, limit=None, models=None):
-    """Reducers see 2^bits ranges of keys; with a limit in blocks of so many bytes, a key that has more in pieces."""
+    """Reducers see 2^bits key ranges; with a limit, in blocks of that many bytes, so a large key comes in pieces."""
     counts, tally, tables = {}, {}, []
     for number, part in enumerate(parts):
         batch = _batch(module, config, part)
@@ -75,7 +75,7 @@ def run_exchange(module, config, parts, bits=0, limit=None, models=None):
         if module.STAGE.tally:
             add_counts(tally, module.tally(batch, sent, config))
         sent = sent.set_column(sent.schema.get_field_index("row"), "row", sent.column("row").cast(pa.int64()))
-        # Parts are named by hashes in the engine: their numbers say nothing about their order.
+        # The engine names parts by hashes: their numbers say nothing about their order.
         name = pa.array(np.full(sent.num_rows, (number * 0x9E3779B97F4A7C15 + 7) % 2**64, np.uint64))
         tables.append(pa.Table.from_batches([sent.append_column("part", name)]))
     totals = {"totals": module.totals(tally, config)} if module.STAGE.totals else {}
@@ -86,7 +86,7 @@ def run_exchange(module, config, parts, bits=0, limit=None, models=None):
 
 
 def one_round(module, function, config, tables, totals, bits=0, limit=None):
-    """What the reducers of a round answer, and their counts."""
+    """The answers of the reducers of a round, and their counts."""
     ranges, answers, counts = {}, [], {}
     for table in tables:
         for destination, found in cut(table, "key", 64 - bits):
@@ -96,10 +96,10 @@ def one_round(module, function, config, tables, totals, bits=0, limit=None):
     for _, found in sorted(ranges.items()):
         for block in _blocks(found, in_short, limit):
             others = {} if block.others is None else {"others": block.others}
-            made = module.STAGE.all_rounds[function](block.records, config, **totals, **others)
-            made, more = made if isinstance(made, tuple) else (made, {})
+            answer = module.STAGE.all_rounds[function](block.records, config, **totals, **others)
+            answer, more = answer if isinstance(answer, tuple) else (answer, {})
             add_counts(counts, more)
-            answers.append(made)
+            answers.append(answer)
     return answers, counts
 
 
@@ -120,12 +120,12 @@ def _collected(module, config, number, part, tables):
     name = (number * 0x9E3779B97F4A7C15 + 7) % 2**64
     schema = module.STAGE.schema_of(config)
     columns = {item.name: [None] * part.num_rows for item in schema}
-    seen = set()
+    answered = set()
     for table in tables:
         for record in table.to_pylist():
             if record["part"] == name:
-                assert record["row"] not in seen, "a row was answered twice"
-                seen.add(record["row"])
+                assert record["row"] not in answered, "a row was answered twice"
+                answered.add(record["row"])
                 for item in schema:
                     columns[item.name][record["row"]] = record.get(item.name)
     return pa.table([pa.array(columns[item.name], item.type) for item in schema], schema=schema)

@@ -1,4 +1,4 @@
-"""A folder of made pages with gold: a WARC file, and JSON Lines that say what the main text of each page is."""
+"""A folder of generated pages with gold: a WARC file, and JSON Lines with the main text of each page."""
 
 import json
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ def text_of(number):
 
 
 def write_archive(path, pages):
-    """A WARC file of {url: html}, where bytes have no charset; the id of each page's record, with angle brackets."""
+    """Write a WARC file of {url: html}, where bytes have no charset; return each record id, with angle brackets."""
     responses = [
         Response(url, html, "text/html") if isinstance(html, bytes) else Response(url, html.encode())
         for url, html in pages.items()
@@ -38,7 +38,7 @@ def write_archive(path, pages):
 
 
 def write_gold(folder, sets=("news", "blogs", "tool-weakgold", "marked"), languages=("en", None), pages=12):
-    """Pages of as many domains as there are pages, spread over sets; those of the last set have segments."""
+    """Write pages that each have their own domain, spread over sets; those of the last set have segments."""
     (folder / "warc").mkdir(parents=True)
     (folder / "gold").mkdir()
     urls = {f"https://www.mill{number}.example/{number}": page(text_of(number)) for number in range(pages)}

@@ -1,4 +1,4 @@
-"""What the stages of decontaminate make of fixed texts, for tests/stages/test_golden.py."""
+"""The outputs of the decontaminate stages for fixed texts, for tests/stages/test_golden.py."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from gristmill.stages.library_versions import version_of
 
 
 def decontaminate_outputs(folder, fixed, digest_of):
-    """Of the fixed texts, with a suite of some of them that grew after it was pinned."""
+    """The outputs for the fixed texts, with a suite of some of them that grew after it was pinned."""
     folder.mkdir()
     items = [
         {"q": fixed[0].split("\n")[0], "a": "the miller of the village"},

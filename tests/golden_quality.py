@@ -1,4 +1,4 @@
-"""What the stages that train models of quality make of fixed texts, for tests/stages/test_golden.py."""
+"""The outputs of the stages that train quality models on fixed texts, for tests/stages/test_golden.py."""
 
 import hashlib
 
@@ -10,12 +10,12 @@ from gristmill.stages.quality import classifier, language_model, sample, texts
 from gristmill.stages.quality.classifier_config import ClassTexts
 
 LANGUAGE_MODEL = "model.ngrams"
-"""The file of the language model, in the folder that is given."""
+"""The name of the language model file in the given folder."""
 SIDES = {"mill": "positive", "shop": "negative"}
 
 
 def model_outputs(folder, fixed, copies, digest_of):
-    """Of texts with copies: a sample, its texts, a classifier. Of the fixed texts: a language model."""
+    """A sample, its texts and a classifier for texts with copies, and a language model of the fixed texts."""
     rows = len(copies)
     known = {
         "text": pa.array(copies),
@@ -28,8 +28,8 @@ def model_outputs(folder, fixed, copies, digest_of):
     taken = sample.Config(sample_bytes=900, sides=SIDES, seed=3)
     (split,), counts = run_stage(sample, taken, [pa.table(known)])
     known["quality_mill_sample.split"] = split["split"]
-    told = texts.Config(name="mill", sides=SIDES)
-    (layer,), _ = run_stage(texts, told, [pa.table(known)])
+    texts_config = texts.Config(name="mill", sides=SIDES)
+    (layer,), _ = run_stage(texts, texts_config, [pa.table(known)])
     learned = classifier.Config(
         name="mill",
         positives=ClassTexts(sources=("mill",)),
@@ -42,19 +42,19 @@ def model_outputs(folder, fixed, copies, digest_of):
         held_out_share=0.3,
     )
     every = pa.array(["train"] * rows)
-    (whole,), _ = run_stage(texts, told, [pa.table({**known, "quality_mill_sample.split": every})])
+    (whole,), _ = run_stage(texts, texts_config, [pa.table({**known, "quality_mill_sample.split": every})])
     numbers = classifier.fit(whole.to_batches(), learned, folder / "mill.bin")
-    spoken = language_model.Config(name="mill", min_documents=1, order=3, prune=(1, 1, 1))
+    language_config = language_model.Config(name="mill", min_documents=1, order=3, prune=(1, 1, 1))
     columns = [pa.array(fixed), *(pa.nulls(len(fixed)) for _ in range(3)), pa.nulls(len(fixed), pa.string())]
     batch = pa.RecordBatch.from_arrays(columns, names=list(language_model.COLUMNS))
-    language_model.fit([batch], spoken, folder / LANGUAGE_MODEL)
+    language_model.fit([batch], language_config, folder / LANGUAGE_MODEL)
     assert split["split"].null_count not in (0, rows)
     assert "auc" in numbers
     found = {
         "quality_sample": (sample, taken, digest_of([split.to_pylist(), counts])),
-        "quality_text": (texts, told, digest_of(layer.to_pylist())),
+        "quality_text": (texts, texts_config, digest_of(layer.to_pylist())),
         "classifier": (classifier, learned, _hash(folder / "mill.bin")),
-        "language_model": (language_model, spoken, _hash(folder / LANGUAGE_MODEL)),
+        "language_model": (language_model, language_config, _hash(folder / LANGUAGE_MODEL)),
     }
     return {
         name: {

@@ -1,4 +1,4 @@
-"""Packages that the documentation shows, installed as pip would: their modules and entry points, on sys.path."""
+"""Packages from the documentation, installed as pip would: their modules and entry points, on sys.path."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ FILE = re.compile(r"^`([\w./]+\.(?:py|toml))`:\n\n```\w+\n(.*?)^```", re.M | re.
 
 @contextmanager
 def installed_from(page, site, monkeypatch):
-    """Install the package of a page of the documentation into a new folder; its modules are forgotten afterwards."""
+    """Install the package of a documentation page into a new folder; its modules are unloaded afterwards."""
     files = dict(FILE.findall((DOCS / page).read_text()))
     project = tomllib.loads(files.pop("pyproject.toml"))["project"]
     write_metadata(site, project["name"], project["version"], project["entry-points"])
@@ -28,7 +28,7 @@ def installed_from(page, site, monkeypatch):
 
 
 def write_metadata(site, name, version, groups):
-    """What pip writes beside the modules of a package."""
+    """Write the metadata that pip puts next to the modules of a package."""
     about = site / f"{name}-{version}.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

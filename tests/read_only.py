@@ -1,4 +1,4 @@
-"""A folder that cannot be written, also by root: what the system would refuse on a read-only disk is refused."""
+"""A folder that cannot be written, not even by root: every write that a read-only disk would reject fails."""
 
 import builtins
 import errno
@@ -9,7 +9,7 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def make_read_only(monkeypatch, folder):
-    """Every way in which Python changes a file or a folder below `folder` fails, until the test ends."""
+    """Make every Python call that changes a file or a folder below `folder` fail until the test ends."""
 
     def refuse_below(*paths):
         for path in paths:
@@ -29,5 +29,5 @@ def make_read_only(monkeypatch, folder):
     monkeypatch.setattr(os, "mkdir", guarded(os.mkdir, lambda path, *_, **__: not os.path.exists(path)))
     monkeypatch.setattr(os, "open", guarded(os.open, lambda path, flags, *_, **__: flags & WRITES))
     opens = guarded(open, lambda path, mode="r", *_, **__: set(mode) & set("wax+"))
-    for module in (builtins, io):  # pathlib takes the one of io
+    for module in (builtins, io):  # pathlib uses the one from io
         monkeypatch.setattr(module, "open", opens)

@@ -25,7 +25,7 @@ PHASES = """mix:
 
 
 class Corpus:
-    """Two sources of JSON lines, a tokenizer of bytes, a recipe that goes as far as the manifest."""
+    """Two sources of JSON lines, a byte tokenizer, and a recipe up to the manifest."""
 
     def __init__(self, project):
         self.project = project
@@ -38,7 +38,7 @@ class Corpus:
         draw = random.Random(seed)
         texts = {f"{name}{n}": " ".join(draw.choices(WORDS, k=draw.randint(1, words))) + f" {n}" for n in range(count)}
         lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
-        # Blanked, not cut out: the others keep their place in the file, and so their ids.
+        # Blanked, not removed: the others keep their position in the file, and so their ids.
         lines = [" " * len(line) if key in gone else line for key, line in zip(texts, lines, strict=True)]
         (self.folder / f"{name}.jsonl").write_text("\n".join(lines))
         return texts
@@ -58,7 +58,7 @@ class Corpus:
         return run, read_manifest(run.shards)
 
     def texts(self, manifest):
-        """What lies in the shards, put together again from the pieces: (source, text) with a count."""
+        """The texts in the shards, reassembled from their pieces: (source, text) with a count."""
         tokenizer = load(str(self.folder / "tokenizer.json"))
         end = manifest.tokenizer["end_of_document"]
         found = Counter()

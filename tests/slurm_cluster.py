@@ -1,7 +1,7 @@
-"""A Slurm of two nodes on this machine, of Debian's packages (`slurm-wlm`, `munge`), in a folder of its own.
+"""A Slurm of two nodes on this machine, from Debian's packages (`slurm-wlm`, `munge`), in a separate folder.
 
-Every daemon is a child of this process, in the foreground, and is ended by its process id. Nothing of the system's own
-Slurm or munge is touched: key, sockets, ports and state lie in the folder.
+Every daemon is a child of this process, in the foreground, and is ended by its process id. The system's own Slurm and
+munge are not touched: key, sockets, ports and state are in the folder.
 """
 
 import getpass
@@ -17,17 +17,17 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 PATIENCE_S = 60.0
-"""Seconds after which a daemon that does not answer is a fault of the test's surroundings."""
+"""Seconds after which a daemon that does not answer counts as a fault of the environment."""
 
 
 def missing() -> str | None:
-    """Why there can be no Slurm here."""
+    """Why Slurm cannot run here."""
     lacking = [name for name in PROGRAMS if _path(name) is None]
     return f"no {', '.join(lacking)} here (apt-get install slurm-wlm munge)" if lacking else None
 
 
 def until(happened: Callable[[], object]) -> None:
-    """Look again and again, however long it takes: bounded only so that a test that would never end fails."""
+    """Poll until the condition holds, with a limit only so that a test that would never end fails."""
     for _ in range(6000):
         if happened():
             return
@@ -40,7 +40,7 @@ def _path(program: str) -> str | None:
 
 
 class Cluster:
-    """Two nodes, n1 and n2, of so many CPUs each."""
+    """Two nodes, n1 and n2, with the given number of CPUs each."""
 
     def __init__(self, folder: Path, cpus: int = 1, memory_mb: int = 4000) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         self._start(node, "slurmd", "-D", "-N", node)
 
     def kill_node(self, node: str) -> None:
-        """Its slurmd is gone without a word."""
+        """Kill the slurmd of a node without notice."""
         child = self._children.pop(node)
         child.kill()
         child.wait()
@@ -119,16 +119,16 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         self.command("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
 
     def set_up(self, node: str) -> None:
-        self.command("scontrol", "update", f"nodename={node}", "state=resume", check=False)  # it may be back already
+        self.command("scontrol", "update", f"nodename={node}", "state=resume", check=False)  # it may already be back
 
     def states(self) -> dict[str, str]:
-        told = self.command("sinfo", "-h", "-N", "-o", "%N %t", check=False)
-        return dict(line.split() for line in told.splitlines() if len(line.split()) == 2)
+        output = self.command("sinfo", "-h", "-N", "-o", "%N %t", check=False)
+        return dict(line.split() for line in output.splitlines() if len(line.split()) == 2)
 
     def jobs(self, *options: str) -> list[list[str]]:
-        """Of the jobs that are waiting or running: id, name, state, node."""
-        told = self.command("squeue", "-h", "-r", "-o", "%i|%j|%T|%N", *options, check=False)
-        return [line.split("|") for line in told.splitlines()]
+        """Id, name, state and node of the waiting and running jobs."""
+        output = self.command("squeue", "-h", "-r", "-o", "%i|%j|%T|%N", *options, check=False)
+        return [line.split("|") for line in output.splitlines()]
 
     def command(self, *words: str, check: bool = True) -> str:
         ended = subprocess.run(words, env=self.environment, capture_output=True, text=True)
@@ -136,7 +136,7 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         return ended.stdout
 
     def clear(self) -> None:
-        """No job of an earlier test, and both nodes there."""
+        """Cancel the jobs of earlier tests and bring both nodes up."""
         self.command("scancel", f"--user={getpass.getuser()}", check=False)
         for node in ("n1", "n2"):
             if self.states().get(node) not in ("idle", "mix", "alloc", "comp"):
@@ -158,7 +158,7 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
                 child.kill()
                 child.wait()
         self._children.clear()
-        for pid in self._steps():  # they would report the end of their job for ever
+        for pid in self._steps():  # they would report the end of their job forever
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""Law 8 at its root: a reader gets bytes that were hashed, or an error."""
+"""Law 8 at its root: a reader gets bytes that match their hash, or an error."""
 
 import io
 import mmap
@@ -41,8 +41,8 @@ def opened(path, content):
 
 @settings(deadline=None)
 @given(st.integers(0, 5 * BLOCK), st.lists(st.tuples(st.integers(0, 6 * BLOCK), st.integers(0, 3 * BLOCK)), max_size=8))
-def test_it_reads_as_the_file_itself(tmp_path_factory, size, reads):
-    """Any reads at any places give what the plain file gives."""
+def test_it_reads_like_the_file_itself(tmp_path_factory, size, reads):
+    """Any reads at any positions return what the plain file returns."""
     path = tmp_path_factory.mktemp("same") / "in.bin"
     data = random.Random(size).randbytes(size)
     oracle = io.BytesIO(data)
@@ -57,8 +57,8 @@ def test_it_reads_as_the_file_itself(tmp_path_factory, size, reads):
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
-def test_what_is_remembered_comes_back(path, size):
-    """Content goes to JSON and back; anything else that stands there is nothing."""
+def test_remembered_content_round_trips(path, size):
+    """Content goes to JSON and back; any other value counts as nothing."""
     content = hashed(path, os.urandom(size))
     assert Content.from_json(content.as_json()) == content
     assert content.size == size
@@ -79,8 +79,8 @@ def through_mapping(path, at, data):
 
 @pytest.mark.parametrize("write", [overwrite, through_mapping])
 @pytest.mark.parametrize("at", [0, BLOCK - 1, BLOCK, 2 * BLOCK + 7, 3 * BLOCK - 1])
-def test_one_other_byte_is_refused_with_size_and_times_as_they_were(path, write, at):
-    """Whoever sets the times back, or writes through a mapping, fools nobody."""
+def test_one_changed_byte_is_rejected_with_size_and_times_unchanged(path, write, at):
+    """Setting the times back, or writing through a mapping, does not hide the change."""
     content = hashed(path, bytes(3 * BLOCK))
     before = path.stat()
     write(path, at, b"x")
@@ -92,8 +92,8 @@ def test_one_other_byte_is_refused_with_size_and_times_as_they_were(path, write,
             file.read(1)
 
 
-def test_what_was_given_out_was_compared_while_in_memory(path):
-    """A write between two reads of the same block changes nothing; one in a block that is still to come is refused."""
+def test_returned_bytes_were_compared_in_memory(path):
+    """A write to a block that was already read changes nothing; a write to a later block is an error."""
     content = hashed(path, bytes(3 * BLOCK))
     with opened(path, content) as file:
         assert file.read(10) == bytes(10)
@@ -108,8 +108,8 @@ def test_what_was_given_out_was_compared_while_in_memory(path):
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK + 1, 5 * BLOCK])
-def test_a_longer_or_shorter_file_is_refused(path, size):
-    """Cut, grown, emptied."""
+def test_a_longer_or_shorter_file_is_rejected(path, size):
+    """The file is truncated, extended or emptied."""
     content = hashed(path, bytes(2 * BLOCK))
     path.write_bytes(bytes(size))
     with pytest.raises(InputChanged), opened(path, content) as file:
@@ -117,8 +117,8 @@ def test_a_longer_or_shorter_file_is_refused(path, size):
 
 
 @pytest.mark.parametrize("size", [0, 10, BLOCK, 2 * BLOCK])
-def test_the_same_on_an_object_store(size):
-    """There is no size to look at before: the end of the file is."""
+def test_an_object_store_gets_the_same_checks(size):
+    """There is no size to check first; the end of the file shows it."""
     system = fsspec.filesystem("memory")
     system.pipe_file("/checked/x", bytes(size))
     place = FileLocation("/checked/x", system)
@@ -133,8 +133,8 @@ def test_the_same_on_an_object_store(size):
                 file.read()
 
 
-def test_a_broken_connection_is_no_damage_of_the_file(path):
-    """Readers catch OSError as damage of what they decode: a fault outside must not become a verdict inside."""
+def test_a_broken_connection_does_not_count_as_damage(path):
+    """Readers treat OSError as damaged data: an external fault must not become a verdict about a document."""
 
     class Flaky:
         def open(self, path, mode):
@@ -153,8 +153,8 @@ def test_a_broken_connection_is_no_damage_of_the_file(path):
             file.read(1)
 
 
-def test_the_error_travels_between_processes():
-    """With the name of the file, so that what was remembered of it is forgotten."""
+def test_the_error_can_be_pickled():
+    """It keeps the name of the file, so that the remembered content is discarded."""
     error = pickle.loads(pickle.dumps(InputChanged("/in/caf\udce9.jsonl")))
     assert error.uri == "/in/caf\udce9.jsonl"
     assert "caf\ufffd.jsonl changed since it was hashed" in str(error)

@@ -1,4 +1,4 @@
-"""Shares as people are told them."""
+"""How shares are printed."""
 
 import pytest
 from hypothesis import given
@@ -8,20 +8,20 @@ from gristmill.counted import percent
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "shown"),
+    ("part", "whole", "expected"),
     [
         *((1, 2, "50.0%"), (0, 9, "0.0%"), (9, 9, "100.0%"), (882, 883, "99.9%"), (-1, 4, "-25.0%"), (0, 0, "")),
         *((99_999, 100_000, "99.999%"), (1, 100_000, "0.001%"), (-1, 100_000, "-0.001%")),
     ],
 )
-def test_a_share_has_as_many_digits_as_it_takes(part, whole, shown):
-    """One behind the point where that tells."""
-    assert percent(part, whole) == shown
+def test_a_share_has_as_many_digits_as_it_needs(part, whole, expected):
+    """It has one decimal if that makes a difference."""
+    assert percent(part, whole) == expected
 
 
 @given(st.integers(0, 10**9), st.integers(1, 10**9))
-def test_only_all_is_a_hundred_percent_and_only_nothing_is_zero(part, more):
-    """However many there are."""
+def test_only_all_is_100_percent_and_only_nothing_is_0_percent(part, more):
+    """This holds for any number."""
     whole = part + more
     for digits in range(3):
         assert float(percent(part, whole, digits)[:-1]) < 100

@@ -1,4 +1,4 @@
-"""The quick tests are those that fit into two minutes, and some of every file; the longest begin first."""
+"""The quick tests fit into two minutes and include some of every file; the longest begin first."""
 
 from pathlib import Path
 
@@ -8,16 +8,16 @@ from tests.cpu_seconds import begin_early, listed, slow_ones
 ROOT = Path(__file__).parents[1]
 
 
-def test_what_is_listed_is_there():
-    """A test that was renamed would be quick again, and nobody would know why it takes so long."""
+def test_every_listed_test_exists():
+    """A renamed test would count as quick again, and the suite would become slow without a visible reason."""
     texts = {file: (ROOT / file).read_text() for file in {name.partition("::")[0] for name in listed()}}
     for name in listed():
         file, _, function = name.rpartition("::")
         assert f"def {function}(" in texts[file], f"{name} is in tests/slow_tests.txt, and is no test"
 
 
-def test_the_dearest_are_slow_until_the_rest_fits():
-    """By what one test of a function takes: many cheap ones are worth more than one that is dear."""
+def test_the_most_expensive_tests_are_slow_until_the_rest_fits():
+    """The cost of one test of a function decides: many cheap tests are worth more than an expensive one."""
     costs = {
         "a::dear": [3.0],
         "a::many": [0.1] * 40,
@@ -32,8 +32,8 @@ def test_the_dearest_are_slow_until_the_rest_fits():
 
 
 @pytest.mark.parametrize("name", sorted(listed())[:1])
-def test_what_is_listed_is_slow(name, request):
-    """As though it were marked where it stands."""
+def test_a_listed_test_is_slow(name, request):
+    """It behaves as if it were marked in its file."""
     found = [item for item in request.session.items if item.nodeid.partition("[")[0] == name]
     assert all(item.get_closest_marker("slow") for item in found)
 
@@ -47,8 +47,8 @@ class Item:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 9])
-def test_every_worker_begins_with_tests_that_take_long(workers):
-    """All tests are there once; those on Ray are together, whatever their place was."""
+def test_every_worker_begins_with_long_tests(workers):
+    """All tests are there once, and those on Ray are together, in any original order."""
     items = [Item(n, early=n in (3, 50, 51, 52, 99), fixtures=("_ray_nodes",) * (n in (7, 60))) for n in range(100)]
     sorted_ = list(items)
     begin_early(sorted_, workers)

@@ -1,4 +1,4 @@
-"""Packages add formats, commands and report pages by entry points, as docs/plugins.md shows."""
+"""Packages add formats, commands and report pages through entry points, as docs/plugins.md shows."""
 
 import sys
 
@@ -23,7 +23,7 @@ steps: []
 
 @pytest.fixture
 def orchard(tmp_path, monkeypatch, forgotten):
-    """The package of docs/plugins.md, installed; and a recipe that reads its format."""
+    """The package of docs/plugins.md, installed, and a recipe that reads its format."""
     (tmp_path / "apples.yaml").write_text(RECIPE)
     (tmp_path / "trees.txt").write_text("Boskoop: a sour <b>apple</b>\n<i>Cox</i>: a sweet apple\n")
     monkeypatch.chdir(tmp_path)
@@ -62,20 +62,20 @@ def test_a_recipe_reads_an_installed_format(orchard, edit):
         ("orchard, separatr: x", r"separatr.* Did you mean separator\?"),
     ],
 )
-def test_a_mistake_names_what_the_package_has(orchard, edit, tmp_path, written, message):
+def test_an_error_lists_the_fields_of_the_package(orchard, edit, tmp_path, written, message):
     edit(tmp_path / "apples.yaml", "orchard", written)
     with pytest.raises(UserError, match=message):
         load("apples.yaml")
 
 
-def test_a_reader_beside_the_recipe_does_not_take_the_name_of_an_installed_one(orchard, tmp_path):
+def test_a_reader_next_to_the_recipe_cannot_replace_an_installed_one(orchard, tmp_path):
     (tmp_path / "orchard.py").write_text("def read(piece, config):\n    return []\n")
     with pytest.raises(UserError, match=r"that an installed package adds \(orchard\.reader\), but orchard\.py next to"):
         load("apples.yaml")
 
 
-def test_an_installed_command_is_one_of_gristmill(orchard, typed):
-    """It runs, the help and the message for a wrong name list it, and ours are looked up in no package."""
+def test_an_installed_command_is_a_gristmill_command(orchard, typed):
+    """It runs, and the help and the error for a wrong name list it; our commands are looked up in no package."""
     gristmill.open("apples.yaml").run(workers=1, executor="inline")
     assert typed("pick apples.yaml --number 2") == (0, "Boskoop\n<i>Cox</i>\n", "")
     _, out, _ = typed("--help")
@@ -84,14 +84,14 @@ def test_an_installed_command_is_one_of_gristmill(orchard, typed):
     assert "gristmill pick requires recipe" in typed("pick")[2]
 
 
-def test_the_stored_help_lists_installed_commands_as_the_commands_do(orchard, typed, monkeypatch):
+def test_the_stored_help_lists_installed_commands_like_the_live_help(orchard, typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert added_commands() == {"pick": "A command from orchard 1.0."}
     assert stored_help(["-h"]) + "\n" == typed("-h")[1]
 
 
 def test_a_page_is_written_by_its_name(orchard, typed, tmp_path):
-    """Ours and that of a package; a wrong name lists both, and an unfinished corpus has no page."""
+    """This covers our pages and those of a package; a wrong name lists both, and an unfinished corpus has no page."""
     code, _, err = typed("page harvest apples.yaml --out page.html")
     assert (code, "has not finished with the current recipe" in err) == (2, True)
     gristmill.open("apples.yaml").run(workers=1, executor="inline")
@@ -116,15 +116,15 @@ def test_a_page_is_written_by_its_name(orchard, typed, tmp_path):
         ("def page", "def pages", r"cannot be imported from orchard\.harvest:page"),
     ],
 )
-def test_a_page_that_is_wrong_is_one_message(orchard, edit, old, new, message):
+def test_a_failing_page_is_one_error_message(orchard, edit, old, new, message):
     gristmill.open("apples.yaml").run(workers=1, executor="inline")
     edit(orchard / "orchard" / "harvest.py", old, new)
     with pytest.raises(UserError, match=message):
         gristmill.open("apples.yaml").page("harvest")
 
 
-def test_two_packages_of_one_name_are_refused(orchard, typed):
-    """Which of them is meant is not for us to guess; the help says so as well."""
+def test_two_packages_with_the_same_name_are_rejected(orchard, typed):
+    """Gristmill does not guess which one to use; the help says so as well."""
     points = {"gristmill.formats": {"orchard": "vineyard.reader"}, "gristmill.commands": {"pick": "vineyard:pick"}}
     write_metadata(orchard, "vineyard", "2.0", points)
     with pytest.raises(UserError, match=r"Two installed packages, orchard 1\.0 and vineyard 2\.0, register orchard in"):

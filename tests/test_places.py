@@ -1,4 +1,4 @@
-"""Where files lie: what a user writes is a URL or a path, and what was found stays what it was found as."""
+"""Locations of files: a user writes a URL or a path, and a file that was found keeps its kind."""
 
 import os
 import re
@@ -29,8 +29,8 @@ ODD = ["a::b", "memory::x", "a b", "#1", "a?b", "100%", "%41", "[x]", "~", "~roo
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_a_path_is_a_path_whatever_is_in_it(tmp_path, name):
-    """Nothing in a name makes it another file."""
+def test_a_path_is_a_path_with_any_characters(tmp_path, name):
+    """No character in a name turns it into another file."""
     path = tmp_path / "folder::of" / name.replace("/", "_")
     path.parent.mkdir()
     path.write_text(name)
@@ -41,8 +41,8 @@ def test_a_path_is_a_path_whatever_is_in_it(tmp_path, name):
         assert system.cat_file(found).decode() == name
 
 
-def test_what_was_found_elsewhere_is_not_parsed_again():
-    """A key of an object store may hold `::`, which in a URL is a chain of file systems."""
+def test_a_location_that_was_found_is_not_parsed_again():
+    """A key of an object store may contain `::`, which in a URL is a chain of file systems."""
     system = fsspec.filesystem("memory")
     system.pipe_file("/odd/a::b#1", b"content")
     with FileLocation("/odd/a::b#1", system).open() as file:
@@ -51,15 +51,15 @@ def test_what_was_found_elsewhere_is_not_parsed_again():
 
 @pytest.mark.parametrize("text", ["s3://bucket/x", "memory://x", "simplecache::s3://bucket/x", "file:///x"])
 def test_a_scheme_makes_a_url(text):
-    """And only one at the start."""
+    """Only a scheme at the start counts."""
     assert is_url(text)
     assert not is_url(f"/{text}")
     assert not is_url(text.replace("://", ":"))
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "folder"])
-def test_anything_but_a_file_is_refused_without_waiting(tmp_path, kind, monkeypatch):
-    """Reading a pipe that nobody writes to would never end."""
+def test_anything_but_a_file_is_rejected_without_waiting(tmp_path, kind, monkeypatch):
+    """Reading a pipe without a writer would never end."""
     monkeypatch.chdir(tmp_path)  # a socket's path is at most 108 bytes
     path = {"device": "/dev/null"}.get(kind, "x")
     if kind == "pipe":
@@ -79,7 +79,7 @@ NAMES = st.binary(min_size=1, max_size=12).map(
 
 @given(st.lists(NAMES, unique=True, max_size=20))
 def test_exact_names_are_text_and_stay_different(names):
-    """Any bytes that may be a name: valid UTF-8 for records, and never two names in one."""
+    """For any bytes that may be a name: valid UTF-8 for records, and never one text for two names."""
     assert len({exact(name).encode() for name in names}) == len(names)
     for name in names:
         shown(name).encode()
@@ -87,8 +87,8 @@ def test_exact_names_are_text_and_stay_different(names):
         assert from_exact(exact(name)) == name
 
 
-def test_one_place_opens_locations():
-    """Whoever parses a location by himself takes a path for a URL some day."""
+def test_only_one_module_opens_locations():
+    """Other code that parses a location would eventually mistake a path for a URL."""
     source, plugins = Path(gristmill.__file__).parent, Path(__file__).parents[1] / "plugins"
     for path in sorted([*source.rglob("*.py"), *plugins.rglob("*.py")]):
         name = path.relative_to(source if source in path.parents else plugins).as_posix()
@@ -98,8 +98,8 @@ def test_one_place_opens_locations():
         assert found is None, f"{name}: {found and found[0]}; use gristmill.places"
 
 
-def test_readers_open_their_files_in_one_way():
-    """`piece.open()` compares what it reads with what was hashed; `piece.uri` is for messages."""
+def test_readers_open_their_files_through_the_piece():
+    """`piece.open()` compares the bytes it reads with their hash; `piece.uri` is for messages."""
     source = Path(gristmill.__file__).parent / "stages" / "ingest"
     for path in sorted(source.glob("*.py")):
         assert not re.search(r"\.uri\b|\bopen\([^)]*\.(?:uri|path)", path.read_text("utf-8")), path.name
@@ -112,16 +112,16 @@ def test_readers_open_their_files_in_one_way():
         *("file::x", "weird::name", "http:/x", "1a://x", "./a://b", "C://x", "x y://z", "a::b/c://d", "://", ""),
     ],
 )
-def test_the_loader_takes_the_same_locations_for_paths(location):
-    """It may not import this module, so it has the rule a second time."""
+def test_the_loader_treats_the_same_locations_as_paths(location):
+    """It may not import this module, so it has a copy of the rule."""
     path = local_path(location)
     assert locations.is_remote(location) == (path is None)
     if path is not None:
         assert locations.local_path(location) == os.path.abspath(path)
 
 
-def test_a_manifest_may_lie_in_a_folder_with_an_odd_name(tmp_path):
-    """`://` in the middle of a path is no address."""
+def test_a_manifest_may_be_in_a_folder_with_an_unusual_name(tmp_path):
+    """`://` in the middle of a path does not make it a URL."""
     folder = tmp_path / "runs:" / "x"
     manifest = locations.manifest_at(f"{tmp_path}/runs://x/manifest.json")
     assert manifest == str(folder / "manifest.json")

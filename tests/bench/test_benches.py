@@ -1,4 +1,4 @@
-"""Every bench runs to its end on data that it makes itself, small here, and says what it measured as JSON."""
+"""Every bench runs to its end on small data that it generates, and prints its measurements as JSON."""
 
 import asyncio
 import importlib
@@ -83,17 +83,17 @@ SMALL = {
 }
 """By bench: the constants that set its size."""
 HERE = ("gristmill", "gristmill.cli.main", "bench.cluster", "bench.scale", "bench.train_bpe")
-"""Modules that benches start as commands, and that need no process of their own to be tried."""
+"""Modules that benches start as commands and that these tests can run in this process."""
 
 
 def test_every_bench_has_a_small_size():
-    """One that is added is tried, too."""
+    """A new bench is tested, too."""
     assert sorted(SMALL) == names()
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """A small demo, made once: a second of work, and seven benches want it."""
+    """A small demo, built once: it takes a second, and seven benches need it."""
     folder = tmp_path_factory.mktemp("demo") / "inputs"
     build(folder, scale=DEMO_SCALE)
     return folder
@@ -101,7 +101,7 @@ def demo(tmp_path_factory):
 
 @pytest.fixture
 def commands_here(monkeypatch, capfd):
-    """`python -m MODULE` with what a bench types behind it is run here: a process takes seconds to start."""
+    """Runs `python -m MODULE` with its arguments in this process: a new process takes seconds to start."""
     run = subprocess.run
 
     def typed(command, **named):
@@ -111,9 +111,9 @@ def commands_here(monkeypatch, capfd):
         with monkeypatch.context() as patch:
             patch.setattr(sys, "argv", command[2:])
             code = ended_with(command[2])
-        said = capfd.readouterr()
-        assert not (named.get("check") and code), said.err
-        return subprocess.CompletedProcess(command, code, said.out, said.err)
+        output = capfd.readouterr()
+        assert not (named.get("check") and code), output.err
+        return subprocess.CompletedProcess(command, code, output.out, output.err)
 
     monkeypatch.setattr(subprocess, "run", typed)
 
@@ -129,7 +129,7 @@ def ended_with(module):
     except SystemExit as ended:
         return ended.code or 0
     finally:
-        asyncio.set_event_loop_policy(None)  # one has a clock of its own
+        asyncio.set_event_loop_policy(None)  # one bench has its own clock
     return 0
 
 
@@ -137,39 +137,39 @@ def ended_with(module):
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.usefixtures("in_this_process", "commands_here")
 @pytest.mark.parametrize("name", [*sorted({*SMALL} - {"on_ray"}), pytest.param("on_ray", marks=pytest.mark.early)])
-def test_a_bench_runs_without_data_of_the_user(name, monkeypatch, demo, request):
-    """Each measurement is JSON, has a value that is a number, and a line in the table."""
+def test_a_bench_runs_without_user_data(name, monkeypatch, demo, request):
+    """Each measurement is JSON, has a numeric value, and a line in the table."""
     module = importlib.import_module(f"bench.{name}")
     for constant, value in SMALL[name].items():
         assert hasattr(module, constant), f"bench/{name}.py has no {constant}"
         monkeypatch.setattr(module, constant, value)
-    some = shutil.ignore_patterns("*-0000[023].warc.gz")  # one archive of four is enough, but for a mixture
+    some = shutil.ignore_patterns("*-0000[023].warc.gz")  # one archive of four is enough, except for a mixture
     monkeypatch.setattr("bench.inputs.build", lambda folder, **_: shutil.copytree(demo, folder, ignore=some))
     monkeypatch.setattr("bench.lineage.build", lambda folder, **_: shutil.copytree(demo, folder))
     if name == "on_ray" and find_spec("ray"):  # all tests share a cluster
         cluster = request.getfixturevalue("ray_nodes").cluster
         monkeypatch.setattr(module, "_cluster", lambda: nullcontext(cluster))
-    cores = os.sched_getaffinity(0)  # some benches keep to one
+    cores = os.sched_getaffinity(0)  # some benches use only one
     try:
         rows = list(module.run(None))
     finally:
         os.sched_setaffinity(0, cores)
     assert rows
     for row in rows:
-        told = json.loads(json.dumps(row, allow_nan=False))
-        assert told.keys() == {"name", "value", "unit", "peer", "peer_value", "ratio"}
+        measured = json.loads(json.dumps(row, allow_nan=False))
+        assert measured.keys() == {"name", "value", "unit", "peer", "peer_value", "ratio"}
         assert "skipped" in row["name"] or math.isfinite(row["value"])
     assert len(table(rows).splitlines()) == len(rows) + 1
 
 
 def test_the_steps_of_the_whole_path_are_steps_of_the_recipe():
-    """A step that recipes/web.yaml does not have would be left out of what is measured."""
+    """A step that recipes/web.yaml does not have would be left out of the measurement."""
     steps = yaml.safe_load((ROOT / "recipes" / "web.yaml").read_text())["steps"]["web"]
     assert set(pipeline.STEPS) <= {step if isinstance(step, str) else next(iter(step)) for step in steps}
 
 
 def test_benches_that_the_readme_names_exist(monkeypatch, capsys):
-    """The second column of its table of measurements."""
+    """The second column of its table of measurements names them."""
     measured = (ROOT / "README.md").read_text().split("| what | NAME |")[1].split("##")[0]
     named = re.findall(r"^\|[^|]+\| (\w+) \|", measured, re.M)
     assert named
@@ -179,13 +179,13 @@ def test_benches_that_the_readme_names_exist(monkeypatch, capsys):
     assert "neardup" in capsys.readouterr().err
 
 
-def test_an_extractor_that_learns_is_scored_on_pages_that_it_has_not_seen(tmp_path, monkeypatch):
-    """By folds, each set beside the libraries; the means leave weak gold out."""
+def test_a_trained_extractor_is_scored_on_unseen_pages(tmp_path, monkeypatch):
+    """The scores use folds, with the libraries for each set; the means leave out weak gold."""
     write_gold(tmp_path, sets=("news", "tool-weakgold"))
     gold = {f"mill{number}.example": text_of(number) for number in range(12)}
 
-    def answers(seen, pages):
-        assert not seen & {page.domain for page in pages}
+    def answers(trained_domains, pages):
+        assert not trained_domains & {page.domain for page in pages}
         return [gold[page.domain] for page in pages]
 
     monkeypatch.setitem(TRAINED, extract.OURS, TrainableTool(lambda pages: {page.domain for page in pages}, answers))
@@ -199,18 +199,18 @@ def test_an_extractor_that_learns_is_scored_on_pages_that_it_has_not_seen(tmp_pa
     ]
 
 
-def test_a_setting_of_a_bench_that_is_wrong_is_told_in_one_message(monkeypatch, capsys):
+def test_a_wrong_bench_setting_is_one_error_message(monkeypatch, capsys):
     """EXTRACT names a tool of the step `extract`."""
     monkeypatch.setattr("bench.pipeline.EXTRACT", "resiliparsee")
     monkeypatch.setattr("sys.argv", ["bench", "pipeline"])
     assert main() == 2
-    told = capsys.readouterr().err
-    assert told.startswith("bench: ")
-    assert "resiliparse" in told.replace("resiliparsee", "")
-    assert "Traceback" not in told
+    error = capsys.readouterr().err
+    assert error.startswith("bench: ")
+    assert "resiliparse" in error.replace("resiliparsee", "")
+    assert "Traceback" not in error
 
 
-def test_what_a_command_leaves_behind_is_measured_with_it(tmp_path):
+def test_child_processes_are_measured_with_their_command(tmp_path):
     """A process that outlives its parent is waited for."""
     left = """
 import os, pathlib, sys

@@ -1,4 +1,4 @@
-"""What the demo inputs promise: reproducible, accounted for to the last page, no trace of the machine."""
+"""The demo inputs are reproducible, accounted for to the last page, and show no trace of the machine."""
 
 import filecmp
 import io
@@ -30,15 +30,15 @@ Pages = dict[tuple[str, str], tuple[dict[str, str], bytes]]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
     folder = tmp_path_factory.mktemp("demo") / "inputs"
     return folder, build(folder, seed=3, scale=SCALE)
 
 
 @pytest.fixture(scope="module")
-def pages(made: tuple[Path, Truth]) -> Pages:
-    """Headers and body of every response that can be read, with the cut members taken out."""
-    folder, truth = made
+def pages(inputs: tuple[Path, Truth]) -> Pages:
+    """Headers and body of every readable response, without the truncated members."""
+    folder, truth = inputs
     found: Pages = {}
     for path in sorted(folder.glob("crawl/*/part-*.warc.gz")):
         for record in ArchiveIterator(
@@ -68,9 +68,9 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_build_in_another_process_has_the_same_bytes(made: tuple[Path, Truth], tmp_path: Path) -> None:
-    """The order of sets, which changes from process to process, reaches no file."""
-    folder, _ = made
+def test_a_build_in_another_process_has_the_same_bytes(inputs: tuple[Path, Truth], tmp_path: Path) -> None:
+    """The order of sets, which changes between processes, affects no file."""
+    folder, _ = inputs
     again = tmp_path / "again"
     command = [sys.executable, "-m", "demo", "build", str(again), "--seed", "3", "--scale", str(SCALE)]
     done = subprocess.run(
@@ -83,26 +83,26 @@ def test_a_build_in_another_process_has_the_same_bytes(made: tuple[Path, Truth],
     assert "good pages" in done.stdout
 
 
-def test_every_response_is_good_or_listed_or_planted(made: tuple[Path, Truth], pages: Pages) -> None:
-    """Nothing in the archives is unaccounted for, and nothing in the truth is absent from them."""
-    _, truth = made
+def test_every_response_is_good_or_listed_or_planted(inputs: tuple[Path, Truth], pages: Pages) -> None:
+    """Everything in the archives is accounted for, and everything in the truth is in them."""
+    _, truth = inputs
     planted = [(p.url, p.snapshot) for kind in KINDS for p in truth.plants[kind] if p.url and not p.path]
-    told = Counter([*truth.good, *truth.other, *planted])
-    assert told == Counter(pages.keys())
+    declared = Counter([*truth.good, *truth.other, *planted])
+    assert declared == Counter(pages.keys())
 
 
-def test_every_kind_of_defect_is_planted_and_the_file_says_so(made: tuple[Path, Truth]) -> None:
-    """The truth on disk is the truth returned, has every kind, and its numbers are right."""
-    folder, truth = made
+def test_every_kind_of_defect_is_planted_and_listed(inputs: tuple[Path, Truth]) -> None:
+    """The truth on disk equals the returned one, has every kind, and its numbers are right."""
+    folder, truth = inputs
     assert Truth.read(folder / "truth.json") == truth
     assert all(truth.plants[kind] for kind in KINDS)
     kinds = json.loads((folder / "truth.json").read_text("utf-8"))["kinds"]
     assert {kind: found["number"] for kind, found in kinds.items()} == {k: len(truth.plants[k]) for k in KINDS}
 
 
-def test_archives_break_at_the_planted_damage_only(made: tuple[Path, Truth], pages: Pages) -> None:
-    """One archive is cut in its middle with records after it, one at its end; others read to the end."""
-    folder, truth = made
+def test_archives_break_at_the_planted_damage_only(inputs: tuple[Path, Truth], pages: Pages) -> None:
+    """One archive is truncated in the middle, with records after it, and one at its end; the others are whole."""
+    folder, truth = inputs
     after = {}
     for plant in truth.plants["truncated_gzip"]:
         assert (plant.url, plant.snapshot) not in pages
@@ -116,9 +116,9 @@ def test_archives_break_at_the_planted_damage_only(made: tuple[Path, Truth], pag
     assert sorted(after.values())[1] > 1000
 
 
-def test_no_page_tells_where_it_was_made(made: tuple[Path, Truth], pages: Pages) -> None:
-    """No path of the installation, no home folder, no memory address in any page or record."""
-    folder, _ = made
+def test_no_page_shows_where_it_was_created(inputs: tuple[Path, Truth], pages: Pages) -> None:
+    """No page or record contains a path of the installation, a home folder or a memory address."""
+    folder, _ = inputs
     traces = {sysconfig.get_path("stdlib"), str(Path.home()) + "/", str(folder), os.getcwd(), "file:///"}
     address = re.compile(rb"0x[0-9a-fA-F]{8,}")
     for (url, _), (_, body) in pages.items():
@@ -127,9 +127,9 @@ def test_no_page_tells_where_it_was_made(made: tuple[Path, Truth], pages: Pages)
     assert not any(trace in (folder / "truth.json").read_text("utf-8") for trace in traces)
 
 
-def test_good_pages_are_far_from_each_other(made: tuple[Path, Truth], pages: Pages) -> None:
+def test_good_pages_are_not_similar_to_each_other(inputs: tuple[Path, Truth], pages: Pages) -> None:
     """No two good pages of a snapshot share half of their word 5-grams after extraction."""
-    _, truth = made
+    _, truth = inputs
     for snapshot in ("2026-09", "2026-10"):
         grams = {u: shingles(text_of(pages[u, s][1]).split()) for u, s in truth.good if s == snapshot}
         holders: dict[str, list[str]] = defaultdict(list)
@@ -143,9 +143,9 @@ def test_good_pages_are_far_from_each_other(made: tuple[Path, Truth], pages: Pag
             assert both < 0.5 * len(grams[a] | grams[b]), (a, b)
 
 
-def test_good_pages_read_as_prose(made: tuple[Path, Truth], pages: Pages) -> None:
-    """What an extractor makes of a good page passes the plainest rules of Gopher and C4."""
-    _, truth = made
+def test_good_pages_read_as_prose(inputs: tuple[Path, Truth], pages: Pages) -> None:
+    """The extracted text of a good page passes the simplest rules of Gopher and C4."""
+    _, truth = inputs
     for page in truth.good:
         text = text_of(pages[page][1])
         words = text.split()
@@ -156,9 +156,9 @@ def test_good_pages_read_as_prose(made: tuple[Path, Truth], pages: Pages) -> Non
         assert "{" not in text, page
 
 
-def test_copies_copy_and_near_copies_nearly_do(made: tuple[Path, Truth], pages: Pages) -> None:
+def test_copies_are_equal_and_near_copies_are_similar(inputs: tuple[Path, Truth], pages: Pages) -> None:
     """An exact copy has the bytes of its original; a near copy has other words and a similarity above 0.8."""
-    _, truth = made
+    _, truth = inputs
     good = set(truth.good)
     for plant in truth.plants["exact_copy"] + truth.plants["near_copy"]:
         assert (plant.original, plant.snapshot) in good
@@ -171,9 +171,9 @@ def test_copies_copy_and_near_copies_nearly_do(made: tuple[Path, Truth], pages: 
         assert 0.8 <= len(one & other) / len(one | other) < 1
 
 
-def test_planted_strings_are_in_the_text_before_anything_takes_them_out(made: tuple[Path, Truth], pages: Pages) -> None:
-    """Extraction leaves e-mail addresses, secrets, boilerplate and eval items in, and no good page has any."""
-    _, truth = made
+def test_planted_strings_survive_extraction(inputs: tuple[Path, Truth], pages: Pages) -> None:
+    """Extraction keeps e-mail addresses, secrets, boilerplate and eval items, and no good page has any."""
+    _, truth = inputs
     good = "\n".join(" ".join(text_of(pages[page][1]).split()) for page in truth.good)
     kinds = [k for k, kind in KINDS.items() if kind.sign is Sign.GONE or k.startswith("eval_")]
     for kind in kinds:
@@ -185,9 +185,9 @@ def test_planted_strings_are_in_the_text_before_anything_takes_them_out(made: tu
     assert not re.search(r"[\w.]+@[\w-]+\.\w+", good)
 
 
-def test_copied_eval_items_can_be_found(made: tuple[Path, Truth]) -> None:
+def test_copied_eval_items_can_be_found(inputs: tuple[Path, Truth]) -> None:
     """Partial and edited copies keep four fifths of their item's 13-grams; short items have no 13-gram."""
-    folder, truth = made
+    folder, truth = inputs
     lines = [line for path in sorted((folder / "evals").glob("*.jsonl")) for line in path.open(encoding="utf-8")]
     items = {item["id"]: item for item in map(json.loads, lines)}
     assert len(items) == len(lines) >= 60
@@ -198,17 +198,17 @@ def test_copied_eval_items_can_be_found(made: tuple[Path, Truth]) -> None:
     for kind in ("eval_whole", "eval_partial", "eval_edited"):
         for plant in truth.plants[kind]:
             item = items[plant.item]
-            asked = grams(item["question"])
-            assert len(asked & grams(str(plant.text))) >= 0.8 * len(asked) > 0
+            item_grams = grams(item["question"])
+            assert len(item_grams & grams(str(plant.text))) >= 0.8 * len(item_grams) > 0
             assert (item["question"] in str(plant.text)) == (kind == "eval_whole")
     for plant in truth.plants["eval_short"]:
         assert items[plant.item]["question"] in str(plant.text)
         assert not grams(items[plant.item]["question"])
 
 
-def test_broken_pages_are_broken_as_told(made: tuple[Path, Truth], pages: Pages) -> None:
-    """Sizes, depth, status codes, bad bytes and encodings are what their kind says."""
-    _, truth = made
+def test_broken_pages_match_their_kind(inputs: tuple[Path, Truth], pages: Pages) -> None:
+    """Sizes, depth, status codes, bad bytes and encodings match their kind."""
+    _, truth = inputs
     bodies = {k: [pages[str(p.url), str(p.snapshot)] for p in truth.plants[k] if p.url and not p.path] for k in KINDS}
     assert [len(body) for _, body in bodies["huge_page"]] == [HUGE_BYTES]
     assert [body.count(b"<div>") for _, body in bodies["deep_page"]] == [DEEP_TAGS]
@@ -224,28 +224,28 @@ def test_broken_pages_are_broken_as_told(made: tuple[Path, Truth], pages: Pages)
     assert {c for c, _ in coded} == {None, "chunked"}
     assert {c for _, c in coded} == {None, "gzip", "br", "deflate"}
     for plant in truth.plants["charset"]:
-        codec, told = str(plant.note).split(", told ")
+        codec, declared = str(plant.note).split(", told ")
         headers, body = pages[str(plant.url), str(plant.snapshot)]
         assert str(plant.text) in body.decode(codec)
         assert (codec in headers["content-type"], f'charset="{codec}"'.encode() in body) == (
-            told == "http",
-            told == "meta",
+            declared == "http",
+            declared == "meta",
         )
         with pytest.raises(UnicodeDecodeError):
             body.decode("utf-8")
 
 
-def test_foreign_pages_are_long_enough_to_tell_their_language(made: tuple[Path, Truth], pages: Pages) -> None:
-    """Every page in another language has 150 words or 500 characters outside ASCII."""
-    _, truth = made
+def test_foreign_pages_are_long_enough_to_identify_their_language(inputs: tuple[Path, Truth], pages: Pages) -> None:
+    """Every page in another language has 150 words or 500 non-ASCII characters."""
+    _, truth = inputs
     for plant in truth.plants["foreign_language"]:
         text = text_of(pages[str(plant.url), str(plant.snapshot)][1])
         assert len(text.split()) >= 150 or sum(c > "\x7f" for c in text) >= 500, plant
 
 
-def test_lines_and_files_are_bad_where_told(made: tuple[Path, Truth]) -> None:
-    """Lines that are no JSON, files that are empty and files that are no text are those of the truth."""
-    folder, truth = made
+def test_bad_lines_and_files_match_the_truth(inputs: tuple[Path, Truth]) -> None:
+    """Lines that are not JSON, empty files and files that are not text are exactly those of the truth."""
+    folder, truth = inputs
     bad: Counter[str] = Counter()
     for path in sorted((folder / "reference").iterdir()):
         for line in zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read().splitlines():
@@ -268,7 +268,7 @@ def test_lines_and_files_are_bad_where_told(made: tuple[Path, Truth]) -> None:
     assert (folder / "code/stdlib/LICENSE").is_file()
 
 
-def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_rejected(tmp_path: Path) -> None:
     """Demo inputs never mix with other files."""
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(UserError, match="not empty"):

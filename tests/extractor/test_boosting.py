@@ -1,4 +1,4 @@
-"""Boosting of symmetric trees: against a loop written from its definition, what it learns, what makes no difference."""
+"""Boosting of symmetric trees: compared with a loop from its definition; what it learns; what changes nothing."""
 
 import hashlib
 import math
@@ -21,7 +21,7 @@ PLAIN = BoostingSettings(trees=1, depth=3, learning_rate=1.0, l2=1.0, min_leaf_w
 UNIT = 2.0**28
 
 
-def oracle_tree(columns, labels, weights, bias, asked, chosen):
+def oracle_tree(columns, labels, weights, bias, params, chosen):
     """Features, thresholds and leaves of the first tree, one row at a time."""
     chance = int(chances()[(bias + 16384) >> 3])
     counts = np.rint(weights * 256).astype(int).tolist()
@@ -30,14 +30,14 @@ def oracle_tree(columns, labels, weights, bias, asked, chosen):
     shift = max(0, sum(map(abs, slopes)).bit_length() - 30)
     half = (1 << shift) >> 1
     unit = UNIT / (1 << shift)
-    l2, least = asked.l2 * unit, asked.min_leaf_weight * unit
+    l2, least = params.l2 * unit, params.min_leaf_weight * unit
     leaf = [0] * len(slopes)
-    features, thresholds = [0] * asked.depth, [255] * asked.depth
-    for level in range(asked.depth):
+    features, thresholds = [0] * params.depth, [255] * params.depth
+    for level in range(params.depth):
         best = 0.0
         for feature in chosen:
             column = columns[feature].tolist()
-            for threshold in (0, 1, 2, 3, 4, 5, 254):  # columns hold 0, 3, 4 and 255
+            for threshold in (0, 1, 2, 3, 4, 5, 254):  # columns contain 0, 3, 4 and 255
                 gain = 0.0
                 for one in range(2**level):
                     parts = [[0, 0], [0, 0]]
@@ -56,30 +56,30 @@ def oracle_tree(columns, labels, weights, bias, asked, chosen):
         column = columns[features[level]].tolist()
         leaf = [mine + 2**level * (column[row] > thresholds[level]) for row, mine in enumerate(leaf)]
     leaves = []
-    for one in range(2**asked.depth):
-        for depth in range(asked.depth, -1, -1):
+    for one in range(2**params.depth):
+        for depth in range(params.depth, -1, -1):
             mine = [row for row, other in enumerate(leaf) if (other ^ one) & (2**depth - 1) == 0]
             slope, bend = sum(slopes[row] for row in mine), sum(bends[row] for row in mine)
-            if bend >= asked.min_leaf_weight * UNIT or depth == 0:
+            if bend >= params.min_leaf_weight * UNIT or depth == 0:
                 break
-        leaves.append(round(ONE * asked.learning_rate * slope / (bend + asked.l2 * UNIT)))
+        leaves.append(round(ONE * params.learning_rate * slope / (bend + params.l2 * UNIT)))
     return features, thresholds, leaves
 
 
 @settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 12), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([0.25, 1.0]))
-def test_a_tree_is_that_of_the_definition(seed, rows, least, l2):
-    """Among equal gains the lowest feature and the lowest threshold; light leaves are not told apart."""
+def test_a_tree_matches_the_definition(seed, rows, least, l2):
+    """Among equal gains the lowest feature and threshold win; leaves with little weight are merged."""
     draw = np.random.default_rng(seed)
     columns = draw.choice([0, 3, 4, 255], (3, rows)).astype(np.uint8)
-    columns[2] = columns[0]  # asks the same as the first
+    columns[2] = columns[0]  # splits like the first column
     labels, weights = draw.integers(0, 2, rows), draw.choice([0.5, 1.0, 3.3], rows) + 1
-    asked = PLAIN._replace(depth=2, min_leaf_weight=least, l2=l2)
-    made = train(columns, labels, weights, asked).trees
-    features, thresholds, leaves = oracle_tree(columns, labels, weights, made.bias, asked, range(3))
-    assert made.features[0].tolist() == features
-    assert made.thresholds[0].tolist() == thresholds
-    assert made.leaves[0].tolist() == leaves
+    params = PLAIN._replace(depth=2, min_leaf_weight=least, l2=l2)
+    model = train(columns, labels, weights, params).trees
+    features, thresholds, leaves = oracle_tree(columns, labels, weights, model.bias, params, range(3))
+    assert model.features[0].tolist() == features
+    assert model.thresholds[0].tolist() == thresholds
+    assert model.leaves[0].tolist() == leaves
     assert 2 not in features
 
 
@@ -88,96 +88,96 @@ def rows_of(seed: int, count: int, columns: int = 6):
     return draw, draw.integers(0, 256, (columns, count)).astype(np.uint8)
 
 
-def right(made, columns, labels) -> float:
-    """The share of rows on the right side of 0."""
+def accuracy(model, columns, labels) -> float:
+    """The share of rows with a logit of the right sign."""
     found = np.empty(columns.shape[1], np.int32)
-    score(made, columns, found)
+    score(model, columns, found)
     return float(((found > 0) == labels).mean())
 
 
 def test_it_learns_a_threshold():
-    """From one tree on, with the right question first and a logit of the right sign."""
+    """One tree is enough: the right split comes first and the logit has the right sign."""
     _, columns = rows_of(1, 400)
     labels = (columns[4] > 99).astype(np.int64)
-    made = train(columns, labels, np.ones(400), PLAIN)
-    assert (made.trees.features[0, 0], made.trees.thresholds[0, 0]) == (4, columns[4][columns[4] <= 99].max())
-    assert made.trees.thresholds[0, 1:].tolist() == [255, 255]  # nothing is left to ask
-    assert made.gains[0, 0] > 50
-    assert made.gains[0, 1:].tolist() == [0, 0]
-    assert right(made.trees, columns, labels) == 1.0
+    model = train(columns, labels, np.ones(400), PLAIN)
+    assert (model.trees.features[0, 0], model.trees.thresholds[0, 0]) == (4, columns[4][columns[4] <= 99].max())
+    assert model.trees.thresholds[0, 1:].tolist() == [255, 255]  # nothing is left to split
+    assert model.gains[0, 0] > 50
+    assert model.gains[0, 1:].tolist() == [0, 0]
+    assert accuracy(model.trees, columns, labels) == 1.0
 
 
-def test_it_learns_what_no_question_says_alone():
-    """Exclusive or, with other columns of noise: rows that it never saw too."""
+def test_it_learns_what_no_single_feature_shows():
+    """Exclusive or, with noise in other columns, also on rows that it never saw."""
     _, columns = rows_of(2, 4000)
     labels = ((columns[1] > 127) ^ (columns[3] > 63)).astype(np.int64)
-    seen, held = np.ascontiguousarray(columns[:, :3000]), np.ascontiguousarray(columns[:, 3000:])
-    made = train(seen, labels[:3000], np.ones(3000), BoostingSettings(trees=60, depth=4, learning_rate=0.3))
-    assert right(made.trees, held, labels[3000:]) > 0.97
-    by_feature = np.bincount(made.trees.features.ravel(), made.gains.ravel(), 6)
+    training, held = np.ascontiguousarray(columns[:, :3000]), np.ascontiguousarray(columns[:, 3000:])
+    model = train(training, labels[:3000], np.ones(3000), BoostingSettings(trees=60, depth=4, learning_rate=0.3))
+    assert accuracy(model.trees, held, labels[3000:]) > 0.97
+    by_feature = np.bincount(model.trees.features.ravel(), model.gains.ravel(), 6)
     assert set(np.argsort(by_feature)[-2:]) == {1, 3}
 
 
-def test_the_loss_falls_by_about_what_the_gains_say():
-    """A level's gain is in nats: the first tree, at a small learning rate, by the first order of it."""
+def test_the_loss_falls_by_about_the_sum_of_the_gains():
+    """The gain of a level is in nats: at a small learning rate it is the first-order change of the loss."""
     draw, columns = rows_of(3, 3000)
     labels = (columns[0] + draw.normal(0, 80, 3000) > 128).astype(np.int64)
     rate = 1 / 64
-    made = train(columns, labels, np.ones(3000), PLAIN._replace(learning_rate=rate))
+    model = train(columns, labels, np.ones(3000), PLAIN._replace(learning_rate=rate))
 
     def loss(trees) -> float:
         found = np.empty(3000, np.int32)
         score(trees, columns, found)
         return float(np.log1p(np.exp(np.where(labels, -found, found) / ONE)).sum())
 
-    before = made.trees._replace(leaves=np.zeros_like(made.trees.leaves))
-    assert loss(before) - loss(made.trees) == pytest.approx(2 * rate * made.gains.sum(), rel=0.05)
+    before = model.trees._replace(leaves=np.zeros_like(model.trees.leaves))
+    assert loss(before) - loss(model.trees) == pytest.approx(2 * rate * model.gains.sum(), rel=0.05)
 
 
-def test_weights_count_as_copies_do():
-    """A row of weight 3 is three rows; one of weight 0 is none."""
+def test_a_weight_equals_copies_of_a_row():
+    """A row of weight 3 equals three rows; a row of weight 0 equals no row."""
     draw, columns = rows_of(4, 300)
     labels = (columns[0] + draw.normal(0, 60, 300) > 128).astype(np.int64)
     counts = draw.integers(0, 4, 300)
-    asked = BoostingSettings(trees=5, depth=3)
-    copies = train(np.repeat(columns, counts, axis=1), np.repeat(labels, counts), np.ones(counts.sum()), asked)
-    weighed = train(columns, labels, counts, asked)
+    params = BoostingSettings(trees=5, depth=3)
+    copies = train(np.repeat(columns, counts, axis=1), np.repeat(labels, counts), np.ones(counts.sum()), params)
+    weighed = train(columns, labels, counts, params)
     assert digest(weighed) == digest(copies)
 
 
-def digest(made) -> str:
-    arrays = (made.trees.features, made.trees.thresholds, made.trees.leaves, made.gains)
-    return hashlib.sha256(b"".join(one.tobytes() for one in arrays) + str(made.trees.bias).encode()).hexdigest()
+def digest(model) -> str:
+    arrays = (model.trees.features, model.trees.thresholds, model.trees.leaves, model.gains)
+    return hashlib.sha256(b"".join(one.tobytes() for one in arrays) + str(model.trees.bias).encode()).hexdigest()
 
 
 def drawn(threads: int = 1, order: np.ndarray | None = None, **other: float) -> str:
-    """The digest of a training with all that is drawn by lot."""
+    """The digest of a training run that uses every random choice."""
     columns = np.arange(7 * 500, dtype=np.uint64).reshape(7, 500) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(56)
     columns = columns.astype(np.uint8)
     labels, groups = (columns[0] > 100) ^ (columns[5] > columns[1]), np.arange(500) // 7
     if order is not None:
         columns, labels, groups = np.ascontiguousarray(columns[:, order]), labels[order], groups[order]
-    asked = BoostingSettings(trees=12, depth=5, feature_share=0.6, row_share=0.7, seed=9)._replace(**other)
-    return digest(train(columns, labels, np.full(500, 1.3), asked, groups, threads))
+    params = BoostingSettings(trees=12, depth=5, feature_share=0.6, row_share=0.7, seed=9)._replace(**other)
+    return digest(train(columns, labels, np.full(500, 1.3), params, groups, threads))
 
 
 def test_the_same_bytes_with_any_number_of_threads():
-    """More than there are columns, too."""
+    """This includes more threads than there are columns."""
     assert len({drawn(threads) for threads in (1, 2, 3, 20)}) == 1
 
 
 def test_the_same_bytes_in_any_order_of_rows():
-    """Groups are drawn by their numbers, and sums have no order."""
+    """Groups are drawn by their numbers, and sums do not depend on order."""
     assert drawn(order=np.random.default_rng(1).permutation(500)) == drawn()
 
 
 def test_the_same_bytes_on_every_machine():
-    """Made on ARM and written down here."""
+    """The digest comes from an ARM machine."""
     assert drawn()[:16] == "256ed07171969e43"
 
 
 def test_the_same_bytes_in_another_process():
-    """One that hashes otherwise and has more threads."""
+    """The other process has another hash seed and more threads."""
     code = "from tests.extractor.test_boosting import drawn; print(drawn(2))"
     environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -185,30 +185,29 @@ def test_the_same_bytes_in_another_process():
 
 
 @pytest.mark.parametrize("other", [{"seed": 10}, {"row_share": 0.6}, {"feature_share": 0.3}, {"l2": 2.0}])
-def test_every_setting_matters(other):
-    """None is read and forgotten."""
+def test_every_setting_changes_the_result(other):
+    """No setting is read and ignored."""
     assert drawn(**other) != drawn()
 
 
-def test_groups_are_taken_or_left_as_a_whole():
-    """Rows of groups that are left have no part in a tree, so their labels do not matter."""
+def test_groups_are_sampled_as_a_whole():
+    """The rows of groups that are not drawn do not affect a tree, so their labels do not matter."""
     _, columns = rows_of(6, 600)
     groups = np.repeat(np.arange(6), 100)
-    asked = PLAIN._replace(row_share=0.5)
+    params = PLAIN._replace(row_share=0.5)
     labels = (columns[0] > 100).astype(np.int64)
-    whole = train(columns, labels, np.ones(600), asked, groups).trees
+    whole = train(columns, labels, np.ones(600), params, groups).trees
     free = []
     for group in range(6):
         turned = labels.copy()
-        turned[groups == group] = np.roll(
-            labels[groups == group], 1
-        )  # as many of either label, so the bias is the same
-        free.append((train(columns, turned, np.ones(600), asked, groups).trees.leaves == whole.leaves).all())
+        # A roll keeps the number of each label, so the bias is the same.
+        turned[groups == group] = np.roll(labels[groups == group], 1)
+        free.append((train(columns, turned, np.ones(600), params, groups).trees.leaves == whole.leaves).all())
     assert 0 < sum(free) < 6
 
 
-def test_chances_are_those_of_the_logistic_function():
-    """Symmetric, rising, and within half a step of what floating point says."""
+def test_probabilities_match_the_logistic_function():
+    """They are symmetric, increasing, and within half a step of the floating-point value."""
     found = chances()
     assert (found + found[::-1] == 1 << 20).all()
     assert (np.diff(found) >= 0).all()
@@ -218,7 +217,7 @@ def test_chances_are_those_of_the_logistic_function():
 
 
 def test_no_addition_is_contracted_with_a_multiplication():
-    """A fused operation rounds once where two round twice, and not every machine has it."""
+    """A fused operation rounds once instead of twice, and not every machine has it."""
     best = njit(error_model="numpy")(boosting._best.py_func)
     found = best(np.arange(256) << 32 | 5, np.zeros(1, np.int64), 1.0, 0.0, np.empty(256))
     assert found[0] > 0
@@ -236,7 +235,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("columns", np.zeros((2, 3), np.int16), "contiguous uint8"),
         ("columns", np.zeros((3, 2), np.uint8).T, "contiguous uint8"),
@@ -256,7 +255,7 @@ GOOD = {
         ("threads", 0, "threads is 0"),
     ],
 )
-def test_what_cannot_be_trained_on_is_refused(name, value, said):
+def test_invalid_training_data_is_rejected(name, value, message):
     train(**GOOD)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         train(**{**GOOD, name: value})

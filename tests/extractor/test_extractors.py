@@ -1,4 +1,4 @@
-"""Extractors are scored through the step, a trained one only on domains that its model has not seen."""
+"""Extractors are scored through the step, and a trained one only on domains that its model was not trained on."""
 
 import importlib.util
 
@@ -33,7 +33,7 @@ def gold(tmp_path_factory):
 
 
 def test_the_bare_library_and_the_step_are_two_tools(gold, monkeypatch):
-    """Each page has its score in its place; what was promised is walked through."""
+    """Each page has its score at its position; progress covers the announced pages."""
     monkeypatch.setattr(extractors, "BATCH_PAGES", 5)
     progress = Silent()
     bare, trimmed = evaluate(gold, ["resiliparse"], None, progress)
@@ -45,8 +45,8 @@ def test_the_bare_library_and_the_step_are_two_tools(gold, monkeypatch):
     assert bare.seconds > 0
 
 
-def test_means_count_no_weak_gold(gold):
-    """Neither pages nor sets of it; over sets, a large one counts as much as a small one."""
+def test_means_leave_out_weak_gold(gold):
+    """Weak pages and weak sets do not count; in the mean over sets, a large set counts as much as a small one."""
     values = {"news": 1.0, "blogs": 0.5, "marked": 0.0, "tool-weakgold": 0.25}
     some = [one for one in gold if one.set != "marked"] + [one for one in gold if one.set == "marked"][:1]
     result = extractors.ToolResult("x", some, [Score(values[one.set]) for one in some], 1, 1.0)
@@ -79,10 +79,10 @@ def test_a_model_never_sees_the_domains_that_it_is_scored_on(gold, monkeypatch):
     assert len(trained) == 4
     assert {score.value for score in result.scores} == {1.0}
     domains = {one.domain for one in gold}
-    assert sum(len(domains - seen) for seen in trained) == len(domains)
+    assert sum(len(domains - known) for known in trained) == len(domains)
 
 
-def test_folds_are_refused_where_nothing_is_trained(gold, monkeypatch):
+def test_folds_are_rejected_if_nothing_is_trained(gold, monkeypatch):
     """They would silently do nothing."""
     with pytest.raises(UserError, match="--folds 3 only applies to trainable tools, and resiliparse has none"):
         evaluate(gold, ["resiliparse"], 3, Silent())
@@ -93,8 +93,8 @@ def test_folds_are_refused_where_nothing_is_trained(gold, monkeypatch):
         evaluate(gold, ["learned"], 13, Silent())
 
 
-def test_the_bare_library_never_meets_a_page_that_the_step_refuses(tmp_path, monkeypatch):
-    """It would be at it for minutes."""
+def test_the_bare_library_never_gets_a_page_that_the_step_rejects(tmp_path, monkeypatch):
+    """It would take minutes."""
     deep = page(text_of(0), around="<div>" * 6000)
     (tmp_path / "gold").mkdir()
     ids = write_archive(tmp_path / "p.warc.gz", {"https://deep.example/": deep, "https://flat.example/": page("flat")})
@@ -109,19 +109,19 @@ def test_the_bare_library_never_meets_a_page_that_the_step_refuses(tmp_path, mon
     scores = {name: [score.value for score in scores] for name, scores in bare.sets().items()}
     assert scores["deep"] == [0.0]
     assert scores["flat"][0] > 0
-    assert 1 <= len(parsed) <= 2  # the first page once more, to warm up
+    assert 1 <= len(parsed) <= 2  # the first page again, to warm up
 
 
-def test_a_tool_that_is_not_there_is_skipped_or_refused(monkeypatch):
-    """Skipped with a line that names the extra where nobody asked for it; else an error."""
+def test_a_missing_tool_is_skipped_or_rejected(monkeypatch):
+    """By default it is skipped with a line that names the extra; if it was requested, it is an error."""
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, find=importlib.util.find_spec: name != "trafilatura" and find(name)
     )
     assert chosen_tools(["resiliparse", "resiliparse"]) == (["resiliparse"], [])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    names, told = chosen_tools(None)
+    names, notes = chosen_tools(None)
     assert "trafilatura" not in names
-    assert told == ["trafilatura is skipped: it is not installed (pip install 'gristmill[trafilatura]')"]
+    assert notes == ["trafilatura is skipped: it is not installed (pip install 'gristmill[trafilatura]')"]
     with pytest.raises(UserError, match=r"trafilatura is not installed.*pip install 'gristmill\[trafilatura\]'"):
         chosen_tools(["trafilatura"])
     with pytest.raises(UserError, match=r"resiliparsed is not a tool.*Did you mean resiliparse"):

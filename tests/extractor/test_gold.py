@@ -1,4 +1,4 @@
-"""Gold pages are read as they are written, owned by whom they belong to, parted by owner, and scored by their words."""
+"""Gold pages are read as written, assigned to their domains, split by domain, and scored by their words."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ from gristmill_extractor.gold_scores import Score, mean, score_segments, score_t
 
 
 def test_pages_are_joined_with_their_gold_by_the_id_of_their_record(tmp_path):
-    """Set, language, domain, markup and gold are those of the page; angle brackets and order do not matter."""
+    """A page has its own set, language, domain, markup and gold; angle brackets and order do not matter."""
     rows = write_gold(tmp_path)
     write_rows(tmp_path, [{**row, "warc_record_id": row["warc_record_id"].strip("<>")} for row in reversed(rows)])
     pages = {one.record_id: one for one in read_gold(tmp_path)}
@@ -34,8 +34,8 @@ def test_pages_are_joined_with_their_gold_by_the_id_of_their_record(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "packed"), [(".gz", gzip.compress), (".zst", zstandard.compress)])
-def test_gold_may_be_compressed_and_lie_anywhere_below(tmp_path, suffix, packed):
-    """What is no gold by its name is not read."""
+def test_gold_may_be_compressed_and_in_any_subfolder(tmp_path, suffix, packed):
+    """Files without the name of a gold file are not read."""
     rows = write_gold(tmp_path)
     plain = tmp_path / "gold" / "extraction_gold.jsonl"
     (tmp_path / "a" / "b").mkdir(parents=True)
@@ -45,7 +45,7 @@ def test_gold_may_be_compressed_and_lie_anywhere_below(tmp_path, suffix, packed)
 
 
 def test_pages_are_decoded_as_recipes_decode_them(tmp_path):
-    """By the page's own <meta>, where the server said nothing."""
+    """The page's <meta> decides if the server gave no charset."""
     write_gold(tmp_path)
     html = page("Die Mühle mahlt für das Dorf.", '<meta charset="iso-8859-1">')
     (tmp_path / "warc" / "pages.warc.gz").unlink()
@@ -53,11 +53,11 @@ def test_pages_are_decoded_as_recipes_decode_them(tmp_path):
     write_rows(tmp_path, [{"warc_record_id": ids["https://m.example/"], "set": "s", "text": "x"}])
     (found,) = read_gold(tmp_path)
     assert "Die Mühle mahlt" in found.html
-    assert found.url == "https://m.example/"  # the record's own, where the gold has none
+    assert found.url == "https://m.example/"  # the record's own, if the gold has none
 
 
 def test_a_limit_takes_the_same_pages_each_time(tmp_path):
-    """In whatever order the gold has them."""
+    """The order of the gold does not matter."""
     rows = write_gold(tmp_path)
     first = [one.record_id for one in read_gold(tmp_path, 5)]
     write_rows(tmp_path, rows[::-1])
@@ -88,8 +88,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_line_that_cannot_be_gold_is_named(tmp_path, what):
-    """File, number of the line, though blank lines stand between, and what to do."""
+def test_an_invalid_gold_line_is_named(tmp_path, what):
+    """The message gives the file, the line number and the fix, even after blank lines."""
     line, result = BAD[what]
     write_gold(tmp_path)
     lines = [json.dumps({**GOOD, "warc_record_id": "<urn:uuid:1>"}), line]
@@ -100,16 +100,16 @@ def test_a_line_that_cannot_be_gold_is_named(tmp_path, what):
     assert "extraction_gold.jsonl:2" in str(error.value)
 
 
-def test_the_number_of_a_line_counts_blank_ones(tmp_path):
-    """As an editor does."""
+def test_line_numbers_count_blank_lines(tmp_path):
+    """Editors count the same way."""
     write_gold(tmp_path)
     (tmp_path / "gold" / "extraction_gold.jsonl").write_text(f"\n{json.dumps(GOOD)}\n\n\n{{broken\n")
     with pytest.raises(UserError, match=r"gold\.jsonl:5: invalid json"):
         read_gold(tmp_path)
 
 
-def test_damaged_gold_is_refused(tmp_path):
-    """A cut file, even one of which nothing can be read, and a pipe, for which one would wait for ever."""
+def test_damaged_gold_is_rejected(tmp_path):
+    """A truncated file, even an unreadable one, and a pipe, which would block forever."""
     rows = write_gold(tmp_path)
     plain = tmp_path / "gold" / "extraction_gold.jsonl"
     packed = gzip.compress(plain.read_bytes())
@@ -123,8 +123,8 @@ def test_damaged_gold_is_refused(tmp_path):
         read_gold(tmp_path)
 
 
-def test_a_folder_in_which_something_is_missing_is_refused(tmp_path):
-    """No folder, no gold, gold without a line, no archive, gold of pages that are not there, or are no pages."""
+def test_an_incomplete_folder_is_rejected(tmp_path):
+    """No folder, no gold, gold without a line, no archive, or gold for pages that are missing or not pages."""
 
     def result(folder):
         with pytest.raises(UserError) as error:
@@ -150,8 +150,8 @@ def test_a_folder_in_which_something_is_missing_is_refused(tmp_path):
     assert "have no WARC file" in result(tmp_path)
 
 
-def test_two_pages_of_one_id_are_refused(tmp_path):
-    """Whichever file comes first; a page without gold may repeat."""
+def test_two_pages_with_the_same_id_are_rejected(tmp_path):
+    """The order of the files does not matter; a page without gold may repeat."""
     rows = write_gold(tmp_path)
     archive = tmp_path / "warc" / "pages.warc.gz"
     (tmp_path / "warc" / "copy.warc.gz").write_bytes(archive.read_bytes())
@@ -174,21 +174,21 @@ OWN = {
 @pytest.mark.parametrize(
     "url", [None, "https://unknown.invalid/1", "http://10.0.0.1/a", "http://[::1]/", "http://intra/"]
 )
-def test_a_page_without_a_url_gives_its_own_domain(kind, url):
-    """In the order of KINDS, by the registered domain; a relative URL is ignored."""
+def test_a_page_without_a_url_gets_its_domain_from_its_markup(kind, url):
+    """The sources are tried in the order of KINDS; a relative URL is ignored."""
     html = page("text", '<link rel=canonical href="/a">' if kind != "canonical" else "", OWN[kind])
     assert domain_of(url, html, "id") == ("mill.co.uk", kind)
     assert domain_of("https://a.b.known.com.au/x", html, "id") == ("known.com.au", "url")
 
 
 def test_the_strongest_source_of_a_domain_wins():
-    """Each kind before all later ones."""
+    """Each kind wins over all later ones."""
     html = "".join(markup.replace("mill", f"mill{KINDS.index(kind)}") for kind, markup in reversed(OWN.items()))
     assert domain_of(None, html, "id") == ("mill1.co.uk", "canonical")
 
 
-def test_links_to_everywhere_are_ignored_and_images_count_more():
-    """Five links to Twitter do not make a page Twitter's; links to the source of its images count twice."""
+def test_links_to_common_sites_are_ignored_and_images_count_more():
+    """Five links to Twitter do not assign a page to Twitter; links to the host of its images count twice."""
     assert "twitter.com" in EVERYWHERE
     links = '<a href="https://twitter.com/x">x</a>' * 5
     assert domain_of(None, links, "id") == ("id", "none")
@@ -210,7 +210,7 @@ some_pages = some.lists(
 
 @given(some_pages, some.integers(2, 6), some.randoms())
 def test_no_domain_is_in_two_folds(pages, count, random):
-    """Every fold has pages, all of a domain are together, and the order of the pages has no say."""
+    """Every fold has pages, all pages of a domain are together, and the order of the pages does not matter."""
     if len({one.domain for one in pages}) < count:
         with pytest.raises(UserError, match="cannot be split"):
             folds(pages, count)
@@ -223,15 +223,15 @@ def test_no_domain_is_in_two_folds(pages, count, random):
     assert folds(shuffled, count) == [of[one.domain] for one in shuffled]
 
 
-def test_a_domain_of_two_sets_goes_where_it_goes_whichever_comes_first():
-    """It has as many pages of one as of the other."""
+def test_the_fold_of_a_domain_in_two_sets_does_not_depend_on_their_order():
+    """The domain has equally many pages in both sets."""
     both = [SimpleNamespace(domain="both", set=name) for name in "ab"]
     others = [SimpleNamespace(domain=name, set=name) for name in "aaaaabbbb"]
     assert folds([*both, *others], 2) == folds([*reversed(both), *others], 2)
 
 
 def test_each_set_is_spread_over_the_folds():
-    """Where domains are small, no fold has more than one page of a set above another."""
+    """If domains are small, no fold has more than one page of a set above another."""
     pages = [
         SimpleNamespace(domain=f"{name}{number}", set=name)
         for name, size in (("a", 23), ("b", 8), ("c", 5))
@@ -247,37 +247,37 @@ alphabet = "aAbé \n.,米粉ééЖ1_"
 
 
 @given(some.text(alphabet, max_size=30), some.text(alphabet, max_size=30))
-def test_f1_is_that_of_words_taken_off_one_by_one(text, gold):
-    """The oracle crosses out; CJK is written with spaces around each character."""
+def test_f1_equals_matching_words_one_by_one(text, gold):
+    """The oracle crosses out words; CJK is written with spaces around each character."""
 
     def words(side):
         spaced = "".join(f" {sign} " if sign in "米粉" else sign for sign in side.lower())
         return "".join(sign if sign.isalnum() or sign == "_" else " " for sign in spaced).split()
 
-    given_words, left = words(text), words(gold)
-    asked, common = len(left), 0
-    for word in given_words:
+    text_words, left = words(text), words(gold)
+    gold_count, common = len(left), 0
+    for word in text_words:
         if word in left:
             left.remove(word)
             common += 1
     found = score_text(text, gold)
-    if not given_words and not asked:
+    if not text_words and not gold_count:
         assert found == Score(1.0, 1.0, 1.0)
         return
-    precision = common / len(given_words) if given_words else 0.0
-    recall = common / asked if asked else 0.0
+    precision = common / len(text_words) if text_words else 0.0
+    recall = common / gold_count if gold_count else 0.0
     assert (found.precision, found.recall) == (precision, recall)
     both = precision + recall
     assert found.value == pytest.approx(2 * precision * recall / both if both else 0.0)
 
 
-def test_segments_are_rightly_there_or_rightly_not():
-    """White space does not matter; a half is right."""
+def test_segments_are_scored_by_presence_and_absence():
+    """Whitespace does not matter; one of two is half right."""
     assert score_segments("a b\n c", ["b c", "d"], ["a b c d", "a"]) == Score(0.5)
     assert score_segments("", [], []) == Score(1.0)
 
 
-def test_a_mean_has_the_precision_of_those_that_have_one():
-    """Segments have none."""
+def test_a_mean_of_precision_leaves_out_pages_without_one():
+    """Segments have no precision."""
     assert mean([Score(1.0, 0.5, 0.25), Score(0.0)]) == Score(0.5, 0.5, 0.25)
     assert mean([Score(0.5)]) == Score(0.5)

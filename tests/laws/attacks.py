@@ -1,7 +1,8 @@
 # ruff: noqa: E501 (hostile inputs are clearer on one line)
-"""Inputs that once made, or might make, a reader work more than its input is long. A row: who reads, what, how much.
+"""Inputs that once made, or might make, a reader do more work than the length of its input justifies.
 
-Each `make` gives an input of about `size` bytes (decoded, for what is compressed). Add a row for every new idea.
+Each row names the reader, the input and its size. Each `make` returns an input of about `size` bytes (decoded, if it is
+compressed). Add a row for every new idea.
 """
 
 import base64
@@ -26,20 +27,20 @@ Make = Callable[[int], bytes]
 
 class Attack(NamedTuple):
     reader: str
-    """A function of test_work_is_linear.READERS."""
+    """A function in test_work_is_linear.READERS."""
     what: str
     make: Make
     size: int = 1 << 11
-    """Of the input; another is four times as long."""
+    """The size of the smaller input; the larger one is four times as long."""
 
 
 def fill(unit: bytes, before: bytes = b"", after: bytes = b"") -> Make:
-    """A start, a unit as often as it fits, an end."""
+    """A prefix, as many copies of a unit as fit, and a suffix."""
     return lambda size: before + unit * (size // len(unit)) + after
 
 
 def numbered(pattern: str, before: str = "", after: str = "") -> Make:
-    """The same with a number in the unit, {n}, so that no two are alike."""
+    """Like `fill`, but the unit contains a number, {n}, so no two units are equal."""
 
     def make(size: int) -> bytes:
         count = size // len(pattern)
@@ -49,12 +50,12 @@ def numbered(pattern: str, before: str = "", after: str = "") -> Make:
 
 
 def packed(pack: Callable[[bytes], bytes], make: Make, times: int = 1) -> Make:
-    """What `make` gives, compressed as one, and more of it because it shrinks."""
+    """The output of `make`, compressed as one frame. `make` gets a larger size because its output shrinks."""
     return lambda size: pack(make(size * times))
 
 
 def frames(pack: Callable[[bytes], bytes], unit: bytes) -> Make:
-    """A compressed frame as often as it fits."""
+    """As many copies of one compressed frame as fit."""
     return fill(pack(unit))
 
 
@@ -67,7 +68,7 @@ def zst(data: bytes) -> bytes:
 
 
 def stored(unit: bytes, length: int) -> bytes:
-    """A gzip header and a stored block that is longer than the unit: it reaches over the units behind it."""
+    """A gzip header and a stored block that is longer than the unit, so it overlaps the units after it."""
     return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\0" + struct.pack("<HH", length, length ^ 0xFFFF) + unit
 
 
@@ -92,7 +93,7 @@ def header(make: Make) -> Make:
 
 
 def lying(size: int) -> bytes:
-    """Records in one frame, each with a length that ends one byte further than all that was read so far."""
+    """Records in one frame; the declared length of each one ends one byte after everything read so far."""
     parts: list[bytes] = []
     while sum(map(len, parts)) < size:
         parts.append(b"WARC/1.0\r\nContent-Length: %d\r\n\r\n" % (size + len(parts)))
@@ -106,13 +107,13 @@ def parquet(table: pa.Table, **options: object) -> bytes:
 
 
 def merges(size: int) -> bytes:
-    """Each mapping merges the one before it twice."""
+    """Each mapping merges the previous one twice."""
     lines = [f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}], k{n}: 1}}" for n in range(1, size // 45)]
     return "\n".join(["m0: &m0 {k: 1}", *lines, ""]).encode()
 
 
 def chain(size: int) -> bytes:
-    """Each mapping merges the one before it."""
+    """Each mapping merges the previous one."""
     lines = [f"m{n}: &m{n} {{<<: *m{n - 1}, k{n}: 1}}" for n in range(1, size // 30)]
     return "\n".join(["m0: &m0 {k: 1}", *lines, ""]).encode()
 
@@ -123,7 +124,7 @@ def aliases(size: int) -> bytes:
 
 
 def shared(size: int) -> bytes:
-    """One long list, and many aliases of it."""
+    """One long list with many aliases."""
     half = size // 12
     return ("l: &l [" + "1, " * half + "]\n" + "".join(f"a{n}: *l\n" for n in range(half // 4))).encode()
 
@@ -138,7 +139,7 @@ def vocabulary(size: int) -> bytes:
 
 
 def ranks(size: int) -> bytes:
-    """All bytes, and then one token that is as long as the file."""
+    """All single bytes, then one token that is as long as the file."""
     singles = [base64.b64encode(bytes([n])) + b" %d\n" % n for n in range(256)]
     return b"".join(singles) + base64.b64encode(b"a" * size) + b" 256\n"
 
@@ -149,7 +150,7 @@ def manifest(size: int) -> bytes:
 
 
 ATTACKS = [
-    # Archives: headers that never end, or begin again and again.
+    # Archives: headers that never end or that start repeatedly.
     Attack("warc", "headers without end", fill(b"WARC/1.0\r\nA:")),
     Attack("warc", "versions only", fill(b"WARC/1.0\r\n")),
     Attack("warc", "the first letters", fill(b"WARC/")),
@@ -335,7 +336,7 @@ ATTACKS = [
     Attack("recipe", "a long key", lambda size: RECIPE.encode() + b"sead" * (size // 4) + b": 1\n"),
     Attack("recipe", "a long number", fill(b"9", RECIPE.encode() + b"seed: ")),
     # Personal data in texts
-    # Decontamination: items and texts that repeat themselves (the items are those of test_work_is_linear).
+    # Decontamination: repetitive items and texts (the items are those of test_work_is_linear).
     Attack("decontaminate", "an item that repeats itself", fill(b"mill stone wheel "), 1 << 14),
     Attack("decontaminate", "items of one template", fill(b"the miller ground 7 sacks of rye on the mill by the river on day 7 of the week. "), 1 << 14),
     Attack("decontaminate", "a short question", fill(b"the water wheel turns "), 1 << 14),

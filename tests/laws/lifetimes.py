@@ -1,16 +1,16 @@
-"""Checks in the syntax tree that arrays of kernels outlive the views of them.
+"""Checks in the syntax tree that the arrays of a kernel outlive the views of them.
 
-Numba frees an array after the last use of its *name*; using a view of it is not one. The arguments of a call, and what
-they are parts of, live until the call returns, since the caller names them in the call. So:
+Numba frees an array after the last use of its *name*; a use of a view does not count. The arguments of a call, and the
+objects that contain them, live until the call returns, because the caller names them in the call. Therefore:
 
-- `view` and `borrow` take a parameter of the function that calls them, or a part of one (a field, an element, a
-  slice), or a constant of the module, which is compiled into the code. A parameter that is assigned again does not
-  count, except for `x = borrow(x)`.
-- A function that returns what it lent is held to the same rule where it is called, and Python does not call it. So is
-  one that Numba inlines (`inline`, not LLVM's `forceinline`): its parameters become names of the caller.
+- `view` and `borrow` take a parameter of the calling function, a part of one (a field, an element, a slice), or a
+  constant of the module, which is compiled into the code. A parameter that is reassigned does not count, except for
+  `x = borrow(x)`.
+- A function that returns a view of its argument follows the same rule at its call sites, and Python does not call it.
+  So does a function that Numba inlines (`inline`, not LLVM's `forceinline`): its parameters become names of the caller.
 - A view or a borrowed array stays in local names: it is not stored.
-- Pointers are made in `memory` alone, which every access goes through, and copies of memory in `memory_writes`.
-- Kernels are compiled with options that are known to leave all this as it is.
+- Pointers are created only in `memory`, which every access goes through, and copies of memory only in `memory_writes`.
+- Kernels are compiled only with options that are known to preserve these rules.
 """
 
 import ast
@@ -33,17 +33,17 @@ class Compiled:
     node: ast.FunctionDef
     params: list[str]
     nodes: list[ast.AST]
-    """All that is in it."""
+    """All nodes of its syntax tree."""
     values: dict[str, list[ast.expr | None]] = field(default_factory=dict)
-    """What each name is assigned; None where that cannot be followed (a loop, `+=`)."""
+    """The values assigned to each name; None for one that cannot be followed (a loop, `+=`)."""
     lent: set[str] = field(default_factory=set)
-    """Parameters that it lends."""
+    """The parameters that it lends."""
     holders: set[str] = field(default_factory=set)
-    """Names that hold something lent."""
+    """The names that hold something lent."""
     returns: bool = False
     """Whether it returns something lent."""
     inlined: bool = False
-    """Whether it becomes part of its callers before Numba sees which names are used."""
+    """Whether Numba inlines it into its callers before it checks which names are used."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Module:
     """Names from other kernels: the module and the name there."""
     constants: set[str] = field(default_factory=set)
     tuples: set[str] = field(default_factory=set)
-    """NamedTuples, which hold what they are made of."""
+    """NamedTuples, which hold their elements."""
 
 
 def named(node: ast.expr | None) -> str:
@@ -63,12 +63,12 @@ def named(node: ast.expr | None) -> str:
 
 
 def is_lender(call: ast.Call) -> bool:
-    """Whether a call lends its argument; a method `view` of an array does not."""
+    """Whether a call lends its argument. The `view` method of an array does not."""
     return isinstance(call.func, ast.Name) and call.func.id in LENDERS
 
 
 def assigned(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Single targets and what they get; a part of a value that is not taken apart here stands for the whole."""
+    """Yield each single target with its value. A value that is not unpacked here is yielded whole."""
     if isinstance(target, ast.Tuple | ast.List):
         apart = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
         for place, one in enumerate(target.elts):
@@ -93,7 +93,7 @@ def assignments(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr |
 
 
 def jit_of(node: ast.AST) -> ast.expr | None:
-    """The decorator that has a function compiled."""
+    """The decorator that compiles a function."""
     for one in node.decorator_list if isinstance(node, ast.FunctionDef) else []:
         if named(one.func if isinstance(one, ast.Call) else one) in ("njit", "jit"):
             return one
@@ -114,11 +114,11 @@ def read(name: str, source: str) -> Module:
             module.imported |= {alias.asname or alias.name: (home, alias.name) for alias in node.names}
         elif isinstance(node, ast.FunctionDef) and jit_of(node):
             params = [one.arg for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
-            made = Compiled(module, node, params, list(ast.walk(node)), inlined="inline" in options_of(node))
-            module.compiled[node.name] = made
-            for target, value in assignments(made.nodes):
+            kernel = Compiled(module, node, params, list(ast.walk(node)), inlined="inline" in options_of(node))
+            module.compiled[node.name] = kernel
+            for target, value in assignments(kernel.nodes):
                 if isinstance(target, ast.Name):
-                    made.values.setdefault(target.id, []).append(value)
+                    kernel.values.setdefault(target.id, []).append(value)
         elif isinstance(node, ast.ClassDef) and any(named(base) == "NamedTuple" for base in node.bases):
             module.tuples.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -127,16 +127,16 @@ def read(name: str, source: str) -> Module:
 
 
 class Check:
-    """All kernels together; `faults` are the places that break a rule."""
+    """Checks all kernels together; `faults` lists the places that break a rule."""
 
     def __init__(self, sources: dict[str, str]) -> None:
         self.modules = {name: read(name, source) for name, source in sources.items()}
-        self.compiled = [made for module in self.modules.values() for made in module.compiled.values()]
+        self.compiled = [kernel for module in self.modules.values() for kernel in module.compiled.values()]
         self.faults: list[str] = []
         while self.learn():
             pass
-        for made in self.compiled:
-            self.check_function(made)
+        for kernel in self.compiled:
+            self.check_function(kernel)
         for module in self.modules.values():
             self.check_module(module)
 
@@ -152,91 +152,95 @@ class Check:
         home, name = module.imported.get(named(call.func), (module.name, named(call.func)))
         return home in self.modules and name in self.modules[home].tuples
 
-    def owners(self, made: Compiled, node: ast.expr, seen: frozenset[str] = frozenset()) -> set[str] | None:
-        """The parameters that something is part of, none for constants; None where nothing says who keeps it."""
+    def owners(self, kernel: Compiled, node: ast.expr, visited: frozenset[str] = frozenset()) -> set[str] | None:
+        """The parameters that an expression is part of (none for constants), or None if none keeps it alive."""
         if isinstance(node, ast.Attribute | ast.Subscript):
-            return self.owners(made, node.value, seen)
+            return self.owners(kernel, node.value, visited)
         if isinstance(node, ast.Call):
-            lasting = named(node.func) == "borrow" or self.makes_tuple(made.module, node)
+            lasting = named(node.func) == "borrow" or self.makes_tuple(kernel.module, node)
             parts = [*node.args, *(one.value for one in node.keywords)] if lasting else None
         elif isinstance(node, ast.Name):
-            if node.id in seen:
-                return set()  # what else it is assigned decides
-            parts = made.values.get(node.id, [])
-            if node.id not in made.params and not parts:
-                return set() if node.id in made.module.constants | set(made.module.imported) else None
+            if node.id in visited:
+                return set()  # its other assigned values decide
+            parts = kernel.values.get(node.id, [])
+            if node.id not in kernel.params and not parts:
+                return set() if node.id in kernel.module.constants | set(kernel.module.imported) else None
         else:
             parts = node.elts if isinstance(node, ast.Tuple) else None
-        found = {node.id} & set(made.params) if isinstance(node, ast.Name) else set()
+        found = {node.id} & set(kernel.params) if isinstance(node, ast.Name) else set()
         for part in [None] if parts is None else parts:
-            more = None if part is None else self.owners(made, part, seen | {named(node)})
+            more = None if part is None else self.owners(kernel, part, visited | {named(node)})
             if more is None:
                 return None
             found |= more
         return found
 
-    def loans(self, made: Compiled) -> Iterator[tuple[ast.Call, ast.expr]]:
-        """What a function lends for longer than a call."""
-        for node in made.nodes:
+    def loans(self, kernel: Compiled) -> Iterator[tuple[ast.Call, ast.expr]]:
+        """The expressions that a function lends for longer than one call."""
+        for node in kernel.nodes:
             if isinstance(node, ast.Call) and is_lender(node):
                 yield node, node.args[0]
-            callee = self.called(made.module, node)
+            callee = self.called(kernel.module, node)
             if isinstance(node, ast.Call) and callee is not None and (callee.returns or callee.inlined):
                 given = [*zip(callee.params, node.args, strict=False), *((one.arg, one.value) for one in node.keywords)]
                 yield from ((node, value) for param, value in given if param in callee.lent)
 
-    def holds(self, made: Compiled, node: ast.expr | None) -> bool:
-        """Whether an expression is, or has in it, something lent."""
+    def holds(self, kernel: Compiled, node: ast.expr | None) -> bool:
+        """Whether an expression is, or contains, something lent."""
         if isinstance(node, ast.Name):
-            return node.id in made.holders
+            return node.id in kernel.holders
         if isinstance(node, ast.Tuple):
-            return any(self.holds(made, one) for one in node.elts)
+            return any(self.holds(kernel, one) for one in node.elts)
         if isinstance(node, ast.BinOp):
-            return self.holds(made, node.left) or self.holds(made, node.right)
+            return self.holds(kernel, node.left) or self.holds(kernel, node.right)
         if isinstance(node, ast.IfExp):
-            return self.holds(made, node.body) or self.holds(made, node.orelse)
+            return self.holds(kernel, node.body) or self.holds(kernel, node.orelse)
         if isinstance(node, ast.Call):
-            callee = self.called(made.module, node)
+            callee = self.called(kernel.module, node)
             if is_lender(node) or (callee is not None and callee.returns):
                 return True
-            through = self.makes_tuple(made.module, node) or named(node.func) in HOLDERS
-            return through and any(self.holds(made, one) for one in node.args)
+            through = self.makes_tuple(kernel.module, node) or named(node.func) in HOLDERS
+            return through and any(self.holds(kernel, one) for one in node.args)
         if isinstance(node, ast.Subscript):
             sliced = any(isinstance(one, ast.Slice) for one in ast.walk(node.slice))
-            return self.holds(made, node.value) and (sliced or not self.is_array(made, node.value))
-        return isinstance(node, ast.Attribute | ast.Starred) and self.holds(made, node.value)
+            return self.holds(kernel, node.value) and (sliced or not self.is_array(kernel, node.value))
+        return isinstance(node, ast.Attribute | ast.Starred) and self.holds(kernel, node.value)
 
-    def is_array(self, made: Compiled, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether something is surely a borrowed array or a view, so that its elements are numbers."""
+    def is_array(self, kernel: Compiled, node: ast.expr, visited: frozenset[str] = frozenset()) -> bool:
+        """Whether an expression is certainly a borrowed array or a view, so that its elements are numbers."""
         if isinstance(node, ast.Call):
-            return is_lender(node) or (named(node.func) == "tail" and self.is_array(made, node.args[0], seen))
-        values = made.values.get(named(node), []) if isinstance(node, ast.Name) else []
-        rest = [one for one in values if named(one) not in seen]
-        return bool(values) and all(self.is_array(made, one, seen | {named(node)}) for one in rest)
+            return is_lender(node) or (named(node.func) == "tail" and self.is_array(kernel, node.args[0], visited))
+        values = kernel.values.get(named(node), []) if isinstance(node, ast.Name) else []
+        rest = [one for one in values if named(one) not in visited]
+        return bool(values) and all(self.is_array(kernel, one, visited | {named(node)}) for one in rest)
 
     def learn(self) -> bool:
-        """Who lends and holds what, as far as it is known by now; whether anything is new."""
-        before = [(len(made.lent), len(made.holders), made.returns) for made in self.compiled]
-        for made in self.compiled:
-            for _, value in self.loans(made):
-                made.lent |= self.owners(made, value) or set()
-            made.holders |= {name for name, given in made.values.items() if any(self.holds(made, one) for one in given)}
-            for node in made.nodes:
-                made.returns |= isinstance(node, ast.Return) and self.holds(made, node.value)
-        return before != [(len(made.lent), len(made.holders), made.returns) for made in self.compiled]
+        """Update which functions lend and hold what; return whether anything is new."""
+        before = [(len(kernel.lent), len(kernel.holders), kernel.returns) for kernel in self.compiled]
+        for kernel in self.compiled:
+            for _, value in self.loans(kernel):
+                kernel.lent |= self.owners(kernel, value) or set()
+            kernel.holders |= {
+                name for name, values in kernel.values.items() if any(self.holds(kernel, one) for one in values)
+            }
+            for node in kernel.nodes:
+                kernel.returns |= isinstance(node, ast.Return) and self.holds(kernel, node.value)
+        return before != [(len(kernel.lent), len(kernel.holders), kernel.returns) for kernel in self.compiled]
 
-    def check_function(self, made: Compiled) -> None:
-        name = made.node.name
-        for call, value in self.loans(made):
+    def check_function(self, kernel: Compiled) -> None:
+        name = kernel.node.name
+        for call, value in self.loans(kernel):
             if len(call.args) != len([one for one in call.args if not isinstance(one, ast.Starred)]):
-                self.fault(made.module, call, f"{name} hides in a * what it lends")
-            if self.owners(made, value) is None:
-                self.fault(made.module, call, f"{name} lends {ast.unparse(value)}, which is no part of its parameters")
-        for target, given in assignments(made.nodes):
-            if not isinstance(target, ast.Name) and self.holds(made, given):
-                self.fault(made.module, target, f"{name} stores what is lent in {ast.unparse(target)}")
-        for option in set(options_of(made.node)) - OPTIONS:
-            self.fault(made.module, made.node, f"{name} is compiled with {option}, of which nothing is known here")
+                self.fault(kernel.module, call, f"{name} hides in a * what it lends")
+            if self.owners(kernel, value) is None:
+                self.fault(
+                    kernel.module, call, f"{name} lends {ast.unparse(value)}, which is no part of its parameters"
+                )
+        for target, value in assignments(kernel.nodes):
+            if not isinstance(target, ast.Name) and self.holds(kernel, value):
+                self.fault(kernel.module, target, f"{name} stores what is lent in {ast.unparse(target)}")
+        for option in set(options_of(kernel.node)) - OPTIONS:
+            self.fault(kernel.module, kernel.node, f"{name} is compiled with {option}, of which nothing is known here")
 
     def check_module(self, module: Module) -> None:
         aligned = set()
@@ -253,7 +257,7 @@ class Check:
                 and node not in aligned
             ):
                 self.fault(module, node, f".{node.attr} is for questions of alignment")
-        compiled = {id(node) for made in module.compiled.values() for node in made.nodes}
+        compiled = {id(node) for kernel in module.compiled.values() for node in kernel.nodes}
         for node in module.nodes:
             callee = self.called(module, node) if id(node) not in compiled else None
             if callee is not None and callee.returns:
@@ -261,5 +265,5 @@ class Check:
 
 
 def faults(sources: dict[str, str]) -> list[str]:
-    """Places in kernels, given by name, that break the rules above."""
+    """The places in the named kernels that break the rules above."""
     return Check(sources).faults

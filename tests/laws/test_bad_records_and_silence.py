@@ -1,4 +1,4 @@
-"""Laws 6 and 7: a bad record never stops a run and never vanishes; nothing silently does nothing."""
+"""Laws 6 and 7: a bad record never stops a run and never disappears; nothing is skipped silently."""
 
 import gzip
 import json
@@ -25,8 +25,8 @@ def test_rows_in_are_rows_kept_plus_rows_dropped_with_a_reason(project):
     assert funnel["first"]["ingest"]["invalid_json"]["rows"] == 4
 
 
-def test_a_path_that_is_nearly_right_is_told(project, edit):
-    """What lies beside it and is called nearly so; the same for the recipe's own name."""
+def test_a_misspelled_path_gets_a_suggestion(project, edit):
+    """The error suggests the file with a similar name, both for an input path and for the recipe itself."""
     edit(project.recipe, "in/*.jsonl", "in/00.json")
     with pytest.raises(UserError, match=r"in/00\.json matches no file.* Did you mean .*in/00\.jsonl\?"):
         project.run()
@@ -34,8 +34,8 @@ def test_a_path_that_is_nearly_right_is_told(project, edit):
         load(project.folder / "recipe.yml")
 
 
-def test_files_that_a_reader_does_not_take_are_told_as_such(project, edit):
-    """They are there, so it is not their path that is wrong."""
+def test_files_in_another_format_are_reported_as_such(project, edit):
+    """The files exist, so the message blames the format and not the path."""
     edit(project.recipe, "format: jsonl", "format: text")
     with pytest.raises(UserError, match=r"\.jsonl matches 4 files .*skips all of them.*suggest `format: jsonl`"):
         project.run()
@@ -47,7 +47,7 @@ def test_files_that_a_reader_does_not_take_are_told_as_such(project, edit):
 
 
 def test_a_pattern_that_matches_nothing_is_an_error_before_any_work(project, edit):
-    """The message names the line of the pattern, and the pattern; the store stays empty."""
+    """The message names the pattern and its line; the store stays empty."""
     edit(project.recipe, "in/*.jsonl", "nowhere/*.jsonl")
     with pytest.raises(UserError, match=r"recipe\.yaml:6: sources\.notes: .*nowhere/\*\.jsonl matches no file"):
         project.run()
@@ -57,7 +57,7 @@ def test_a_pattern_that_matches_nothing_is_an_error_before_any_work(project, edi
         project.run()
 
 
-def test_two_files_of_one_name_are_refused(project, edit):
+def test_two_files_with_the_same_name_are_rejected(project, edit):
     """Their documents would have the same ids."""
     (project.folder / "in2").mkdir()
     (project.folder / "in2" / "00.jsonl").write_text("{}\n")
@@ -67,20 +67,20 @@ def test_two_files_of_one_name_are_refused(project, edit):
 
 
 def test_a_snapshot_pattern_that_does_not_match_is_an_error(project, edit):
-    """A file without a snapshot would silently fall out of every per-snapshot step."""
+    """Every per-snapshot step would silently skip a file without a snapshot."""
     edit(project.recipe, "part_bytes", 'snapshot: "crawl-([0-9]+)/", part_bytes')
     with pytest.raises(UserError, match="does not match"):
         project.run()
 
 
-def test_a_corpus_of_nothing_is_said_aloud_and_strict_makes_it_an_error(project, edit):
-    """No document survives: a warning, or exit code 2 with strict: true."""
+def test_an_empty_corpus_is_a_warning_and_an_error_under_strict(project, edit):
+    """If no document survives, the run warns, or exits with code 2 under `strict: true`."""
     edit(project.recipe, "chars: 12", "chars: 1000000")
     assert "notes/corpus: no document survived" in find_warnings(project.run())
 
 
 def test_a_store_inside_the_inputs_is_not_read(project, edit):
-    """A folder as the path of a source may hold the store: its parts are not inputs."""
+    """The folder of a source may contain the store: its parts are not inputs."""
     edit(project.recipe, "in/*.jsonl", ".")
     edit(project.recipe, "format: jsonl", "format: text")
     project.recipe.write_text(project.recipe.read_text().split("steps:")[0] + "steps: []\n")
@@ -103,7 +103,7 @@ def test_documents_keep_their_ids_when_the_data_moves(project):
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch):
-    """What was hashed must be what was read."""
+    """The bytes that are hashed must be the bytes that are read."""
     from gristmill.engine.plan import inputs
 
     real = inputs.find_inputs
@@ -119,19 +119,19 @@ def test_a_file_that_changes_while_it_is_read_is_not_stored(project, monkeypatch
         project.run()
 
 
-def test_a_file_that_is_lost_is_told_as_a_file(project):
-    """One row stands for it, and a share of the rows would not show how much was in it."""
+def test_an_unreadable_file_is_reported_as_a_file(project):
+    """One row represents the file, and a share of the rows would not show how much was lost."""
     project.write_recipe("  - stagebox.length\n", pattern="in/*")
     (project.folder / "in" / "odd.jsonl").write_text("a,b\n" * 50)
     whole = gzip.compress((project.folder / "in" / "00.jsonl").read_bytes())
     (project.folder / "in" / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    (told,) = find_warnings(project.run())
-    assert "not_jsonl 1, truncated_gzip 1" in told
-    assert "it is unknown how many documents they had" in told
+    (warning,) = find_warnings(project.run())
+    assert "not_jsonl 1, truncated_gzip 1" in warning
+    assert "it is unknown how many documents they had" in warning
 
 
 def test_a_warning_names_the_sources_that_it_is_about(project):
-    """A language that one route has in vain may be there by another; a step of every source needs no names."""
+    """A warning about one route names its sources; a warning about a step of all sources does not."""
     (project.folder / "in" / "de.jsonl").write_text('{"text": "short"}\n' * 3)
     project.recipe.write_text(
         "recipe: routes\nstore: ./store\nsources:\n"
@@ -139,12 +139,12 @@ def test_a_warning_names_the_sources_that_it_is_about(project):
         "  notes: {kind: text, read: {format: jsonl, paths: [in/de.jsonl]}}\n"
         "steps:\n  web: [url_dedup]\n  all: [{exact_dedup: {scope: global}}]\n"
     )
-    told = [line.partition(": ")[0] for line in find_warnings(project.run())]
-    assert "web/url_dedup (of crawl)" in told
+    warnings = [line.partition(": ")[0] for line in find_warnings(project.run())]
+    assert "web/url_dedup (of crawl)" in warnings
 
 
-def test_a_file_that_two_sources_read_is_told(project, monkeypatch, capsys):
-    """By whatever name, in the plan and after the run, once."""
+def test_a_file_that_two_sources_read_causes_a_warning(project, monkeypatch, capsys):
+    """The warning appears once in the plan and once after the run, under any name of the file."""
     (project.folder / "also").mkdir()
     os.link(project.folder / "in" / "00.jsonl", project.folder / "also" / "other.jsonl")
     project.recipe.write_text(
@@ -153,20 +153,20 @@ def test_a_file_that_two_sources_read_is_told(project, monkeypatch, capsys):
         "  b: {kind: text, read: {format: jsonl, paths: [in/01.jsonl, also/]}}\n"
         "steps: [stagebox.length]\n"
     )
-    wanted = (
+    expected = (
         "2 files are read by each of the sources a, b (the first: 00.jsonl), so the corpus has their documents 2 times"
     )
     monkeypatch.setattr("sys.argv", ["gristmill", "plan", str(project.recipe)])
     assert run_command() == 0
-    assert capsys.readouterr().out.count(wanted) == 1
-    assert [wanted in line for line in find_warnings(project.run())].count(True) == 1
+    assert capsys.readouterr().out.count(expected) == 1
+    assert [expected in line for line in find_warnings(project.run())].count(True) == 1
 
 
 COPIES = [" ".join(f"{word}{number}" for word in ("mill", "corn", "rye", "wheat", "sack") * 3) for number in range(5)]
 
 
 def two_sources(project, steps, read="", kinds=("text", "text")):
-    """The same five documents in two sources."""
+    """Two sources with the same five documents."""
     lines = "".join(json.dumps({"text": text}) + "\n" for text in COPIES)
     for name in "ab":
         (project.folder / f"{name}.jsonl").write_text(lines)
@@ -181,15 +181,15 @@ def two_sources(project, steps, read="", kinds=("text", "text")):
 
 @pytest.mark.parametrize("step", ["exact_dedup", "near_dedup"])
 def test_copies_in_two_sources_are_found_by_default(project, step):
-    """Also without a snapshot: one of each text is kept, and the funnel and the plan say what was compared."""
-    found, told = two_sources(project, f"[{step}]")
+    """One copy of each text is kept, even without a snapshot; the funnel and the plan say what was compared."""
+    found, warnings = two_sources(project, f"[{step}]")
     assert sum(one["kept"]["rows"] for one in found.values()) == len(COPIES)
     words = {"exact_dedup": "over all sources", "near_dedup": "within each snapshot"}
     assert found["a"]["scopes"] == found["b"]["scopes"] == {f"all/{step}": words[step]}
     mill = project.mill()
     lines = {line.id: line.explained for line in make_plan(mill, mill.dry_run())}
     assert lines[f"all/{step}"][0] == f"compares documents {words[step]}"
-    assert told == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize(
@@ -200,17 +200,17 @@ def test_copies_in_two_sources_are_found_by_default(project, step):
         ("{text: [exact_dedup], web: [exact_dedup]}", "", ("text", "web"), "text/exact_dedup and web/exact_dedup each"),
     ],
 )
-def test_copies_that_dedup_does_not_compare_are_counted_and_told(project, steps, read, kinds, scope):
-    """In another snapshot, source or route."""
-    found, told = two_sources(project, steps, read, kinds)
+def test_copies_that_dedup_does_not_compare_cause_a_warning(project, steps, read, kinds, scope):
+    """The copies are in another snapshot, source or route."""
+    found, warnings = two_sources(project, steps, read, kinds)
     assert sum(one["kept"]["rows"] for one in found.values()) == 2 * len(COPIES)
-    (line,) = told
+    (line,) = warnings
     assert line.startswith("copies_left: 5 documents are exact copies of others in the corpus")
     assert scope in line
 
 
-def test_pages_that_are_kept_without_text_are_told_and_count_no_text(project, tmp_path, capsys, monkeypatch):
-    """An archive may hold text, so only a run finds out; every command counts bytes of text, not of markup."""
+def test_kept_pages_without_text_cause_a_warning_and_count_no_text(project, tmp_path, capsys, monkeypatch):
+    """An archive may contain text, so only a run finds out; every command counts bytes of text, not of markup."""
     pages = [
         Response(f"https://a.example/{n}", f"<html><body>{text}</body></html>".encode())
         for n, text in enumerate(COPIES)
@@ -221,9 +221,9 @@ def test_pages_that_are_kept_without_text_are_told_and_count_no_text(project, tm
         "  crawl: {kind: web, read: {format: warc, paths: [a.warc.gz]}}\nsteps: [stagebox.length]\n"
     )
     run = project.run()
-    (told,) = [line for line in find_warnings(run) if "no text" in line]
-    assert "crawl/corpus: 5 of 5 kept documents have no text, only markup" in told
-    assert "Add `- extract`" in told
+    (warning,) = [line for line in find_warnings(run) if "no text" in line]
+    assert "crawl/corpus: 5 of 5 kept documents have no text, only markup" in warning
+    assert "Add `- extract`" in warning
     kept = funnels(run)["crawl"]["kept"]
     assert (kept["rows"], kept["text_bytes"]) == (5, 0)
     assert kept["raw_bytes"] > 0

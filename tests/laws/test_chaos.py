@@ -1,9 +1,9 @@
-"""Laws 1, 4 and 9: whatever is killed, however often, the output has the same bytes and no document is given up.
+"""Laws 1, 4 and 9: after any number of kills, the output has the same bytes and no document is given up.
 
-Storms and single kills of workers, fork servers and drivers, more than 300 in all, over a recipe with every exchange,
-a tokenizer, shards and a mixture. Memory that is given back to the system at once (a low mmap threshold) makes a kernel
-that reads freed memory crash instead of going on. Nothing here waits for a time to pass: a run that was hit is left
-alone until it has finished some more tasks, so that the test ends on the slowest machine.
+Workers, fork servers and drivers are killed singly and in bursts, more than 300 times in all, during a recipe with
+every exchange, a tokenizer, shards and a mixture. A low mmap threshold returns freed memory to the system at once, so a
+kernel that reads freed memory crashes instead of continuing. No test waits for a fixed time: after a kill the run
+continues until it has finished more tasks, so the test ends on the slowest machine.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ from gristmill.recipe.load import load
 
 KILLS = 300
 OF_DRIVERS = 10
-"""The dearest: each takes a new process some seconds to be where the old one was."""
+"""The most expensive kills: a new process takes some seconds to reach the point of the old one."""
 AT_LEISURE_S = 0.02
-"""Between two looks where nobody is about to be killed."""
+"""Polling interval while no process is about to be killed."""
 IMPATIENT = """
 from gristmill.engine.executors import trial
 trial.PAUSE_S = 0.01
@@ -67,7 +67,7 @@ mix: {tokens: 40k, domains: {web: 0.6, notes: 0.4}, tiers: {A: 2, B: 1}, max_epo
 
 
 def write_inputs(folder, seed, files=(6, 3)):
-    """Documents with copies of every kind: the same address, text, lines, nearly the same text, a shared passage."""
+    """Write documents with every kind of copy: equal addresses, texts, lines or passages, and near duplicates."""
     draw = random.Random(seed)
     for source, count in zip(("crawl", "notes"), files, strict=True):
         (folder / source).mkdir()
@@ -91,7 +91,7 @@ def write_inputs(folder, seed, files=(6, 3)):
 
 
 class Chaos:
-    """Runs of a recipe, and somebody who kills their processes."""
+    """Runs a recipe and kills its processes."""
 
     def __init__(self, recipe, draw):
         self.recipe = recipe
@@ -101,32 +101,32 @@ class Chaos:
         self.kills = {"worker": 0, "server": 0, "driver": 0}
         self.process = None
         self.strangers = set()
-        """Processes of other sessions: nobody comes into one but by being born there."""
+        """Processes of other sessions: a process can only be in our session if it was started there."""
 
     def start(self, *arguments):
         path = os.pathsep.join([str(Path(gristmill.__file__).parents[1]), str(TESTS)])
         environment = {**os.environ, "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
         command = [sys.executable, "-c", IMPATIENT, "run", str(self.recipe), "--workers", "2", *arguments]
         with self.log.open("w") as log:
-            # All that it starts is in its session, so it is found also when the process that started it is dead.
+            # All its descendants are in its session, so they are found even after their parent died.
             self.process = subprocess.Popen(
                 command, env=environment, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
             )
 
     def lives(self, pause_s=0.005):
-        """Whether the driver runs; asked again and again, so it leaves some time for others."""
+        """Whether the driver is running. The callers poll, so it sleeps briefly to leave time for other processes."""
         time.sleep(pause_s)
         return self.process.poll() is None
 
     def end(self):
-        """A run that ends by itself is finished; one that was killed says nothing. Its workers end with it."""
+        """Wait for the run. It finishes cleanly or was killed, without a traceback; its workers end with it."""
         self.process.wait()
         while self.family():
             time.sleep(AT_LEISURE_S)
-        said = self.log.read_text()
-        assert self.process.returncode in (0, -signal.SIGKILL), said
-        assert "Traceback" not in said
-        assert "Aborted" not in said
+        output = self.log.read_text()
+        assert self.process.returncode in (0, -signal.SIGKILL), output
+        assert "Traceback" not in output
+        assert "Aborted" not in output
 
     def server(self):
         return next((pid for pid, parent in self.family().items() if parent == self.process.pid), None)
@@ -135,7 +135,7 @@ class Chaos:
         return sorted(pid for pid, parent in self.family().items() if parent != self.process.pid)
 
     def family(self):
-        """pid -> parent of the fork server and its workers, also of those that outlived theirs."""
+        """pid -> parent of the fork server and its workers, including those that outlived their parent."""
         found = {}
         alive = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
         self.strangers &= alive
@@ -144,7 +144,7 @@ class Chaos:
                 if pid == self.process.pid:
                     continue
                 if os.getsid(pid) != self.process.pid:
-                    self.strangers.add(pid)  # asked once: all processes, again and again, would cost more than the runs
+                    self.strangers.add(pid)  # checked once: polling all processes would cost more than the runs
                     continue
                 name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
                 fields = rest.split()
@@ -167,18 +167,18 @@ class Chaos:
         self.kills[kind] += 1
 
     def kill_workers(self, count):
-        """Kill so many workers, one after the other or all that there are, as soon as they are seen."""
-        seen = set()
+        """Kill so many workers, one at a time or all at once, as soon as they appear."""
+        killed = set()
         at_once = self.draw.random() < 0.5
         while count > 0 and self.lives():
-            new = [pid for pid in self.workers() if pid not in seen]
+            new = [pid for pid in self.workers() if pid not in killed]
             for pid in new if at_once else self.draw.sample(new, min(len(new), 1)):
-                seen.add(pid)
+                killed.add(pid)
                 self.kill("worker", pid)
                 count -= 1
 
     def kill_by_habit(self, habit, count):
-        """Always the oldest worker, or each one when it has lived for 50 ms."""
+        """Always kill the oldest worker, or each worker once it has lived for 50 ms."""
         first_seen, shot = {}, set()
         while count > 0 and self.lives():
             now = [pid for pid in self.workers() if pid not in shot]
@@ -194,13 +194,13 @@ class Chaos:
                 count -= 1
 
     def go_on(self):
-        """Leave the run alone until it has finished some more tasks."""
-        wanted = self.tasks() + self.draw.randint(1, 6)
-        while self.lives(AT_LEISURE_S) and self.tasks() < wanted:
+        """Leave the run alone until it has finished more tasks."""
+        target = self.tasks() + self.draw.randint(1, 6)
+        while self.lives(AT_LEISURE_S) and self.tasks() < target:
             pass
 
     def one_run(self):
-        """From a start to an end by itself or by a kill."""
+        """Start one run, which finishes or is killed."""
         self.start()
         while self.lives(AT_LEISURE_S) and not self.workers():
             pass
@@ -219,12 +219,12 @@ class Chaos:
         self.end()
 
     def spares_drivers(self):
-        """Whether fewer of them were killed than their share of all kills."""
+        """Whether fewer drivers were killed than their share of all kills."""
         return self.kills["driver"] * KILLS < OF_DRIVERS * sum(self.kills.values())
 
     def forget_some_tasks(self):
-        """Lose records, so that a finished run has work again to be killed in."""
-        shutil.rmtree(self.store / "stages")  # with them nobody would look at a task
+        """Delete task records, so that a finished run has work again."""
+        shutil.rmtree(self.store / "stages")  # with stage records, no run would check the tasks
         for path in sorted(self.store.glob("tasks/*.json")):
             if self.draw.random() < 0.5:
                 path.unlink()
@@ -234,7 +234,7 @@ def everything(recipe):
     """The hashes of all parts by node, and of every published file by name."""
     mill = Mill(load(recipe))
     run = mill.dry_run()
-    parts = {node: [part.hash for _, (part, _) in sorted(made.layers.items())] for node, made in run.states.items()}
+    parts = {node: [part.hash for _, (part, _) in sorted(state.layers.items())] for node, state in run.states.items()}
     assert all(parts.values())
     published = {
         str(path.relative_to(mill.store.root)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -253,10 +253,10 @@ def project(folder):
 
 
 def assert_nothing_looks_finished_that_is_not(recipe):
-    """Law 4: every record that exists names parts that exist and are whole, and is believed."""
+    """Law 4: every existing record is valid and names parts that exist and are complete."""
     mill = Mill(load(recipe))
-    for made in mill.dry_run().states.values():
-        for key in made.missing:
+    for state in mill.dry_run().states.values():
+        for key in state.missing:
             assert mill.store.read_file(f"tasks/{key}.json") is None
 
 
@@ -270,7 +270,7 @@ def assert_nothing_was_given_up(store):
 @pytest.mark.early
 @pytest.mark.slow
 def test_300_kills_give_the_same_bytes_and_no_document_is_given_up(tmp_path):
-    """Law 9: a fault outside never becomes a verdict inside."""
+    """Law 9: an external fault never becomes a verdict about a document."""
     quiet, chaos = project(tmp_path / "undisturbed"), project(tmp_path / "chaos")
     quiet.start()
     quiet.end()
@@ -290,8 +290,8 @@ def test_300_kills_give_the_same_bytes_and_no_document_is_given_up(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("habit", ["oldest", "at 50 ms"])
-def test_a_killer_with_a_habit_gives_no_document_up(tmp_path, habit):
-    """What dies each time at the same place looks most like a fatal record."""
+def test_repeated_kills_of_the_same_kind_give_up_no_document(tmp_path, habit):
+    """A process that dies repeatedly at the same point looks most like a fatal record."""
     chaos = project(tmp_path / "chaos")
     chaos.start("--until", "url_dedup")
     while chaos.lives() and not chaos.tasks():

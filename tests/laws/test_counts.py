@@ -1,4 +1,4 @@
-"""A count stands before its noun in one way everywhere: `1 document`, `1,234 documents`."""
+"""Every count is printed before its noun in the same way: `1 document`, `1,234 documents`."""
 
 import ast
 import re
@@ -18,32 +18,32 @@ NOUN = re.compile(
     r"pieces|phases|mistakes|characters|merges|buckets|hosts|shingles|sources|others)\b"
 )
 BEHIND = re.compile(r"[}\"']" + NOUN.pattern)
-"""Where a module has no such thing, no sentence of it does: one look is cheaper than its tree."""
+"""A cheap check: a module without a match has no such sentence, so its tree is not parsed."""
 NO_SENTENCES = (
-    "kernels/",  # for who calls them wrong; they import nothing of ours
-    "demo/",  # its numbers are its own
+    "kernels/",  # their messages are for developers; they import none of our modules
+    "demo/",  # it formats its own numbers
     "stages/reading/",
-    "stages/ingest/",  # details that stand in parts: another word is another version of a reader
+    "stages/ingest/",  # details that are stored in parts: other words would need a new version of the reader
     "engine/work/read.py",
-    "stages/shared/fasttext_model.py",  # what a model file says of itself
+    "stages/shared/fasttext_model.py",  # describes the contents of a model file
     "stages/shared/s_curve.py",
     "query/removal/whatif.py",
 )
 
 
 def bypasses(text):
-    """Lines of code that put a number before a noun by themselves."""
+    """Lines of code that put a number before a noun without `counted`."""
     for node in ast.walk(ast.parse(text)) if BEHIND.search(text) else ():
         if not isinstance(node, ast.JoinedStr):
             continue
         for value, behind in pairwise(node.values):
             is_pair = isinstance(value, ast.FormattedValue) and isinstance(behind, ast.Constant)
-            if is_pair and NOUN.match(behind.value) and not is_told(value):
+            if is_pair and NOUN.match(behind.value) and not needs_no_plural(value):
                 yield node.lineno, ast.unparse(value.value) + behind.value
 
 
-def is_told(value):
-    """Words, a limit, or a number that is rounded: nothing that could be one."""
+def needs_no_plural(value):
+    """Whether a value is text, a limit or a rounded number, so it can never be a plain 1."""
     named = value.value
     if isinstance(named, ast.Call | ast.BoolOp):
         return ast.unparse(named).partition("(")[0] not in {"len", "sum", "int", "ceil"}
@@ -53,13 +53,13 @@ def is_told(value):
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1000, 1_234_567])
 def test_a_count_has_its_noun(count):
-    """One of a thing is one, thousands are set apart, and a verb goes with them."""
+    """One is singular, thousands have a separator, and the verb agrees."""
     assert counted(count, "file") == f"{count:,} file{'s' * (count != 1)}"
     assert counted(count, "entry is", "entries are").endswith(" entry is" if count == 1 else " entries are")
 
 
-def test_no_sentence_counts_by_itself():
-    """`{n} documents` is `1 documents` one day."""
+def test_every_count_goes_through_counted():
+    """`{n} documents` will print `1 documents` one day."""
     assert list(bypasses('f"{n:,} documents"'))
     assert list(bypasses('f"{n:,}" " documents"'))
     assert not list(bypasses("f\"{MOST:,} documents, {short(n)} tokens, {n or 'no'} files\""))

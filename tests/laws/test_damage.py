@@ -1,7 +1,7 @@
-"""Law 8: whatever lies in a store may be damaged; it is repaired to the same bytes or refused, never believed.
+"""Law 8: a damaged file in a store is restored to the same bytes or rejected; it is never trusted.
 
-Every kind of file times every kind of damage, on a recipe with an exchange of two rounds, a model, shards and a
-mixture. After each damage a user runs the recipe again, verifies it and reads every sample.
+The tests apply every kind of damage to every kind of file, with a recipe that has an exchange of two rounds, a model,
+shards and a mixture. After each damage a user runs the recipe again, verifies it and reads every sample.
 """
 
 import hashlib
@@ -48,14 +48,14 @@ def swap(path: Path, _: random.Random, other: Path) -> None:
 
 
 def exchange_content(path: Path, draw: random.Random, _: Path) -> None:
-    """Wrong content of the right size, with the times that the file had: only its bytes tell."""
+    """Write wrong content of the same size and restore the file's times: only its bytes reveal the change."""
     times = path.stat()
     write(path, draw.randbytes(times.st_size))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def digit(path: Path, draw: random.Random, other: Path) -> None:
-    """Another digit: what is left is well-formed JSON in most places."""
+    """Replace a digit: the result is still well-formed JSON in most places."""
     data = bytearray(path.read_bytes())
     places = [at for at, byte in enumerate(data) if 48 <= byte <= 57]
     if not places:
@@ -71,7 +71,7 @@ def empty(path: Path, _: random.Random, __: Path) -> None:
 
 
 def replace(path: Path, draw: random.Random, other: Path) -> None:
-    """Another file under the name: a second name of a part is none any more."""
+    """Put another file under the name, so it is no longer a hard link to the part."""
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content)
@@ -82,7 +82,7 @@ DAMAGES = (flip, truncate, delete, swap, exchange_content, digit)
 
 
 def write(path: Path, data: bytes) -> None:
-    """Into the file itself, so that its other names show the damage too."""
+    """Write into the file itself, so that its other names show the damage too."""
     os.chmod(path, 0o644)
     path.write_bytes(data)
 
@@ -96,7 +96,7 @@ def kind_of(name: str) -> str:
     return f"shards .{file.partition('.')[2]}" if folder == "shards" else folder
 
 
-class Mended:
+class RunResult:
     """What a user has after running the recipe on a store."""
 
     def __init__(self, project: Project, recipe: Recipe) -> None:
@@ -111,13 +111,13 @@ class Mended:
 
 @pytest.mark.early
 @pytest.mark.slow
-def test_damage_is_repaired_or_refused(project, edit):
-    """At least 200 trials over every kind of file; the same parts, shards and samples come out, or a message."""
+def test_damage_is_repaired_or_rejected(project, edit):
+    """In at least 200 trials, the parts, shards and samples are the same, or the run stops with a message."""
     corpus = Corpus(project)
     corpus.recipe(shards="shard_tokens: 20000")
     edit(project.recipe, "steps: []", f"steps: {STEPS}")
-    recipe = load(project.recipe)  # once: it reads nothing of the store
-    whole = Mended(project, recipe)
+    recipe = load(project.recipe)  # once: it reads nothing from the store
+    whole = RunResult(project, recipe)
     mill = project.mill()
     mill.store.write_json("versions/v1.json", mill.newest_whole())
     pristine = project.folder / "pristine"
@@ -147,13 +147,13 @@ def test_damage_is_repaired_or_refused(project, edit):
                 damage(project.store / name, draw, project.store / other)
                 what = f"{damage.__name__} of {name} (a file of kind {kind})"
                 try:
-                    mended = Mended(project, recipe)
+                    repaired = RunResult(project, recipe)
                 except UserError:
                     refused += 1
-                    mended = None
-                if mended is not None:
-                    assert mended.parts == whole.parts, what
-                    assert mended.samples == whole.samples, what
+                    repaired = None
+                if repaired is not None:
+                    assert repaired.parts == whole.parts, what
+                    assert repaired.samples == whole.samples, what
                 trials += 1
     print("TRIALS", trials, refused, len(kinds))
     assert trials >= 200
@@ -163,25 +163,25 @@ def test_damage_is_repaired_or_refused(project, edit):
 
 
 CATALOG = {"runs", "versions", "dropped"}
-"""Records that no run can make again."""
+"""Records that no run can recreate."""
 UNNAMED = {*CATALOG, "inputs"}
-"""Nothing else names these files, so nobody can know that one was deleted."""
+"""No record names these files, so a deleted one cannot be noticed."""
 
 GROUPS = {"stages": "steps", "shards": "published"}
 
 
 @pytest.mark.slow
-def test_verify_names_what_is_damaged_and_makes_it_again(project, edit):
-    """One file of every kind and every kind of damage: `verify` names the file, and after its repair all is as it was.
+def test_verify_names_a_damaged_file_and_repairs_it(project, edit):
+    """`verify` names the damaged file, and its repair restores the store, for every kind of file and damage.
 
-    Files of several kinds are damaged at once, but not those that name each other.
+    Files of several kinds are damaged together, but not files that name each other.
     """
     corpus = Corpus(project)
     corpus.write("notes", 30, 11)
     corpus.recipe(mix="mix: {tokens: 8k, max_epochs: 50}", shards="shard_tokens: 20000")
     edit(project.recipe, "steps: []", f"steps: {STEPS}")
     recipe = load(project.recipe)
-    whole = Mended(project, recipe)
+    whole = RunResult(project, recipe)
     mill = project.mill()
     mill.store.write_json("versions/v1.json", mill.newest_whole())
     mill.store.write_json("dropped/other/0123456789ab.json", {})
@@ -207,13 +207,13 @@ def test_verify_names_what_is_damaged_and_makes_it_again(project, edit):
                     damage(project.store / name, draw, project.store / (others or [name])[0])
             view = project.dry_run()
             findings = verify(view, 0.0, InlineExecutor(view.store), Silent())
-            told = {*findings.damaged, *(part.name for part in findings.broken)}
+            reported = {*findings.damaged, *(part.name for part in findings.broken)}
             for name in hit:
-                assert not told.isdisjoint(store.names_of(name)), f"{damage.__name__} of {name}"
+                assert not reported.isdisjoint(store.names_of(name)), f"{damage.__name__} of {name}"
             clear_away(view, findings)
-            assert Mended(project, recipe).parts == whole.parts, damage
+            assert RunResult(project, recipe).parts == whole.parts, damage
             left = verify(again := project.dry_run(), 0.0, InlineExecutor(again.store), Silent())
-            assert (left.broken, left.damaged.keys() - told) == ({}, set()), damage
+            assert (left.broken, left.damaged.keys() - reported) == ({}, set()), damage
             assert all(kind_of(name) in CATALOG for name in left.damaged), damage
 
 
@@ -222,7 +222,7 @@ def _is_own_file(path: Path) -> bool:
 
 
 class _Restored:
-    """A store that becomes again what it was, with times, links and second names."""
+    """A store that can be restored to its original state, with times, links and hard links."""
 
     def __init__(self, store: Path, pristine: Path) -> None:
         self.store = store
@@ -231,10 +231,10 @@ class _Restored:
         self.files = {name: path.lstat().st_ino for name, path in _inside(pristine) if not _is_folder(path)}
         self.folders = [name for name, path in _inside(pristine) if _is_folder(path)]
         self.clean: dict[str, tuple[int, int]] = {}
-        """What each file of the store was when it had been restored: whatever a run does to one changes this."""
+        """The state of each file right after it was restored; any change by a run changes it."""
 
     def restore(self) -> None:
-        """Only what was touched is copied: nothing else of a few hundred files takes time."""
+        """Copy back only what changed, since copying all of a few hundred files would take time."""
         for name, path in reversed(_inside(self.store)):
             if _is_folder(path):
                 if name not in self.folders:
@@ -255,23 +255,23 @@ class _Restored:
         self.clean = {name: _mark(self.store / name) for name in self.files}
 
     def names_of(self, name: str) -> set[str]:
-        """A file's name, and its second names."""
+        """A file's name and its other hard links."""
         return {other for other, inode in self.files.items() if inode == self.files[name]}
 
     def is_hit(self, *names: str) -> None:
-        """These, and second names of the same files, are to be restored, although the clock may not have moved yet."""
+        """Mark these files and their hard links for restoring, even if the clock has not advanced yet."""
         hit = {self.files[name] for name in names}
         self.clean = {name: mark for name, mark in self.clean.items() if self.files[name] not in hit}
 
 
 def _mentions(path: Path, hit: set[str]) -> bool:
-    """Whether a record names one of the files that are damaged already."""
+    """Whether a record names one of the files that are already damaged."""
     text = path.read_bytes() if path.suffix == ".json" else b""
     return any(Path(name).name.partition(".")[0].encode() in text for name in hit)
 
 
 def _inside(folder: Path) -> list[tuple[str, Path]]:
-    """All files and folders, those above before those below; links are not followed."""
+    """All files and folders, parents before children, without following links."""
     found = []
     for at, folders, files in os.walk(folder):
         found += [Path(at, name) for name in (*folders, *files)]
@@ -283,13 +283,13 @@ def _is_folder(path: Path) -> bool:
 
 
 def _mark(path: Path) -> tuple[int, int]:
-    """The time of the last change of anything about a file cannot be set by anybody."""
+    """The change time of a file, which no program can set."""
     status = path.lstat()
     return status.st_ino, status.st_ctime_ns
 
 
-def test_verify_finds_a_latest_that_points_elsewhere(project):
-    """A trainer opens it: it could lead to shards from before a takedown. The next run puts it right."""
+def test_verify_finds_a_latest_link_that_points_elsewhere(project):
+    """A trainer opens `latest`, which could lead to shards from before a takedown. The next run corrects it."""
     corpus = Corpus(project)
     corpus.write("notes", 30, 11)
     corpus.recipe(mix="mix: {tokens: 8k, max_epochs: 50}", shards="shard_tokens: 20000")

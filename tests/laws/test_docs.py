@@ -1,4 +1,4 @@
-"""What the documentation prints is true: commands run, recipes load, files exist."""
+"""The documentation is true: commands run, recipes load, files exist."""
 
 import importlib.util
 import io
@@ -29,7 +29,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").g
 
 def blocks(language):
     for page in PAGES:
-        if page.name == "tutorial.md":  # its recipes are run, with the files that its script writes: test_tutorial.py
+        if page.name == "tutorial.md":  # test_tutorial.py runs its recipes with the files that its script writes
             continue
         for found in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S):
             yield pytest.param(page, found, id=f"{page.name}-{found[:30].splitlines()[0]}")
@@ -37,11 +37,11 @@ def blocks(language):
 
 @pytest.mark.parametrize(("page", "text"), list(blocks("yaml")))
 def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path, forgotten):
-    """A recipe that a reader copies is valid; fragments (without `recipe:`) are skipped by their first line."""
+    """A recipe that a reader copies is valid. Fragments (whose first line is not `recipe:`) are skipped."""
     if not text.startswith("recipe:"):
         pytest.skip("a fragment")
     for name, body in re.findall(r"^`(?:[\w]+/)?(\w+\.\w+)`:\n\n```\w+\n(.*?)^```", page.read_text(), re.M | re.S):
-        (tmp_path / name).write_text(body)  # what the page shows beside the recipe: steps of a reader's own, lists
+        (tmp_path / name).write_text(body)  # files that the page shows with the recipe: custom steps, lists
     (tmp_path / "recipe.yaml").write_text(text)
     load(tmp_path / "recipe.yaml")
 
@@ -57,7 +57,7 @@ def commands():
 
 @pytest.mark.parametrize("command", list(commands()))
 def test_every_command_in_the_docs_parses(command):
-    """Names and options that the docs show exist."""
+    """The commands and options that the docs show exist."""
     found, arguments = get_command(make_app()), shlex.split(command)
     while hasattr(found, "commands"):
         name, found, arguments = found.resolve_command(found.make_context("gristmill", list(arguments)), arguments)
@@ -65,26 +65,26 @@ def test_every_command_in_the_docs_parses(command):
 
 
 def test_the_index_links_every_page():
-    """A page that the index does not name is a page that nobody finds."""
+    """Readers do not find a page that the index does not link."""
     folder = ROOT / "docs"
     index = (folder / "index.md").read_text()
     assert [page.name for page in PAGES if page.parent == folder and f"({page.name})" not in index] == ["index.md"]
 
 
 def test_the_readme_is_one_page():
-    """About 100 lines, none over 120 columns."""
+    """The README has about 100 lines, none over 120 columns."""
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 115
     assert max(map(len, lines)) <= 120
 
 
 def test_the_page_of_all_settings_is_up_to_date():
-    """docs/steps.md is what the configs say. To write it anew: gristmill steps --markdown > docs/steps.md"""
+    """docs/steps.md matches the configs. Regenerate it with: gristmill steps --markdown > docs/steps.md"""
     assert (ROOT / "docs" / "steps.md").read_text() == page_of(all_entries()) + "\n"
 
 
-def test_every_setting_says_what_it_means():
-    """A name, a type, a default, and a sentence with the unit."""
+def test_every_setting_is_described():
+    """Every setting has a name, a type, a default, and a sentence with the unit."""
     for entry in all_entries():
         assert entry.summary, entry.name
         for setting in entry.settings:
@@ -92,8 +92,8 @@ def test_every_setting_says_what_it_means():
 
 
 @pytest.mark.parametrize(("name", "model"), [("shards", ShardsFields), ("mix", MixFields)])
-def test_what_may_be_written_is_what_the_pages_list(name, model):
-    """An error names every field that there is, so its page, and that of all settings, has no other."""
+def test_the_pages_list_exactly_the_allowed_fields(name, model):
+    """An error lists every existing field, and so do its page and the page of all settings."""
     (entry,) = (one for one in all_entries() if one.name == name and one.kind == "section")
     assert {setting.name for setting in entry.settings if "." not in setting.name} == set(model.model_fields)
     page = (ROOT / "docs" / f"{name}.md").read_text()
@@ -101,12 +101,12 @@ def test_what_may_be_written_is_what_the_pages_list(name, model):
 
 
 def test_the_files_of_a_trained_tokenizer_are_named():
-    """Where the docs and the help say what `--out` writes."""
+    """The docs and the help name the files that `--out` writes."""
     assert "`tokenizer.tiktoken.json`" in (ROOT / "docs" / "tokenizer.md").read_text()
 
 
-def test_thresholds_with_built_in_exceptions_say_so():
-    """A rule whose default is none may drop files all the same, in the languages that it was published for."""
+def test_built_in_exceptions_of_thresholds_are_documented():
+    """A rule that is off by default may still drop files in the languages that it was published for."""
     settings = {one.name: one for entry in all_entries() if entry.name == "heuristics" for one in entry.settings}
     comments = settings["code.max_comments_share"]
     assert comments.default == "none"
@@ -124,7 +124,7 @@ def test_files_that_the_docs_link_to_exist():
 
 
 def heading_anchors(text):
-    """As GitHub and the site make them: lower case, marks out, hyphens for spaces."""
+    """Anchors as GitHub and the site generate them: lower case, no punctuation, hyphens for spaces."""
     found = set()
     for heading in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
@@ -133,7 +133,7 @@ def heading_anchors(text):
 
 
 def test_headings_that_the_docs_link_to_exist():
-    """No dead anchors, in a page or between pages."""
+    """No dead anchors, within a page or between pages."""
     links = 0
     for page in PAGES:
         for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
@@ -144,7 +144,7 @@ def test_headings_that_the_docs_link_to_exist():
 
 
 def site_module():
-    """docs/site.py, which no package holds."""
+    """docs/site.py, which belongs to no package."""
     spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -152,7 +152,7 @@ def site_module():
 
 
 def test_the_menu_of_the_site_has_every_page_once():
-    """The builder checks links, not the menu: a page that is not in it could only be found by search."""
+    """The builder checks links but not the menu: a page that is missing there could only be found by search."""
     menu = []
 
     def walk(entry):
@@ -167,7 +167,7 @@ def test_the_menu_of_the_site_has_every_page_once():
 
 
 def test_pages_of_the_site_link_to_pages_of_the_site():
-    """Files outside of docs/ that a page links to are on the site, or the link would leave it."""
+    """Files outside docs/ that a page links to are on the site; otherwise the link would leave it."""
     site = site_module()
     known = {*site.pages(), *site.OUTSIDE, "demo.svg", "report.png"}
     for name, text in site.pages().items():
@@ -176,15 +176,15 @@ def test_pages_of_the_site_link_to_pages_of_the_site():
             assert path in known, f"{name} links to {target}"
 
 
-def test_the_site_lists_after_paragraphs_are_lists():
-    """GitHub sees a list right after a paragraph, Markdown of Python only after an empty line; code stays as it is."""
+def test_a_list_right_after_a_paragraph_is_a_list_on_the_site():
+    """GitHub sees a list right after a paragraph, Python-Markdown only after an empty line; code is not changed."""
     with_lists = site_module().with_lists
     assert with_lists("Two:\n- a\n- b\n  c\n- d") == "Two:\n\n- a\n- b\n  c\n- d"
     assert with_lists("```\nx\n- a\n```\n1. b") == "```\nx\n- a\n```\n\n1. b"
 
 
-def test_the_site_has_remarks_above_wide_commands():
-    """Where a remark after its command would be cut off; short blocks and code stay as they are."""
+def test_the_site_puts_remarks_above_wide_commands():
+    """A remark after its command would be cut off; short blocks and code are not changed."""
     with_remarks, wide = site_module().with_remarks, "w" * 80
     assert with_remarks(f"To run:\n\n    a {wide}  # why\n    b\n\nEnd") == (
         f"To run:\n\n```sh\n# why\na {wide}\n\nb\n```\n\nEnd"
@@ -194,7 +194,7 @@ def test_the_site_has_remarks_above_wide_commands():
 
 
 def test_a_page_that_fetches_from_another_host_is_found(tmp_path):
-    """Fonts and scripts of a CDN; links to other hosts are for the reader to click."""
+    """Fonts and scripts from a CDN are found; links to other hosts are only for readers to click."""
     fetched = site_module().fetched
     (tmp_path / "good.html").write_text('<a href="https://a.example">a</a><script src="assets/b.js"></script>')
     assert fetched(tmp_path) == []
@@ -203,7 +203,7 @@ def test_a_page_that_fetches_from_another_host_is_found(tmp_path):
 
 
 def test_every_command_is_on_the_site():
-    """With its help, and every name of the Python API that the site shows can be imported."""
+    """Every command is shown with its help, and every name of the Python API on the site can be imported."""
     site = site_module()
     for name in get_command(make_app()).commands:
         assert f"\n## gristmill {name}\n" in site.command_page()
@@ -214,18 +214,18 @@ def test_every_command_is_on_the_site():
 
 
 def source_of(module):
-    """Of a module that may need an extra, so it is not imported."""
+    """The source of a module, without importing it, since it may need an extra."""
     path = ROOT / "src" / Path(*module.split("."))
     return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
 
 
-def test_the_page_of_the_recipe_has_every_field():
-    """Of the top level; the others are on the page of all settings."""
+def test_the_recipe_page_has_every_field():
+    """The page has the fields of the top level; the others are on the page of all settings."""
     page = (ROOT / "docs" / "recipe.md").read_text()
     assert {*re.findall(r"^\| `(\w+)` \|", page.partition("## Which")[0], re.M)} == set(RecipeFields.model_fields)
 
 
-def test_every_extra_for_users_is_on_the_page_of_the_installation():
+def test_every_extra_for_users_is_on_the_installation_page():
     """`dev` and `docs` are for contributors."""
     extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     page = (ROOT / "docs" / "install.md").read_text()
@@ -242,16 +242,16 @@ def test_make_targets_that_the_docs_name_exist():
 
 
 def results_rows():
-    """The cells of bench/RESULTS.md's first table, without its headings in bold."""
+    """The cells of the first table in bench/RESULTS.md, without its headings in bold."""
     table = (ROOT / "bench" / "RESULTS.md").read_text().partition("## Known misses")[0]
     rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:2] == "| "]
     return [cells for cells in rows[1:] if not cells[0].startswith("**")]
 
 
 def missing_from(command):
-    """What a command of the results names and the repository does not have."""
+    """The names in a command of the results that the repository does not have."""
     words = shlex.split(command)
-    given, words = [one for one in words if "=" in one], [one for one in words if "=" not in one and one != "time"]
+    assigned, words = [one for one in words if "=" in one], [one for one in words if "=" not in one and one != "time"]
     if words[:3] == ["python", "-m", "bench"]:
         name, source = words[3], (ROOT / "bench" / "__main__.py").read_text()
     elif words[0] == "python" and words[2].startswith("bench."):
@@ -269,12 +269,12 @@ def missing_from(command):
     if name and name not in benches():
         return [name]
     own = (ROOT / "bench" / f"{name}.py").read_text() if name else ""
-    missing = [one for one in given if f'"{one.partition("=")[0]}"' not in own]
+    missing = [one for one in assigned if f'"{one.partition("=")[0]}"' not in own]
     return missing + [one for one in words if one.startswith("--") and f'"{one}"' not in source]
 
 
 def test_every_measurement_names_a_command_that_exists():
-    """A bench, its options and variables, a make target or a command; and a machine and a date."""
+    """Each row has a bench with its options and variables, a make target or a command, and a machine and a date."""
     rows = results_rows()
     assert len(rows) > 60
     for cells in rows:
@@ -298,12 +298,12 @@ def test_every_measurement_names_a_command_that_exists():
     ],
 )
 def test_a_command_of_the_results_that_does_not_exist_is_found(command, missing):
-    """The law above does not pass by accepting everything."""
+    """The previous test does not pass by accepting everything."""
     assert missing_from(command) == missing
 
 
 def test_numbers_of_the_readme_are_in_the_results():
-    """Its table has at most eight rows, each with a bench, and no number that RESULTS.md does not have."""
+    """The README table has at most eight rows, each with a bench, and no number that RESULTS.md does not have."""
     number = r"(?<![\w.,])\.?\d[\d,.]*(?<![,.])"
     known = {found for cells in results_rows() for cell in cells for found in re.findall(number, cell)}
     table = (ROOT / "README.md").read_text().partition("## Measured")[2].partition("\n## ")[0]
@@ -342,7 +342,7 @@ BESIDE = re.compile(r"(?:verdict|functions|else of the run) beside it|Beside the
 
 
 def odd_words(markdown):
-    """Those in the prose of a page; code and what commands print is not prose."""
+    """The odd words in the prose of a page; code and command output are not prose."""
     prose = re.sub(
         r"^```.*?^```|^    [^\n]*$|`[^`\n]*`",
         lambda found: "``" if found[0][0] == "`" else "",
@@ -359,21 +359,21 @@ def odd_words(markdown):
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
 def test_pages_are_in_plain_english(page):
-    """None of the odd words. docs/steps.md is made of docstrings of the code."""
+    """No page contains an odd word. docs/steps.md is generated from docstrings in the code."""
     if page.name != "steps.md":
         assert odd_words(page.read_text()) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_prose_wraps_at_120_columns(page):
-    """Tables, code and what commands print may be wider; docs/steps.md is made by a command."""
+    """Tables, code and command output may be wider; docs/steps.md is generated."""
     prose = re.sub(r"^```.*?^```|^    [^\n]*$|^\|[^\n]*$", "", page.read_text(), flags=re.M | re.S)
     assert page.name == "steps.md" or [line for line in prose.splitlines() if len(line) > 120] == []
 
 
 @pytest.mark.parametrize("words", ODD_WORDS)
 def test_each_odd_word_is_found(words):
-    """In prose, after code and across lines too; not in code."""
+    """Odd words are found in prose, after code and across lines, but not in code."""
     example = ODD_WORDS[words]
     assert odd_words(f"    code\n\nHere {example.replace(' ', chr(10))} now.")
     assert not odd_words(f"Here `{example}` and\n\n    {example}\n\n```\n{example}\n```\n")
@@ -385,11 +385,11 @@ CODE = sorted(
 
 
 STORED = ("controls beside it", "the reader cannot go on behind it", "perhaps `delimiter: ` is meant")
-"""Parts of details that are stored with documents: other words would be other bytes."""
+"""Parts of details that are stored with documents: other words would change the stored bytes."""
 
 
 def prose_of(source):
-    """Comments, docstrings and other strings of a Python file. A single word, such as a key, is no prose."""
+    """Comments, docstrings and other strings of a Python file. A single word, such as a key, is not prose."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.STRING, tokenize.COMMENT):
             text = " ".join(re.sub(r"\{[^{}]*\}", "", token.string).strip("rfb#\"' ").split())
@@ -399,7 +399,7 @@ def prose_of(source):
 
 @pytest.mark.parametrize("folder", sorted({path.relative_to(ROOT).parts[:3][-1] for path in CODE}))
 def test_code_is_in_plain_english(folder):
-    """None of the odd words in messages, docstrings and comments; quoted names of code do not count."""
+    """Messages, docstrings and comments contain no odd words; quoted names of code do not count."""
     found = [
         f"{path.relative_to(ROOT)}: {words}"
         for path in CODE
@@ -411,7 +411,7 @@ def test_code_is_in_plain_english(folder):
 
 
 REPEATED = ("Config", "Reader")
-"""`Config` is the settings of a stage; `Reader` is what packages of formats and users of the loader import."""
+"""`Config` is the settings of a stage; format packages and loader users import their own `Reader`."""
 
 
 def test_a_class_name_has_one_meaning():

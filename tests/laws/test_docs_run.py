@@ -1,4 +1,4 @@
-"""Every command that README, docs, Makefile and `--help` print runs as it is printed, on a recipe with shards."""
+"""Every command that README, docs, Makefile and `--help` print runs as printed, on a recipe with shards."""
 
 import re
 import shlex
@@ -28,13 +28,13 @@ COMMAND = re.compile(
     re.M,
 )
 SCALE = 0.08
-"""Of the demo's inputs: enough for every planted defect."""
+"""The scale of the demo inputs: enough for every planted defect."""
 FINDS_NOTHING = ("shards find",)
-"""Commands of which the printed example ends with 1: the document that they name is made up."""
+"""Commands whose printed example exits with 1, because it names a made-up document."""
 
 
 def printed():
-    """(Where it stands, the command) in the order of the pages; comments behind it are for the reader."""
+    """(Location, command) in the order of the pages, without the comments after a command."""
     makefile = (ROOT / "Makefile").read_text()
     yield from (("Makefile", line) for line in COMMAND.findall(makefile[makefile.index("\ndemo:") :]))
     for page in PAGES:
@@ -43,7 +43,7 @@ def printed():
 
 
 def examples(command, name):
-    """What `--help` shows, of all commands and theirs."""
+    """The examples that `--help` shows, for all commands and subcommands."""
     if hasattr(command, "commands"):
         for word, below in command.commands.items():
             yield from examples(below, f"{name} {word}")
@@ -55,7 +55,7 @@ def examples(command, name):
 
 
 def test_commands_are_found():
-    """The test below does not pass by finding nothing; every command is printed somewhere with its example."""
+    """The next test does not pass by finding nothing, and every command has a printed example."""
     found = list(printed())
     assert len(found) > 40
     for where in ("Makefile", "README.md", "tokenizer.md", "shards.md", "dedup.md", "rules.md"):
@@ -66,7 +66,7 @@ def test_commands_are_found():
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
-    """One after the other in a folder that looks like this one after `make demo`: no traceback, the exit code meant."""
+    """The commands run in order, in a folder as after `make demo`, with the right exit code and no traceback."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     failures = []
@@ -85,7 +85,7 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
     once = {" ".join(shlex.split(line, comments=True)): (where, line) for where, line in reversed([*printed()])}
     for where, line in reversed(once.values()):
         if re.search("gristmill (ablate|mix) ", line) and not find_spec("torch"):
-            continue  # tests/proxy types them, with torch
+            continue  # tests/proxy runs these, with torch
         if "--executor ray" in line:
             if not find_spec("ray"):
                 continue
@@ -94,25 +94,25 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
             take_down(tmp_path)
             typed("gristmill run recipes/demo.yaml")
         code = typed(line)
-        said = capfd.readouterr()
-        if " tokenizer pin " in line or " takedown receipt " in line:  # the others are for the recipe as it was
+        output = capfd.readouterr()
+        if " tokenizer pin " in line or " takedown receipt " in line:  # the other commands use the original recipe
             shutil.copytree(ROOT / "recipes", tmp_path / "recipes", dirs_exist_ok=True)
         if " suite pin " in line:
             (tmp_path / "demo" / "inputs" / "evals" / "suite.lock").unlink()
-        wanted = 1 if any(f" {name} " in line for name in FINDS_NOTHING) else 0
-        if code != wanted or "Traceback" in said.err:
-            failures.append(f"{where}: {line}\nended with {code}\n{said.out[-500:]}\n{said.err[-2000:]}")
+        expected = 1 if any(f" {name} " in line for name in FINDS_NOTHING) else 0
+        if code != expected or "Traceback" in output.err:
+            failures.append(f"{where}: {line}\nended with {code}\n{output.out[-500:]}\n{output.err[-2000:]}")
     assert not failures, "\n\n".join(failures)
 
 
 def take_down(folder):
-    """The recipe as docs/takedown.md changes it."""
+    """Change the recipe as docs/takedown.md describes."""
     recipe = folder / "recipes" / "demo.yaml"
     recipe.write_text(f"{recipe.read_text()}\ntakedowns: takedown/requests.yaml\n")
 
 
 def train_tokenizer(folder, vocab):
-    """A tokenizer of other texts, to compare with."""
+    """Train a tokenizer on other texts, to compare with."""
     texts = pa.array([text for _, text in sorted(topics.topics.items())])
     columns = [texts, pa.array(["prose"] * len(texts)), pa.array([tokenizer_sample.TRAIN] * len(texts))]
     folder.mkdir()
@@ -121,7 +121,7 @@ def train_tokenizer(folder, vocab):
 
 
 def write_what_examples_name(folder):
-    """Files of the user's own that examples stand for."""
+    """Write the user files that the examples mention."""
     for name in ("held_out", "docs"):
         (folder / name).mkdir()
     reference = next((folder / "demo" / "inputs" / "reference").glob("*.jsonl.zst"))

@@ -1,4 +1,4 @@
-"""Every number that a recipe may hold its stage can take: what a kernel cannot is refused when a recipe is loaded."""
+"""A stage accepts every number that a recipe may contain; numbers that a kernel cannot take fail on load."""
 
 import json
 import shutil
@@ -22,9 +22,9 @@ from gristmill.tokenizer.model import Tokenizer
 
 VALUES = ("0", "1", "2", "5e-324", "0.1234567891", "0.9999999999", "16", "600", "65536", "2147483648", "4294967296")
 VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.7976931348623157e308")
-"""From the smallest to the largest."""
+"""Ordered from the smallest to the largest."""
 FINE = ("0.1234567891",)
-"""Ten decimals are one more than comparisons take."""
+"""Ten decimals are one more than comparisons accept."""
 NEEDED = {"heuristics": ["signals", "code_signals", "language"], "keep_language": ["language"]}
 ALSO = {
     "known_dedup": {"indexes": "[index]"},
@@ -37,17 +37,17 @@ ALSO |= {"quality": {"models": "{q: {file: toxic.bin, label: fine}}"}}
 ALSO |= {"perplexity": {"models": "{p: mill.ngrams}"}, "count_tokens": {"tokenizer": "tokenizer.json"}}
 ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
 KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s", "floors": "language"}
-"""Names that the recipe has, for settings that are names with numbers."""
+"""The names to use for settings that map names to numbers."""
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
 HOW = ("partitions", "continues.at_sample", "continues.at_tokens")
-"""How many tasks there are; and what needs a training to go on from."""
+"""Settings for the number of tasks, and settings that need an existing training run."""
 ENTRIES = {entry.name: entry for entry in all_entries()}
 STEPS = [name for name, entry in ENTRIES.items() if entry.kind == "step"]
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """What recipes name."""
+    """The files that the recipes name."""
     folder = tmp_path_factory.mktemp("files")
     text = "The mill number {} stands by the water and grinds grain of many farmers.\n\nIt has two stones. "
     lines = [{"text": text.format(n % 5) * (1 + n % 3), "url": f"http://a.org/{n}"} for n in range(12)]
@@ -72,13 +72,13 @@ def folder(files, tmp_path):
 
 
 def written(values: dict[str, str]) -> str:
-    """A mapping in YAML; the names are dotted."""
+    """A mapping as YAML, from dotted names."""
     tree: dict = {}
     for name, value in values.items():
         place, *rest = name.split(".")
         tree.setdefault(place, {})[".".join(rest)] = value
-    told = (f"{name}: {some['']}" if "" in some else f"{name}: {written(some)}" for name, some in tree.items())
-    return "{" + ", ".join(told) + "}"
+    message = (f"{name}: {some['']}" if "" in some else f"{name}: {written(some)}" for name, some in tree.items())
+    return "{" + ", ".join(message) + "}"
 
 
 def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
@@ -111,7 +111,7 @@ def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
 
 
 def numbers_of(entry: ReferenceEntry) -> Iterator[tuple[str, str]]:
-    """Settings that are numbers, and how one is written."""
+    """The settings that are numbers, and how to write each one."""
     for setting in entry.settings:
         if setting.type.startswith("one of"):
             continue
@@ -127,15 +127,15 @@ def loads(folder, entry: ReferenceEntry, values: dict[str, str]) -> bool:
     try:
         load(folder / "r.yaml")
     except UserError as error:
-        told = str(error)
+        message = str(error)
     else:
         return True
-    assert told.startswith(f"{folder}/r.yaml:"), "without its line"
+    assert message.startswith(f"{folder}/r.yaml:"), "without its line"
     return False
 
 
 def runs(folder) -> bool:
-    """Whether a run comes to its end; a UserError is one about the documents, and anything else is raised."""
+    """Whether a run finishes. A UserError counts, since it is about the documents; any other error is raised."""
     try:
         Mill(load(folder / "r.yaml", store=f"memory://{folder.name}")).run(None, Silent())
     except UserError:
@@ -144,9 +144,10 @@ def runs(folder) -> bool:
 
 
 @pytest.mark.parametrize("name", [*STEPS, "jsonl", "read", "tokenizer", "shards", "mix"])
-def test_what_loads_can_be_run(folder, name):
-    """The smallest and the largest value of every number that a recipe is let have, and one with many decimals: all
-    at once, or where that is refused, one by one.
+def test_a_recipe_that_loads_can_run(folder, name):
+    """Tests the smallest and the largest allowed value of every number, and one with many decimals.
+
+    All are set at once, or one by one if that is rejected.
     """
     entry = ENTRIES[name]
     rounds: list[dict[str, str]] = [{}, {}, {}]
@@ -162,8 +163,8 @@ def test_what_loads_can_be_run(folder, name):
             runs(folder)
 
 
-def test_the_recipe_that_they_are_tried_with_runs(folder):
-    """Otherwise the test above would prove nothing."""
+def test_the_recipe_of_these_tests_runs(folder):
+    """Otherwise the previous test would prove nothing."""
     for name in (*STEPS, "mix"):
         assert loads(folder, ENTRIES[name], {})
         assert runs(folder), name

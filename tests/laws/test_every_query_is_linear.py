@@ -1,7 +1,7 @@
-"""Law 10: no corpus makes the work of a question about it grow faster than the corpus. Every query has a worst case.
+"""Law 10: the work of a query grows no faster than the corpus. Every query has a worst case.
 
-Documents of one host share a footer, half of them are copies, and everything that can be asked about them is asked at
-once. Work is counted (fuzz/meter.py), not timed.
+Documents of one host share a footer, half of them are copies, and each query asks about all documents at once. Work is
+counted (fuzz/meter.py), not timed.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from gristmill import query
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (6, 24, 96)
 MOST_GROWTH = 5.5
-"""As in test_every_stage_is_linear.py."""
+"""The same limit as in test_every_stage_is_linear.py."""
 STEPS = """
   - signals
   - heuristics: {own: ["signals.words < 3 -> short"]}
@@ -44,7 +44,7 @@ def text_of(number):
 
 
 def write_project(folder, count):
-    """Half of the documents are copies of others; all hold an item of a suite, and an address."""
+    """Half of the documents are copies of others; all contain an item of a suite and an address."""
     project = Project(folder)
     (folder / "in").mkdir()
     lines = [{"text": text_of(number), "url": f"https://a.example/{number}"} for number in range(count)]
@@ -58,7 +58,7 @@ def write_project(folder, count):
 
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory):
-    """A corpus of each size, and in its store another that differs in one step."""
+    """One corpus of each size, and in its store another one that differs in one step."""
     found = []
     for count in DOCUMENTS:
         project = write_project(tmp_path_factory.mktemp(f"of{count}"), count)
@@ -71,8 +71,8 @@ def projects(tmp_path_factory):
     return found
 
 
-class Asked:
-    """A corpus of so many documents, and what is asked of it."""
+class QueriedCorpus:
+    """A corpus with a given number of documents, and the arguments for its queries."""
 
     def __init__(self, project, count):
         see = imported("gristmill.engine.publish.run_record").see
@@ -89,53 +89,53 @@ class Asked:
         return imported("gristmill.query.opening").open_mill(self.project.recipe)
 
 
-def looked_up(asked):
+def looked_up(corpus):
     find = imported("gristmill.query.documents.lookup").find
-    urls = asked.urls
-    find(asked.view, doc_id=asked.ids, url=urls, url_prefix=urls, domain=["a.example"], content_hash=asked.hashes)
+    urls = corpus.urls
+    find(corpus.view, doc_id=corpus.ids, url=urls, url_prefix=urls, domain=["a.example"], content_hash=corpus.hashes)
 
 
-def taken_down(asked):
+def taken_down(corpus):
     request = imported("gristmill.stages.takedown.requests").Request
-    requests = [request(f"r{n}", urls=(url,)) for n, url in enumerate(asked.urls)]
-    requests.append(request("all", domains=("a.example",), url_prefixes=tuple(asked.urls), doc_ids=tuple(asked.ids)))
-    imported("gristmill.query.takedown.takedown").find_matches(asked.view, requests, {}, 0.8)
+    requests = [request(f"r{n}", urls=(url,)) for n, url in enumerate(corpus.urls)]
+    requests.append(request("all", domains=("a.example",), url_prefixes=tuple(corpus.urls), doc_ids=tuple(corpus.ids)))
+    imported("gristmill.query.takedown.takedown").find_matches(corpus.view, requests, {}, 0.8)
 
 
-def rows_read(asked):
+def rows_read(corpus):
     module, evidence = imported("gristmill.query.documents.documents"), imported("gristmill.query.lineage.evidence")
-    suites = evidence.Suites(asked.view)
+    suites = evidence.Suites(corpus.view)
     flagged = 0
-    for row in module.rows(asked.view, None, None, None, cuts=True, flagged=True):
+    for row in module.rows(corpus.view, None, None, None, cuts=True, flagged=True):
         for flag in row.flags:
             evidence.plain(flag, suites.item(flag))
             flagged += 1
-    assert flagged >= asked.count // 4
+    assert flagged >= corpus.count // 4
 
 
-def versions(asked):
-    imported("gristmill.query.lineage.lineage").versions_with(asked.view.store, asked.ids)
+def versions(corpus):
+    imported("gristmill.query.lineage.lineage").versions_with(corpus.view.store, corpus.ids)
 
 
-def lives(asked):
-    """Of a passage that all documents have."""
-    told = list(imported("gristmill.query.lineage.lives").lives_of(asked.view, None, text=FOOTER))
-    assert told
+def lives(corpus):
+    """Looks up a passage that all documents contain."""
+    lives_found = list(imported("gristmill.query.lineage.lives").lives_of(corpus.view, None, text=FOOTER))
+    assert lives_found
 
 
-def proved(asked):
-    """That documents came from their bytes."""
-    run = asked.mill().dry_run()
-    places = imported("gristmill.query.documents.lookup").find(run, doc_id=asked.ids[: asked.count // 6])
+def proved(corpus):
+    """Proves that documents came from their bytes."""
+    run = corpus.mill().dry_run()
+    places = imported("gristmill.query.documents.lookup").find(run, doc_id=corpus.ids[: corpus.count // 6])
     prover = imported("gristmill.query.lineage.prove").Prover(run, places)
     shards = imported("gristmill.query.versions.published").Published(run)
     for place in places:
         prover.prove(place, list(imported("gristmill.query.lineage.lives").shard_pieces(shards, place.doc_id.hex())))
 
 
-def shards_read(asked):
-    """Every sample of every shard."""
-    shards = imported("gristmill.query.versions.published").Published(asked.view)
+def shards_read(corpus):
+    """Reads every sample of every shard."""
+    shards = imported("gristmill.query.versions.published").Published(corpus.view)
     for group in shards.manifest.groups:
         for number, shard in enumerate(group.shards):
             files = shards.open_shard(group, number)
@@ -143,39 +143,39 @@ def shards_read(asked):
                 shards.pieces_at(shard, files, row)
 
 
-def clusters(asked):
+def clusters(corpus):
     module = imported("gristmill.query.documents.clusters")
-    for node in module.cluster_steps(asked.view):
-        module.largest(asked.view, node, asked.count, asked.count)
+    for node in module.cluster_steps(corpus.view):
+        module.largest(corpus.view, node, corpus.count, corpus.count)
 
 
-def compared(asked):
-    imported("gristmill.query.versions.diff").compare_documents(asked.other, asked.view, asked.count)
-    imported("gristmill.query.versions.shifts").find_shifts(asked.other, asked.view)
+def compared(corpus):
+    imported("gristmill.query.versions.diff").compare_documents(corpus.other, corpus.view, corpus.count)
+    imported("gristmill.query.versions.shifts").find_shifts(corpus.other, corpus.view)
 
 
-def funnel(asked):
+def funnel(corpus):
     module = imported("gristmill.query.removal.funnel")
-    list(module.funnel_lines(module.funnels(asked.view)))
+    list(module.funnel_lines(module.funnels(corpus.view)))
 
 
-def audited(asked):
+def audited(corpus):
     module = imported("gristmill.query.removal.audit")
-    steps = module.audited_steps(asked.view, None)
-    examples, _ = module.draw(asked.view, steps, None, asked.count)
-    assert len(examples) >= asked.count // 4
-    assert module.counts(steps, asked.view)
+    steps = module.audited_steps(corpus.view, None)
+    examples, _ = module.draw(corpus.view, steps, None, corpus.count)
+    assert len(examples) >= corpus.count // 4
+    assert module.counts(steps, corpus.view)
 
 
-def biased(asked):
+def biased(corpus):
     module = imported("gristmill_bias.bias")
-    terms = imported("gristmill_bias.term_groups").TermGroups(str(asked.project.folder / "terms"), 1)
-    module.compare(asked.view, module.Question("near_dedup", edge=asked.count, terms=terms))
+    terms = imported("gristmill_bias.term_groups").TermGroups(str(corpus.project.folder / "terms"), 1)
+    module.compare(corpus.view, module.Question("near_dedup", edge=corpus.count, terms=terms))
 
 
-def changed(asked):
-    """Another rule, that takes all documents; and a threshold that brings near duplicates back."""
-    mill = asked.mill()
+def changed(corpus):
+    """Tries a new rule that drops all documents, and a threshold that brings near duplicates back."""
+    mill = corpus.mill()
     rule = json.dumps(["signals.words > 1 -> long"])
     (answer,) = imported("gristmill.query.removal.whatif").what_if(mill, mill.dry_run(), [f"heuristics.own={rule}"])
     assert answer.go.documents
@@ -185,69 +185,69 @@ def changed(asked):
     assert answer.come.documents
 
 
-def touched(asked):
-    report = imported("gristmill.query.lineage.touched").touched(asked.view)
+def touched(corpus):
+    report = imported("gristmill.query.lineage.touched").touched(corpus.view)
     assert report[0].benchmarks["b"].touched
 
 
-def exported(asked):
-    out = asked.project.folder / f"out{len(list(asked.project.folder.iterdir()))}"
-    imported("gristmill.query.export.export").export(asked.view, out)
+def exported(corpus):
+    out = corpus.project.folder / f"out{len(list(corpus.project.folder.iterdir()))}"
+    imported("gristmill.query.export.export").export(corpus.view, out)
 
 
-def sql(asked):
-    """A column again and again, of all documents."""
-    session = imported("gristmill.query.documents.sql").Session(asked.view)
-    for question in (f"select {'url, ' * asked.count} text from documents limit 1", "select * from documents"):
+def sql(corpus):
+    """Selects one column many times, and all documents."""
+    session = imported("gristmill.query.documents.sql").Session(corpus.view)
+    for question in (f"select {'url, ' * corpus.count} text from documents limit 1", "select * from documents"):
         for _ in session.ask(question)[1]:
             pass
     session.close()
 
 
-def verified(asked):
-    """Nothing is broken; then as many parts are as there are documents, and the recipe of one is another."""
+def verified(corpus):
+    """First nothing is broken; then one part per document is, and one of them comes from another recipe."""
     inline, silent = imported("gristmill.engine.executors.executor"), imported("gristmill.engine.mill").Silent
     module = imported("gristmill.query.versions.verify")
-    run = asked.mill().dry_run()
+    run = corpus.mill().dry_run()
     assert not module.verify(run, 0.0, inline.InlineExecutor(run.store), silent()).broken
-    lost = {f"{number}": (None, f"{number:032x}", "a step") for number in range(asked.count)}
-    own = {key for made in run.states.values() for key in made.tasks}
-    elsewhere = next(key for made in asked.other.states.values() for key in made.tasks if key not in own)
+    lost = {f"{number}": (None, f"{number:032x}", "a step") for number in range(corpus.count)}
+    own = {key for state in run.states.values() for key in state.tasks}
+    elsewhere = next(key for state in corpus.other.states.values() for key in state.tasks if key not in own)
     lost |= {"own": (None, next(iter(own)), "a step"), "other": (None, elsewhere, "a step")}
-    told = module._made_by(run, lost)
-    assert told.pop("other") == "a step of the recipe other"
-    assert {*told.values()} == {"a step"}
+    steps_by_part = module._made_by(run, lost)
+    assert steps_by_part.pop("other") == "a step of the recipe other"
+    assert {*steps_by_part.values()} == {"a step"}
 
 
-def planned(asked):
-    """With a list in a config that changed as a whole."""
-    mill = asked.mill()
+def planned(corpus):
+    """Plans with a long list in a config that changed completely."""
+    mill = corpus.mill()
     run = mill.dry_run()
     module = imported("gristmill.query.sizing.plan")
     module.make_plan(mill, run, True)
     imported("gristmill.query.sizing.disk").estimate(run, mill.store, mill.known_before())
     imported("gristmill.query.sizing.mixture").foresee_mixture(run)
     imported("gristmill.query.versions.pinning").tokenizer_hint(mill, run)
-    module.describe_change([f"a{n}" for n in range(asked.count * 10)], [f"b{n}" for n in range(asked.count * 10)])
+    module.describe_change([f"a{n}" for n in range(corpus.count * 10)], [f"b{n}" for n in range(corpus.count * 10)])
     sizing = imported("gristmill.query.sizing.sizing")
     cluster = sizing.Machines(2, 8)
     sized = sizing.size_up(imported("gristmill.query.sizing.measured").last_measured(mill), 1e9, cluster)
     list(imported("gristmill.query.sizing.limits").faults(sized, cluster, None, 1))
 
 
-def sampled(asked):
+def sampled(corpus):
     for split in ("train", "held_out"):
-        for _ in imported("gristmill.query.documents.sample").sample_texts(asked.view, split):
+        for _ in imported("gristmill.query.documents.sample").sample_texts(corpus.view, split):
             pass
 
 
-def gold(asked):
-    """A page of opened tags, and pages that each have a domain."""
-    folder = asked.project.folder / f"gold{len(list(asked.project.folder.iterdir()))}"
-    gold_pages.write_gold(folder, pages=asked.count // 2)
+def gold(corpus):
+    """A page of unclosed tags, and pages that each have their own domain."""
+    folder = corpus.project.folder / f"gold{len(list(corpus.project.folder.iterdir()))}"
+    gold_pages.write_gold(folder, pages=corpus.count // 2)
     pages = imported("gristmill_extractor.gold").read_gold(folder)
     imported("gristmill_extractor.gold_domains").folds(pages, 2)
-    html = f"<html><body>{'<div><p>The mill by the river. ' * asked.count}</body></html>"
+    html = f"<html><body>{'<div><p>The mill by the river. ' * corpus.count}</body></html>"
     (folder / "page.html").write_text(html)
     module = imported("gristmill_extractor.pages")
     module.show(module.page_of_file(str(folder / "page.html")))
@@ -258,65 +258,65 @@ def gold(asked):
     imported("gristmill_extractor.extractors").bare_resiliparse(pages)
 
 
-def opened(asked):
-    """The recipe and the run by their names; a name that is not there lists the runs of the store.
+def opened(corpus):
+    """Opens the recipe and the run by name; an unknown name lists the runs of the store.
 
-    Opening takes a hundred times as much as a document, so there are more names and sources than documents.
+    Opening costs a hundred times as much as one document, so there are more names and sources than documents.
     """
     module, errors = imported("gristmill.query.opening"), imported("gristmill.errors")
-    name, many = f"{asked.project.store}@project", 20 * asked.count
-    module.check_finished(module.dry_run(asked.mill()))
+    name, many = f"{corpus.project.store}@project", 20 * corpus.count
+    module.check_finished(module.dry_run(corpus.mill()))
     module.check_finished(module.open_run(name))
     for refused in (
         lambda: module.open_mill(name),
         lambda: module.open_run(f"{name}{'s' * many}"),
-        lambda: module.refuse_folder(str(asked.project.store)),
-        lambda: module.check_finished(unfinished_run(asked, many)),
+        lambda: module.refuse_folder(str(corpus.project.store)),
+        lambda: module.check_finished(unfinished_run(corpus, many)),
     ):
         with pytest.raises(errors.UserError):
             refused()
 
 
-def unfinished_run(asked, sources):
-    """A run of so many sources, none of which came to its end."""
+def unfinished_run(corpus, sources):
+    """A run of so many sources, none of which finished."""
     facts = imported("gristmill.engine.plan.facts").NodeFacts
     state = SimpleNamespace(missing=(), waiting=("task",))
     chains = {f"s{number}": (f"s{number}/corpus",) for number in range(sources)}
     nodes = {one: facts(one, "corpus", "map", (source,), (), {}) for source, (one,) in chains.items()}
     view = imported("gristmill.engine.schedule.corpus_view").CorpusView(
-        "project", "recipe.yaml", asked.view.store, nodes, chains, dict.fromkeys(nodes, state), asked.view.record
+        "project", "recipe.yaml", corpus.view.store, nodes, chains, dict.fromkeys(nodes, state), corpus.view.record
     )
     view.documents = dict.fromkeys(chains, ())
-    view.documents[f"s{sources - 1}"] = [asked]
+    view.documents[f"s{sources - 1}"] = [corpus]
     return view
 
 
-def reasons(asked):
-    """Each reason of a recipe with as many rules as documents, and one that is misspelt."""
+def reasons(corpus):
+    """Looks up each reason of a recipe with as many rules as documents, and a misspelled one."""
     module = imported("gristmill.query.removal.reasons")
-    view = imported("gristmill.engine.publish.run_record").see(asked.view.store, "project")
-    rules = [f"own_{number}" for number in range(2 * asked.count)]
+    view = imported("gristmill.engine.publish.run_record").see(corpus.view.store, "project")
+    rules = [f"own_{number}" for number in range(2 * corpus.count)]
     view.record["recipe_text"] += "".join(f'"signals.words < {n} -> {rule}"\n' for n, rule in enumerate(rules))
     found = module.reasons_of(view)
     assert all(map(found.has, rules))
     assert found.suggestion("own_rule_that_nobody_has", rules) is None
 
 
-def reproduced(asked):
-    """All datasets are compared up to the last, which differs in all input files. The stages answer for the run."""
+def reproduced(corpus):
+    """All datasets are compared, and the last one differs in all input files. Fake stages do the run's work."""
     module, silent = imported("gristmill.query.versions.reproduce"), imported("gristmill.engine.mill").Silent
-    store = asked.view.store
+    store = corpus.view.store
     version = imported("gristmill.engine.publish.catalog").find_version(store, "project")
-    into = asked.project.folder / f"again{len(list(asked.project.folder.iterdir()))}"
-    mill = module.prepare(version, str(asked.project.recipe), str(into))
+    into = corpus.project.folder / f"again{len(list(corpus.project.folder.iterdir()))}"
+    mill = module.prepare(version, str(corpus.project.recipe), str(into))
     nodes = version.record["nodes"]
-    last, files = list(nodes)[-1], [f"f{number}" for number in range(10 * asked.count)]
+    last, files = list(nodes)[-1], [f"f{number}" for number in range(10 * corpus.count)]
     nodes[last]["files"] = dict.fromkeys(files, "1")
     other = {**nodes[last], "files": dict.fromkeys(files, "2"), "datasets": dict.fromkeys(nodes[last]["datasets"], "0")}
     mill.run = lambda *_: SimpleNamespace(ended={"nodes": {**nodes, last: other}})
     found = module.reproduce(version, store, mill, None, silent())
     assert (found.step, len(found.why)) == (last, 1)
-    parts = [f"p{number}" for number in range(10 * asked.count)]
+    parts = [f"p{number}" for number in range(10 * corpus.count)]
     assert module._first_part(parts, [*parts[:-1], "other"]) == len(parts) - 1
 
 
@@ -352,23 +352,23 @@ PARTS = {
     "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "measured": "plan", "sizing": "plan", "limits": "plan",
 }  # fmt: skip
-"""Modules that have no question of their own -> the query that uses them."""
+"""Modules without their own worst case -> the query that uses them."""
 PLUGINS = {
     "bias": {"bias", "edge", "groups", "intervals", "register", "term_groups"},
     "gold": {"gold", "gold_domains", "gold_scores", "pages", "training", "extractors"},
 }
-"""Queries of separate packages -> the modules that they go through; the others are commands, pages and kernels."""
+"""Queries of separate packages -> the modules they use; the other modules are commands, pages and kernels."""
 OTHERS = {
     *("align", "boosting", "commands", "page", "plot", "report", "show_command", "train_command", "whole_file"),
 }
 
 
 def test_every_query_has_a_worst_case():
-    """A new module of queries has a question here, or belongs to one."""
+    """A new module of queries has a case here or belongs to an existing one."""
     found = {path.stem for path in Path(query.__file__).parent.rglob("*.py")} - {"__init__"}
     assert (
         found == {*QUERIES, *PARTS, "ablation", "setups", "sweep"} - PLUGINS.keys()
-    )  # ablations compare scores, and no documents
+    )  # ablations compare scores, not documents
     of_packages = {
         path.stem for name in ("bias", "extractor") for path in (ROOT / "plugins" / name / "src").rglob("*.py")
     }
@@ -379,10 +379,12 @@ def test_every_query_has_a_worst_case():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_work_grows_no_faster_than_the_corpus(name, projects):
-    """Four times the documents, and four times what is asked, take at most about four times the work."""
+    """Four times the documents, with four times the arguments, take at most about four times the work."""
     with METERED:
-        corpora = [Asked(*one) for one in zip((projects[0], *projects), (DOCUMENTS[0], *DOCUMENTS), strict=True)]
-        work = [work_of(lambda asked=asked: QUERIES[name](asked)) for asked in corpora]
+        corpora = [
+            QueriedCorpus(*one) for one in zip((projects[0], *projects), (DOCUMENTS[0], *DOCUMENTS), strict=True)
+        ]
+        work = [work_of(lambda corpus=corpus: QUERIES[name](corpus)) for corpus in corpora]
     less, more = np.diff(work[1:]).tolist()
-    # What a query takes at any size must not hide how it grows: opening a recipe is a hundred times as much.
+    # Fixed costs must not hide the growth: opening a recipe costs a hundred times as much as a document.
     assert more <= MOST_GROWTH * max(less, work[1] // 100), f"work {work[1:]} for {DOCUMENTS} documents"

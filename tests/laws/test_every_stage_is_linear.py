@@ -1,6 +1,6 @@
-"""Law 10: no document makes the work of a stage grow faster than its size. Every stage has a worst case.
+"""Law 10: the work of a stage grows no faster than the size of a document. Every stage has a worst case.
 
-Work is counted, not timed. `make test-work` counts the work inside of compiled kernels, too.
+Work is counted, not timed. `make test-work` also counts the work inside compiled kernels.
 """
 
 import importlib
@@ -21,9 +21,9 @@ from gristmill.tokenizer.model import Tokenizer
 
 SIZES = (1 << 9, 1 << 11, 1 << 13)
 MOST_GROWTH = 5.5
-"""Of the work for four times the input: 4 where it is linear, up to 5 with a sort, 16 where it is quadratic."""
+"""Growth of the work for four times the input: 4 if it is linear, up to 5 with a sort, 16 if it is quadratic."""
 FEW_A_BYTE = 4
-"""Work for a byte more that proves nothing beside what one run takes at any size."""
+"""Work per additional byte that is negligible compared with the fixed cost of a run."""
 SCRUB = Path(__file__).parents[1] / "stages" / "scrub"
 CONFIGS = {
     "heuristics": {"rules": ["gopher_repetition", "gopher_quality", "c4", "fineweb", "code"]},
@@ -46,13 +46,13 @@ FOR_MODELS = (
     "a footer that all share",
     "equal texts at one address",
 )
-"""Shapes for what makes a model or an index in each run."""
+"""Shapes for the cases that build a model or an index in each run."""
 READ_BY = {"wet": "warc", "text": "markdown"}
-"""Formats -> the reader of attacks.py that stands for them."""
+"""Formats -> the reader of attacks.py that covers them."""
 
 
 def test_every_stage_has_a_worst_case():
-    """A new stage is a step here, or has a run of its own."""
+    """A new stage is a step here or has its own run."""
     folder = Path(stages.__file__).parent
     found = {
         ".".join(path.relative_to(folder).with_suffix("").parts)
@@ -77,13 +77,13 @@ def _row(name):
 
 @pytest.mark.parametrize("name", [*map(_row, [*sorted(STEPS.keys() - WITH_MODELS), *CUSTOM])])
 def test_work_grows_no_faster_than_the_documents(name, tmp_path):
-    """Of every shape, four times as much takes at most about four times the work."""
+    """For every shape, four times the input takes at most about four times the work."""
     grown = {}
     with METERED:
-        work_at(name, "a footer that all share", SIZES[0], tmp_path)  # the first time loads what is kept
+        work_at(name, "a footer that all share", SIZES[0], tmp_path)  # the first run fills the caches
         for shape in shapes_of(name):
             work = [work_at(name, shape, size, tmp_path) for size in SIZES]
-            if is_steep(work):  # a bound may lie between two sizes: it counts where it goes on
+            if is_steep(work):  # a limit may be between two sizes: a steep step counts only if it continues
                 work.append(work_at(name, shape, 4 * SIZES[2], tmp_path))
             if is_steep(work[-3:]):
                 grown[shape] = work
@@ -93,9 +93,9 @@ def test_work_grows_no_faster_than_the_documents(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tokenizer_file", "tokenizer_pin"])
 def test_work_grows_no_faster_than_the_tokens_of_a_file(name, tmp_path):
-    """A file that small texts were trained to has little more than the 256 bytes, which hide how the work grows."""
+    """A tokenizer trained on small texts has few tokens beyond the 256 bytes, which would hide the growth."""
     work = []
-    for count in (256, 256, 1024, 4096):  # the first time loads what is kept
+    for count in (256, 256, 1024, 4096):  # the first run fills the caches
         tokens = np.arange(count, dtype=np.int32)
         write_json(Tokenizer.from_merges("gristmill", tokens & 255, tokens >> 8), tmp_path)
         with METERED:
@@ -117,7 +117,7 @@ def work_at(name, shape, size, folder):
 
 
 def shapes_of(name):
-    if name in TRAINED:  # seconds for each shape
+    if name in TRAINED:  # each shape takes seconds
         return FOR_MODELS
     return {**SHAPES, **(ADDRESSES if reads_addresses(name) else {})}
 
@@ -131,6 +131,6 @@ def reads_addresses(name):
 
 
 def is_steep(work):
-    """Whether more input costs more than the input before it, by its size."""
+    """Whether additional input costs more per byte than the input before it."""
     less, more = np.diff(work).tolist()
     return more > MOST_GROWTH * (less if less > 0 else work[0]) + FEW_A_BYTE * (SIZES[2] - SIZES[1])

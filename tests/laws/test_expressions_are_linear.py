@@ -1,7 +1,7 @@
-"""No regular expression of ours takes more steps than a small multiple of its text, whatever the text.
+"""No regular expression takes more steps than a small multiple of its text, for any text.
 
-The steps are those of a plain backtracking matcher (fuzz/steps.py). The texts are made from the expression itself: each
-of its parts again and again, behind what comes before it, with a wrong end.
+The steps are those of a plain backtracking matcher (fuzz/steps.py). The texts are derived from the expression itself:
+its prefix, then one of its parts repeated, then a wrong end.
 """
 
 import importlib
@@ -20,7 +20,7 @@ LEFT_OUT = (
     *("gristmill.proxy.model", "gristmill.proxy.train", "gristmill.proxy.evaluate"),
     *("gristmill.proxy.threads", "gristmill.proxy.doremi"),
 )
-"""Kernels and what imports torch have none; the others read what we wrote ourselves or what is printed."""
+"""Kernels and modules that import torch have no expressions; the others read only our own files or output."""
 LINES = "matched with a whole line, from its beginning on, of the first 40,000 characters of a file"
 SHORT = {
     "gristmill.recipe.sections.snapshot._PIECE": "an expression of a recipe has at most 1,000 characters",
@@ -29,14 +29,14 @@ SHORT = {
     "gristmill.stages.ingest.front_matter._TEX": LINES,
     "gristmill.stages.ingest.warc_headers.ARC_HEAD": "matched at one place, in the 17,000 bytes that a header may have",
 }
-"""Applied to short texts only, or at one place of them, and why."""
+"""Expressions that are applied to short texts only, or at one position, and why."""
 FEW_STEPS = 4000
-"""For 240 characters: whatever their growth is, they are no matter."""
+"""For 240 characters: below this many steps, the growth does not matter."""
 SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")
 
 
 def expressions() -> Iterator[tuple[str, re.Pattern, bool, bool]]:
-    """Name, expression, whether it is searched for at every place of a text, and whether it must match all of one."""
+    """Name, expression, whether it is searched for at every position, and whether it must match a whole text."""
     for module in pkgutil.walk_packages(gristmill.__path__, "gristmill."):
         if module.name.startswith(LEFT_OUT):
             continue
@@ -67,11 +67,11 @@ def patterns_in(value: object, path: str) -> Iterator[tuple[str, re.Pattern]]:
 
 @pytest.mark.slow
 def test_steps_grow_no_faster_than_the_text() -> None:
-    """Four times the text is at most 5.3 times the steps."""
-    seen = {found[1:]: found[0] for found in expressions() if found[0] not in SHORT}
-    assert len(seen) > 50
+    """Four times the text takes at most 5.3 times the steps."""
+    checked = {found[1:]: found[0] for found in expressions() if found[0] not in SHORT}
+    assert len(checked) > 50
     faults = []
-    for (pattern, everywhere, whole), name in seen.items():
+    for (pattern, everywhere, whole), name in checked.items():
         steps = Steps(pattern, limit=100_000)
         for short, long in zip(attacks(steps.tree, 60), attacks(steps.tree, 240), strict=True):
             fewer, more = (text.encode("latin-1", "replace") if steps.is_bytes else text for text in (short, long))

@@ -1,4 +1,4 @@
-"""The house: imports point one way, and the project names no other place than itself."""
+"""The structure of the project: imports point one way, and the project names no location outside itself."""
 
 import ast
 from pathlib import Path
@@ -60,7 +60,7 @@ OPTIONAL = {
     "spacy",
 }
 ROOMS = ("files", "work", "executors", "plan", "schedule", "publish")
-"""Of the engine, those first that know of no other."""
+"""The packages of the engine, lowest first."""
 
 
 def imports_of(path):
@@ -81,8 +81,8 @@ def test_imports_point_one_way(folder):
                 assert parts[1] in MAY_IMPORT[folder], f"{path.relative_to(SOURCE)} imports {module}"
 
 
-def test_rooms_of_the_engine_know_those_before_them_only():
-    """files <- work <- executors <- plan <- schedule <- publish <- the engine's hall: a run as a whole."""
+def test_engine_packages_import_only_lower_packages():
+    """files <- work <- executors <- plan <- schedule <- publish <- the top level of the engine: a run as a whole."""
     for place, room in enumerate(ROOMS):
         for path in sorted((SOURCE / "engine" / room).rglob("*.py")):
             for module in imports_of(path):
@@ -91,15 +91,15 @@ def test_rooms_of_the_engine_know_those_before_them_only():
                     assert parts[2] in ROOMS[: place + 1], f"{path.relative_to(SOURCE)} imports {module}"
 
 
-def test_kernels_import_nothing_else_of_ours():
-    """Arrays in, arrays out."""
+def test_kernels_import_only_kernels():
+    """Kernels map arrays to arrays."""
     for path in sorted((SOURCE / "kernels").rglob("*.py")):
         for module in imports_of(path):
             assert module.startswith("gristmill.kernels"), f"{path.name} imports {module}"
 
 
 def test_optional_libraries_are_not_imported_at_start():
-    """Heavy things are imported where they are used, so that nobody needs them who does not use them."""
+    """Heavy libraries are imported where they are used, so users without that feature do not need them."""
     plugins = Path(__file__).parents[2] / "plugins"
     for path in sorted([*SOURCE.rglob("*.py"), *plugins.rglob("*.py")]):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -113,27 +113,27 @@ def test_optional_libraries_are_not_imported_at_start():
 
 
 def modules():
-    """Every module of ours -> its file."""
+    """Every module of the project -> its file."""
     found = {path.relative_to(SOURCE.parent).with_suffix("").parts: path for path in SOURCE.rglob("*.py")}
     return {".".join(name).removesuffix(".__init__"): path for name, path in found.items()}
 
 
-def circles(imports):
-    """Those that can be reached from themselves."""
+def cycles(imports):
+    """The modules that can be reached from themselves."""
     left = {one: {*others} - {one} for one, others in imports.items()}
     while ends := [one for one, others in left.items() if not others & left.keys()]:
-        for one in ends:  # it reaches nothing that is left
+        for one in ends:  # it reaches no remaining module
             del left[one]
     while starts := left.keys() - {other for others in left.values() for other in others}:
-        for one in starts:  # nothing that is left reaches it
+        for one in starts:  # no remaining module reaches it
             del left[one]
     return sorted(left)
 
 
-def test_no_circle_of_imports_is_hidden():
-    """Imports inside of functions and for type checkers count: what two modules share is below both.
+def test_there_are_no_import_cycles():
+    """Imports inside functions and for type checkers count: what two modules share belongs below both.
 
-    `gristmill` itself does not count: it opens the Python API when somebody asks for it, and has the version for all.
+    `gristmill` itself does not count: it loads the Python API lazily and holds the version.
     """
     known = modules()
     imports = {}
@@ -146,11 +146,11 @@ def test_no_circle_of_imports_is_hidden():
             elif isinstance(node, ast.Import):
                 found.update(alias.name for alias in node.names)
     del imports["gristmill"]
-    assert circles(imports) == []
+    assert cycles(imports) == []
 
 
 def test_phases_do_not_need_each_other():
-    """What several phases share is in `shared` and `reading`, below them; a stage may only be used one way."""
+    """Code that several phases share is in `shared` and `reading`, below them; phases form no cycle."""
     imports = {}
     for name, path in modules().items():
         phase = name.split(".")[2:3]
@@ -159,9 +159,9 @@ def test_phases_do_not_need_each_other():
             used.update(one.split(".")[2] for one in imports_of(path) if one.startswith("gristmill.stages."))
     below = {"shared", "reading"}
     assert imports["reading"] & imports.keys() <= below
-    assert circles({phase: used - below for phase, used in imports.items() if phase not in below}) == []
+    assert cycles({phase: used - below for phase, used in imports.items() if phase not in below}) == []
 
 
-def test_circles_are_found():
-    """Of any length, and with what leads into one or out of it left out."""
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"e", "a"}}) == ["b", "c"]
+def test_import_cycles_are_found():
+    """Cycles of any length are found, without the modules that lead into or out of one."""
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"e", "a"}}) == ["b", "c"]

@@ -1,7 +1,7 @@
-"""Law 4: a run that is killed after any change of the disk leaves nothing that looks finished, and ends the same later.
+"""Law 4: a run that is killed after any write leaves nothing that looks finished, and a later run completes it.
 
-Every call that creates, renames, links or removes a file is counted in one run. Then a process is killed right after
-the first of them, after the second, and so on. The state between two calls is what a kill at any moment leaves.
+One run counts every call that creates, renames, links or removes a file. Then a process is killed right after the first
+of these calls, after the second, and so on. A kill at any moment leaves the state between two calls.
 """
 
 import builtins
@@ -23,13 +23,13 @@ CALLS = ("replace", "rename", "link", "symlink", "unlink", "remove", "mkdir", "r
 
 
 def killed_after(call, work):
-    """Run `work` in a child that is killed after so many calls; what it wrote to the disk, where it came to its end."""
+    """Run `work` in a child that is killed after so many calls; return what it wrote if it finished."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child:
         os.close(theirs)
-        with open(ours) as said:
-            calls = said.read().splitlines()
+        with open(ours) as pipe:
+            calls = pipe.read().splitlines()
         ended = os.waitpid(child, 0)[1]
         assert ended in (0, signal.SIGKILL)
         return calls if ended == 0 else None
@@ -63,12 +63,12 @@ PUBLISHED = ("shards", "runs", "versions", "locks", "claims", "tmp")
 
 @pytest.fixture
 def corpus(project):
-    """Small: one shard for each group."""
-    made = Corpus(project)
-    made.write("notes", 40, 11)
-    made.write("tales", 20, 12)
-    made.recipe(shards="shard_tokens: 40000")
-    return made
+    """A small corpus: one shard for each group."""
+    small = Corpus(project)
+    small.write("notes", 40, 11)
+    small.write("tales", 20, 12)
+    small.recipe(shards="shard_tokens: 40000")
+    return small
 
 
 def run(project):
@@ -78,7 +78,7 @@ def run(project):
 
 
 def files(project):
-    """Everything in the store but records of runs, which hold times: links by where they lead, files by their hash."""
+    """Everything in the store except run records, which contain times: link targets, and file hashes."""
     found = {}
     for path in sorted(project.store.rglob("*")):
         name = str(path.relative_to(project.store))
@@ -91,14 +91,14 @@ def files(project):
 
 
 def assert_nothing_looks_finished(project, expected):
-    """A run that is recorded has its shards; a folder with a manifest is whole; garbage collection knows the rest."""
+    """A recorded run has its shards; a folder with a manifest is complete; garbage collection knows the rest."""
     mill = project.mill()
     now = files(project)
     for name in now:
         if name.endswith("manifest.json"):
             folder = name.removesuffix("manifest.json")
             assert {one for one in now if one.startswith(folder)} == {one for one in expected if one.startswith(folder)}
-    if mill.newest_whole():  # `latest` moves after the record; the next run moves it where a kill came between
+    if mill.newest_whole():  # `latest` moves after the record; if a kill came between, the next run moves it
         assert any(name.endswith("/manifest.json") for name in now)
     with alone(mill.store):
         collect(mill.store, find_garbage(mill.store, mill.dry_run()))
@@ -113,7 +113,7 @@ def assert_ends_the_same(project, expected):
 
 
 def check_kills(project, expected, begin, chosen):
-    """`begin` makes the store what it is before each run; `chosen` picks some of the calls."""
+    """`begin` prepares the store before each run; `chosen` picks some of the calls."""
     begin()
     calls = killed_after(0, lambda: run(project))
     assert files(project) == expected
@@ -125,13 +125,13 @@ def check_kills(project, expected, begin, chosen):
 
 
 def the_worst(calls):
-    """Before the manifest is there, before `latest` is, and with the catalog claimed."""
+    """Before the manifest exists, before `latest` exists, and while the catalog is claimed."""
     return [calls[-16], calls[-13], calls[-6]]
 
 
 @pytest.mark.parametrize("chosen", [the_worst, pytest.param(list, marks=pytest.mark.slow)])
 def test_a_kill_at_any_write_of_a_publication_leaves_nothing_that_looks_finished(corpus, chosen):
-    """Parts are there; their names, the manifest, `latest`, the record of the run and its tag are written again."""
+    """The parts exist; their names, the manifest, `latest`, the run record and its tag are written again."""
     project = corpus.project
     run(project)
     expected = files(project)
@@ -145,7 +145,7 @@ def test_a_kill_at_any_write_of_a_publication_leaves_nothing_that_looks_finished
 
 @pytest.mark.slow
 def test_a_kill_at_any_seventh_write_of_a_run_leaves_nothing_that_looks_finished(corpus):
-    """From an empty store on."""
+    """The run starts with an empty store."""
     project = corpus.project
     run(project)
     check_kills(project, files(project), lambda: shutil.rmtree(project.store), lambda calls: calls[::7])

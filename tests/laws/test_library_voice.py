@@ -1,4 +1,4 @@
-"""The library speaks Python: only the command line names flags and commands, and what either names exists."""
+"""The library speaks Python: only the command line mentions flags and commands, and everything it mentions exists."""
 
 import ast
 import inspect
@@ -21,7 +21,7 @@ from gristmill.hints import HINTS, as_command_line, hint, named, option
 SOURCE = Path(gristmill.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 IN_PYTHON = re.compile(r"gristmill (run|plan|funnel|inspect|sql|lineage|export)\b")
-"""Commands that a corpus in Python has a method for."""
+"""Commands that have an equivalent method in Python."""
 OTHERS = {
     "squeue": "Slurm's, which the library runs or names",
     "--comment": "sbatch's, which the library runs",
@@ -36,11 +36,11 @@ OTHERS = {
     "color-scheme": "a style sheet: --line is a colour",
     "var(--": "a style sheet: --line is a colour",
 }
-"""Text in which a flag belongs to another program -> whose it is."""
+"""Text in which a flag belongs to another program -> the program."""
 
 
 def texts_of(path):
-    """String literals, with adjacent ones joined; docstrings too. What an f-string computes is left out."""
+    """String literals and docstrings, with adjacent literals joined. The computed parts of an f-string are left out."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
@@ -49,7 +49,7 @@ def texts_of(path):
 
 
 def test_the_library_names_no_flag_and_no_command_that_python_has():
-    """A notebook is told about arguments and methods; `hints.py` has the command line's form of them."""
+    """Messages in a notebook name arguments and methods; `hints.py` has the command-line form."""
     found = [
         f"{path.relative_to(SOURCE)}: {text[:200]}"
         for path in sorted(SOURCE.rglob("*.py"))
@@ -76,7 +76,7 @@ FACTS = {
 
 @pytest.mark.parametrize("action", HINTS)
 def test_every_hint_can_be_followed(action):
-    """Its commands parse, its calls have arguments of that name, and the form for Python has no flag."""
+    """Its commands parse, its calls have arguments of that name, and the Python form has no flag."""
     call = hint(action, **FACTS)
     with as_command_line():
         command = hint(action, **FACTS)
@@ -95,8 +95,8 @@ def test_every_hint_can_be_followed(action):
         assert {word for word in words if word.startswith("--")} <= options
 
 
-def test_one_message_in_two_forms(project, monkeypatch, capsys):
-    """The same mistake: Python is told about its argument, the command line about its option."""
+def test_a_message_has_a_python_form_and_a_command_line_form(project, monkeypatch, capsys):
+    """For the same mistake, Python names the argument and the command line names the option."""
     corpus = gristmill.open(project.recipe, sample="10%")
     with pytest.raises(gristmill.UserError, match=r"^tag= names a version of the whole corpus.* Omit tag=, or"):
         corpus.run(tag="v1")
@@ -111,8 +111,8 @@ def test_one_message_in_two_forms(project, monkeypatch, capsys):
     assert capsys.readouterr().err.endswith(f"Run: gristmill run {project.recipe} --sample 10%\n")
 
 
-def test_a_command_speaks_for_itself_only():
-    """After a command, and after one that fails, messages are for Python again."""
+def test_the_command_line_form_ends_with_the_command():
+    """After a command, even one that fails, messages are in the Python form again."""
     with suppress(ZeroDivisionError), as_command_line():
         assert (option("file_bytes", 7), option("tag")) == ("--file-size 7", "--tag")
         assert named("a.yaml", 0.125) == "a.yaml --sample 12.5%"

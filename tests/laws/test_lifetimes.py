@@ -1,4 +1,4 @@
-"""No kernel uses a view of an array that may be freed: the syntax tree of every kernel is checked."""
+"""No kernel uses a view of an array that may be freed: this checks the syntax tree of every kernel."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -34,7 +34,7 @@ def of(code: str) -> list[str]:
     return faults({"kernel": HEAD + dedent(code)})
 
 
-def test_kernels_take_views_of_parameters_alone():
+def test_kernels_take_views_of_parameters_only():
     """The caller keeps these arrays alive, so no kernel reads or writes freed memory."""
     folder = Path(gristmill.kernels.__file__).parent
     sources = {module_of(path): path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
@@ -58,8 +58,8 @@ def test_kernels_take_views_of_parameters_alone():
         "def f(room):\n    return -room.ctypes.data % 64",
     ],
 )
-def test_what_is_allowed(code):
-    """A parameter, its parts, constants; and arrays of its own that a kernel hands on to another."""
+def test_views_that_cannot_outlive_their_array_are_allowed(code):
+    """Parameters, their parts and constants are allowed, and so are local arrays passed to another kernel."""
     assert of(code) == []
 
 
@@ -96,8 +96,8 @@ def test_what_is_allowed(code):
         ("@njit\ndef f(data):\n    return byte_at(data.ctypes.data, 0)", ".ctypes is for questions of alignment"),
     ],
 )
-def test_what_is_caught(code, fault):
-    """Each known way to a view that outlives its array is found."""
+def test_views_that_can_outlive_their_array_are_found(code, fault):
+    """Every known way to get a view that outlives its array is found."""
     found = of(code)
     assert len(found) >= 1
     assert fault in found[0]

@@ -1,4 +1,4 @@
-"""Law 5: memory is bounded by the part, not the corpus: in workers, for every kind of task, and in the coordinator."""
+"""Law 5: memory is bounded by the part, not the corpus, in workers, for every kind of task, and in the coordinator."""
 
 import json
 import os
@@ -27,12 +27,11 @@ STEPS = """
 KINDS = {"Read", "MapWork", "Emit", "Merge", "Reduce", "Collect", "FitWork", "Scatter", "Build", "Gather"}
 TEXT_BYTES = 2000
 MOST_A_TASK = 450
-"""Bytes that the coordinator may hold for each task, with all that goes by parts and files: 260 here, and a coroutine
-that waits would be thousands."""
+"""Bytes per task in the coordinator, with all state per part and file: 260 here; a waiting coroutine is thousands."""
 
 
 class Peaks(Silent):
-    """A listener that keeps how many tasks of each kind there were, and the most that one of them held."""
+    """A listener that records the number of tasks of each kind and the largest memory of any of them."""
 
     def __init__(self):
         super().__init__()
@@ -46,7 +45,7 @@ class Peaks(Silent):
 
 @pytest.fixture
 def small_bounds(monkeypatch):
-    """What the coordinator cuts by, as small against these inputs as the real bounds are against a crawl."""
+    """Set the coordinator's limits as small for these inputs as the real limits are for a crawl."""
     monkeypatch.setattr(shuffle, "FEW_FILES", 8)
     monkeypatch.setattr(shuffle, "FEW_SEGMENTS", 64)
     monkeypatch.setattr(shuffle, "LEAST_BYTES", MB)
@@ -55,7 +54,7 @@ def small_bounds(monkeypatch):
 
 
 def write_texts(project, texts):
-    """Distinct ones, of few words, in one file."""
+    """Write distinct texts of few words to one file."""
     words = [f"{word}{number}" for word in ("mill", "grain", "stone", "water") for number in range(10)]
     draw = random.Random(4)
     for path in (project.folder / "in").iterdir():
@@ -70,9 +69,9 @@ def write_texts(project, texts):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_bounds")
 def test_four_times_the_input_takes_the_same_memory_in_every_kind_of_task(project):
-    """Real workers: a file that parts are cut from, an exchange that ships its texts, a model, and a sink.
+    """Uses real workers: a file that is cut into parts, an exchange that ships its texts, a model, and a sink.
 
-    What one worker holds of a corpus four times as large would be some hundred megabytes more.
+    If a worker kept the whole corpus, one four times as large would take a few hundred megabytes more.
     """
     project.write_recipe(STEPS)
     project.recipe.write_text(project.recipe.read_text().replace("4KB", "1MB"))
@@ -90,7 +89,7 @@ def test_four_times_the_input_takes_the_same_memory_in_every_kind_of_task(projec
 
 
 def coordinator_peaks(folder):
-    """The most bytes that the coordinator held, and its tasks, in runs of 2, 18 and 54 parts."""
+    """The peak memory of the coordinator in bytes, and its number of tasks, in runs of 2, 18 and 54 parts."""
     shuffle.FEW_FILES, shuffle.FEW_SEGMENTS, shuffle.FAN_OUT = 16, 256, 64
     tables.RECENT = 16
     scale.MadeUp.slots = 2
@@ -103,17 +102,17 @@ def coordinator_peaks(folder):
         run = mill.run(None, Silent())
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        found.append((held, sum(len(made.tasks) for made in run.states.values())))
+        found.append((held, sum(len(state.tasks) for state in run.states.values())))
     return found
 
 
 @pytest.mark.slow
-def test_the_coordinator_holds_some_hundred_bytes_for_each_task(tmp_path):
-    """Of a crawl through recipes/web.yaml, a tokenizer and shards; a made-up executor answers at once.
+def test_the_coordinator_holds_a_few_hundred_bytes_for_each_task(tmp_path):
+    """Simulates a crawl with recipes/web.yaml, a tokenizer and shards; a fake executor answers at once.
 
-    What it holds at a time, the window of parts and the tables of an exchange, is full with 18 parts already; the
-    first run, of two parts, loads modules and their caches. A fresh process: in one that has run many other tests,
-    Python's own table of interned strings may grow by megabytes at any moment.
+    The window of parts and the tables of an exchange are full with 18 parts already; the first run, with two parts,
+    loads modules and their caches. It needs a fresh process: after many other tests, Python's table of interned strings
+    may grow by megabytes at any moment.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.check_output([sys.executable, __file__, tmp_path], env=environment)

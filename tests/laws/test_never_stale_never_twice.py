@@ -1,4 +1,4 @@
-"""Law 2: same key, never run again; anything different, never reused."""
+"""Law 2: a task with the same key never runs again; a task with a different key is never reused."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def test_a_second_run_executes_nothing_and_gives_the_same_parts(project):
 
 @pytest.mark.slow
 def test_one_changed_file_runs_only_what_depends_on_it(project):
-    """Of four input files one changes: the parts of the other three are not read or mapped again."""
+    """One of four input files changes: the parts of the other three are not read or mapped again."""
     before = project.run()
     (project.folder / "in" / "02.jsonl").write_text(
         json.dumps({"text": "a new grain of wheat in the mill race"}) + "\n"
@@ -38,7 +38,7 @@ def test_one_changed_file_runs_only_what_depends_on_it(project):
 
 @pytest.mark.slow
 def test_a_touched_but_equal_file_runs_nothing(project):
-    """The content counts, not the time stamp."""
+    """The content counts, not the timestamp."""
     project.run()
     os.utime(project.folder / "in" / "01.jsonl", (1, 1))
     assert project.executed(project.run()) == {}
@@ -56,7 +56,7 @@ def test_a_moved_folder_runs_nothing(project):
 
 
 def test_a_changed_threshold_runs_the_decision_and_not_the_measurement(project, edit):
-    """Law 3: a new threshold re-runs a cheap selection, not the measurement behind it."""
+    """Law 3: a new threshold re-runs a cheap selection, not the measurement before it."""
     project.run()
     edit(project.recipe, "chars: 12", "chars: 13")
     executed = project.executed(project.run())
@@ -71,34 +71,34 @@ def test_a_raised_version_runs_the_stage_again(project, monkeypatch):
     """VERSION is in the key."""
     project.run()
     monkeypatch.setattr(stagebox.upper, "STAGE", replace(stagebox.upper.STAGE, version=2))
-    look = project.dry_run()
-    assert look.states["all/upper"].missing
-    assert not look.states["all/length"].missing
+    dry_run = project.dry_run()
+    assert dry_run.states["all/upper"].missing
+    assert not dry_run.states["all/length"].missing
 
 
 @pytest.mark.slow
 def test_another_library_version_runs_the_stage_again(project, monkeypatch):
-    """The versions of declared libraries are in the key, those of others are not."""
+    """The versions of declared libraries are in the key; those of other libraries are not."""
     project.run()
     monkeypatch.setattr(graph, "version_of", lambda name: "99" if name == "pyarrow" else version_of(name))
-    look = project.dry_run()
-    assert look.states["all/upper"].missing
-    assert not look.states["all/length"].missing
+    dry_run = project.dry_run()
+    assert dry_run.states["all/upper"].missing
+    assert not dry_run.states["all/length"].missing
 
 
 @pytest.mark.slow
 def test_another_seed_runs_only_the_stages_that_use_it(project, edit):
-    """The recipe's seed is in the key of a stage with a `seed` field and of no other."""
+    """The recipe's seed is only in the keys of stages with a `seed` field."""
     project.run()
     edit(project.recipe, "seed: 3", "seed: 4")
-    look = project.dry_run()
-    assert look.states["all/vocabulary"].missing
-    assert not any(look.states[name].missing for name in ("notes/ingest", "all/upper", "all/exact"))
+    dry_run = project.dry_run()
+    assert dry_run.states["all/vocabulary"].missing
+    assert not any(dry_run.states[name].missing for name in ("notes/ingest", "all/upper", "all/exact"))
 
 
 @pytest.mark.slow
 def test_a_new_file_leaves_the_parts_of_the_others_alone(project):
-    """Adding inputs processes only those inputs; an exchange re-runs the reducers whose segments changed."""
+    """New inputs are the only inputs to process; an exchange re-runs the reducers whose segments changed."""
     project.run()
     (project.folder / "in" / "99.jsonl").write_text(json.dumps({"text": "the last sack of flour is ground"}) + "\n")
     executed = project.executed(project.run())
@@ -110,8 +110,8 @@ def test_a_new_file_leaves_the_parts_of_the_others_alone(project):
 
 @pytest.mark.parametrize("broken", ["flip", "cut", "delete"])
 @pytest.mark.slow
-def test_a_damaged_part_is_noticed_and_made_again(project, broken):
-    """Every stored part, damaged in turn, is found by the next run, which repairs exactly it."""
+def test_a_damaged_part_is_noticed_and_repaired(project, broken):
+    """Every stored part is damaged in turn; the next run finds it and repairs only that part."""
     first = project.run()
     paths = sorted(project.store.glob("parts/*/*"))
     for path in paths[:: 7 if broken == "flip" else 23]:
@@ -124,14 +124,14 @@ def test_a_damaged_part_is_noticed_and_made_again(project, broken):
         else:
             path.unlink()
         second = project.run(workers=1)
-        told = [note for note in project.notes if path.name[:12] in note]
-        assert len(told) == 1, f"{len(told)} times said of {path.name}"
+        notes = [note for note in project.notes if path.name[:12] in note]
+        assert len(notes) == 1, f"{len(notes)} times said of {path.name}"
         assert path.read_bytes() == content
         assert project.parts(second) == project.parts(first)
 
 
 def test_damage_that_keeps_the_seal_is_noticed_when_the_part_is_read(project):
-    """A bit that rots under an intact time stamp is found by whoever reads the part, and repaired on the way."""
+    """A reader of the part finds a flipped bit under an intact timestamp, and the run repairs it."""
     project.run(until="length")
     parts = [part for part, _ in project.dry_run().states["notes/ingest"].layers.values()]
     path = project.store / "parts" / parts[0].hash[:2] / f"{parts[0].hash}.parquet"
@@ -146,24 +146,24 @@ def test_damage_that_keeps_the_seal_is_noticed_when_the_part_is_read(project):
 
 
 @pytest.mark.slow
-def test_two_runs_at_once_do_no_task_twice(project):
-    """They share the work through the store and end with the same bytes."""
+def test_two_concurrent_runs_do_no_task_twice(project):
+    """Two runs share the work through the store and end with the same bytes."""
     project.write_inputs(files=8)
     whole = project.run(store=str(project.folder / "undisturbed"))
     runs = [project.start("--json", "--workers", "1") for _ in range(2)]
-    said = [process.communicate() for process in runs]
-    assert [process.returncode for process in runs] == [0, 0], said
-    ended = [json.loads(out.splitlines()[-1]) for out, _ in said]
+    outputs = [process.communicate() for process in runs]
+    assert [process.returncode for process in runs] == [0, 0], outputs
+    ended = [json.loads(out.splitlines()[-1]) for out, _ in outputs]
     executed = sum(stage["executed"] for one in ended for stage in one["stages"])
-    assert executed == sum(len(made.tasks) for made in whole.states.values())
+    assert executed == sum(len(state.tasks) for state in whole.states.values())
     assert len({one["version"] for one in ended}) == 1
     assert project.parts(project.dry_run()) == project.parts(whole)
     assert not list((project.store / "claims").iterdir())
 
 
 @pytest.mark.slow
-def test_a_run_waits_for_a_task_that_another_run_is_at(project):
-    """It says so, and takes the task over when the other lets it go."""
+def test_a_run_waits_for_a_task_that_another_run_is_doing(project):
+    """It says so, and takes the task over when the other run releases it."""
     mill = project.mill()
     key = next(iter(mill.dry_run().states["notes/ingest"].missing))
     listener = Silent()

@@ -1,4 +1,4 @@
-"""A test says the same on a busy machine as on an idle one."""
+"""A test gives the same result on a busy machine as on an idle one."""
 
 import ast
 from pathlib import Path
@@ -11,7 +11,7 @@ LOOK_AGAIN = {"test_chaos.py", "test_ray.py", "slurm_cluster.py"}
 
 
 def test_examples_have_no_deadline():
-    """The profile is that of conftest.py, and settings that a test makes of it keep it."""
+    """The profile of conftest.py sets no deadline, and the settings that a test derives from it keep that."""
     assert settings().deadline is None
     assert settings(max_examples=3).deadline is None
 
@@ -24,13 +24,11 @@ def test_an_example_has_no_deadline_either(number):
 
 
 def test_no_test_sets_a_deadline_or_sleeps():
-    """Nor asks how long something took. Kills that are spaced over a run may measure the run, and who waits for a
-    process to change may look again and again.
-    """
+    """No test measures a duration, except to space kills over a run. A test may poll for a change of a process."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("*.py"))}
     for path, text in texts.items():
         if not any(word in text for word in ("deadline", "perf_counter", "sleep")):
-            continue  # to walk through all of them takes longer than most tests
+            continue  # walking all nodes would take longer than most tests
         for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.keyword | ast.Call):
                 continue
@@ -39,7 +37,7 @@ def test_no_test_sets_a_deadline_or_sleeps():
                 assert isinstance(node.value, ast.Constant), where
                 assert node.value.value is None, where
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                asked = node.func.attr
-                assert asked != "perf_counter", where
-                if asked == "sleep" and getattr(node.func.value, "id", "") == "time":
+                called = node.func.attr
+                assert called != "perf_counter", where
+                if called == "sleep" and getattr(node.func.value, "id", "") == "time":
                     assert path.name in LOOK_AGAIN, where

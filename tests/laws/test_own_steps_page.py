@@ -14,7 +14,7 @@ MESSAGES = re.findall(r"^    ((?:recipe\.yaml|spelled\.yaml|all/).*(?:\n      .*
 
 
 def write_files(folder):
-    """The files that the page names: a path, a colon, and what is in it."""
+    """Write the files that the page shows: a path, a colon, and the content."""
     for name, text in re.findall(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | re.S):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
@@ -23,7 +23,7 @@ def write_files(folder):
 
 @pytest.fixture
 def typed(tmp_path, monkeypatch, capfd, forgotten):
-    """Types a command in a folder with the page's files; tells its exit code and what it said."""
+    """Runs a command in a folder with the page's files; returns its exit code and its output."""
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
 
@@ -31,15 +31,15 @@ def typed(tmp_path, monkeypatch, capfd, forgotten):
         monkeypatch.setattr(sys, "argv", shlex.split(line))
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfd.readouterr()
-        return ended.value.code or 0, said.out, said.err
+        output = capfd.readouterr()
+        return ended.value.code or 0, output.out, output.err
 
     return typed
 
 
 @pytest.mark.slow
 def test_the_tutorial_does_what_it_says(typed, monkeypatch):
-    """Every command in its order; the reasons that the recipe's steps give; one step again after its file changed."""
+    """The commands run in order, the steps give the printed reasons, and a step re-runs after its file changed."""
     commands = re.findall(r"^    (gristmill .*)$", PAGE, re.M)
     assert len(commands) == 6
     for line in commands:
@@ -67,8 +67,8 @@ def test_the_tutorial_does_what_it_says(typed, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_messages_are_those_that_are_printed(typed, edit, monkeypatch):
-    """Each mistake of the page is made, and says what the page says."""
+def test_the_page_shows_the_real_messages(typed, edit, monkeypatch):
+    """Each mistake on the page gives the message on the page."""
     monkeypatch.chdir("mine")
     files = {name: Path(name).read_text() for name in ("recipe.yaml", "shape.py", "words.py", "spelling.py")}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -95,8 +95,8 @@ def test_the_messages_are_those_that_are_printed(typed, edit, monkeypatch):
             Path(name_before).write_text(text)
 
 
-def test_the_pages_tests_pass(typed, monkeypatch):
-    """What it shows as a test is one."""
+def test_the_test_on_the_page_passes(typed, monkeypatch):
+    """The test that the page shows passes."""
     monkeypatch.syspath_prepend("mine")
     names: dict[str, object] = {}
     exec(compile(Path("mine/test_words.py").read_text(), "test_words.py", "exec"), names)

@@ -1,4 +1,4 @@
-"""`gristmill plan` does work in proportion to the sources and files of a recipe.
+"""The work of `gristmill plan` is proportional to the sources and files of a recipe.
 
 Work is counted (fuzz/meter.py), not timed. Counts are the same on every machine, so the bound is tight.
 """
@@ -12,7 +12,7 @@ import pytest
 from fuzz.meter import METER, METERED
 
 MOST_EXPONENT = 1.03
-"""A loop over all nodes for each source is 1.08 at these sizes."""
+"""A loop over all nodes for each source has exponent 1.08 at these sizes."""
 
 
 def write(folder: Path, sources: int = 2, files: int = 1, between: str = "/") -> Path:
@@ -31,7 +31,7 @@ def write(folder: Path, sources: int = 2, files: int = 1, between: str = "/") ->
 
 
 def work_of_plan(recipe: Path) -> dict[str, int]:
-    """To load the recipe, to make its graph, to look for everything in the store, and entries of folders listed."""
+    """The work of loading the recipe, building its graph and searching the store, and the folder entries listed."""
     real, listed = os.scandir, [0]
 
     def scan(folder: str) -> object:
@@ -44,16 +44,16 @@ def work_of_plan(recipe: Path) -> dict[str, int]:
         METER.reset()
         read = load(recipe)
         loaded = METER.work
-        made = mill(read)
+        opened = mill(read)
         planned = METER.work
-        made.dry_run()
+        opened.dry_run()
         return {"load": loaded, "graph": planned - loaded, "look": METER.work - planned, "listed": listed[0]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("what", "between"), [("sources", "/"), ("files", "/"), ("sources", "-")])
 def test_four_times_as_much_in_a_recipe_is_four_times_the_work(what: str, between: str, tmp_path: Path) -> None:
-    """Loading, planning and looking, each measured alone. With "-", all sources take their files from one folder."""
+    """Loading, planning and searching are measured separately. With "-", all sources read one folder."""
     few, many = (work_of_plan(write(tmp_path / str(count), **{what: count}, between=between)) for count in (25, 100))
     for part, small in few.items():
         large = many[part]
@@ -62,10 +62,10 @@ def test_four_times_as_much_in_a_recipe_is_four_times_the_work(what: str, betwee
 
 
 @pytest.mark.slow
-def test_the_graph_does_for_each_source_the_same_work(tmp_path: Path) -> None:
-    """A source takes some 10,000 steps, beside which a list of all nodes for each shows in no exponent."""
+def test_the_graph_does_the_same_work_for_each_source(tmp_path: Path) -> None:
+    """A source takes about 10,000 steps, so a list of all nodes per source would not show in an exponent."""
     work = []
-    for count in (20, 20, 40, 80):  # the first time loads what is kept
+    for count in (20, 20, 40, 80):  # the first run fills the caches
         recipe = write(tmp_path / f"{len(work)}", count)
         with METERED:
             load, mill = import_module("gristmill.recipe.load").load, import_module("gristmill.engine.mill").Mill

@@ -1,4 +1,4 @@
-"""Law 1 for a large text: what a process has done before leaves memory in another state, and nothing else."""
+"""Law 1 for a large text: earlier work of a process changes the state of its memory and nothing else."""
 
 import json
 
@@ -8,9 +8,10 @@ import pytest
 
 @pytest.mark.slow
 def test_a_text_of_5_mb_survives_a_resume(project):
-    """A run and a run that goes on after ingest, in new processes, give the same bytes and keep the document.
+    """A run, and a run that resumes after ingest in new processes, give the same bytes and keep the document.
 
-    Double spaces have every line rewritten into scratch; in a new process the C library unmaps such scratch when freed.
+    Double spaces cause every line to be rewritten into scratch memory, which the C library of a new process unmaps when
+    it is freed.
     """
     for path in (project.folder / "in").iterdir():
         path.unlink()

@@ -1,4 +1,4 @@
-"""Law 1: the number of workers, a crash and a resume, the order of finishing: none of them changes one byte."""
+"""Law 1: the number of workers, a crash and a resume, and the order of finishing do not change one byte."""
 
 import signal
 
@@ -10,14 +10,14 @@ from slurm_cluster import until
 
 @pytest.mark.slow
 def test_one_and_two_workers_give_the_same_bytes(project):
-    """Worker count is not in the output."""
+    """The output does not depend on the worker count."""
     one = project.run(workers=1, store=str(project.folder / "one"))
     two = project.run(workers=2, store=str(project.folder / "two"))
     assert project.parts(one) == project.parts(two)
 
 
 def test_a_store_in_memory_gives_the_same_bytes(project):
-    """The place of the store is not in the output, and no other process is needed."""
+    """The output does not depend on the location of the store, and no other process is needed."""
     disk = project.run()
     memory = project.run(store=f"memory://{project.folder}")
     assert project.parts(memory) == project.parts(disk)
@@ -25,7 +25,7 @@ def test_a_store_in_memory_gives_the_same_bytes(project):
 
 
 def test_the_order_of_the_patterns_does_not_matter(project, edit):
-    """Inputs are sorted by name before they are cut."""
+    """Inputs are sorted by name before they are cut into parts."""
     first = project.run()
     edit(project.recipe, "paths: ['in/*.jsonl']", "paths: ['in/0[23].jsonl', 'in/0[01].jsonl']")
     assert project.parts(project.run()) == project.parts(first)
@@ -33,9 +33,11 @@ def test_the_order_of_the_patterns_does_not_matter(project, edit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, number):
-    """Ctrl-C and SIGTERM, while one task is held up and others go on: one line, exit code 128 + signal, no worker left,
-    no half-written file, a later resume.
+def test_a_signal_stops_a_run_within_seconds_and_it_can_be_resumed(project, number):
+    """Ctrl-C and SIGTERM, while one task is held up and others continue, stop the run cleanly.
+
+    The run prints one line, exits with code 128 + signal, leaves no worker and no half-written file, and can be
+    resumed.
     """
     mark = project.folder / "mark"
     project.write_recipe(f"  - stagebox.stuck_once: {{mark: {mark}}}\n{STEPS}")
@@ -52,5 +54,5 @@ def test_a_signal_stops_a_run_within_seconds_and_it_goes_on_later(project, numbe
     record = project.mill().last_run()
     assert record["status"] == "stopped: Interrupted"
     resumed = project.run()
-    assert sum(len(made.executed) for made in resumed.states.values()) > 0
-    assert sum(len(made.tasks) - len(made.executed) for made in resumed.states.values()) > 0
+    assert sum(len(state.executed) for state in resumed.states.values()) > 0
+    assert sum(len(state.tasks) - len(state.executed) for state in resumed.states.values()) > 0

@@ -1,4 +1,4 @@
-"""Law 8: a record that carries its own hash is refused when anything in it is changed or missing, the hash included."""
+"""Law 8: a record that carries its own hash is rejected when any field, including the hash, is changed or missing."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from gristmill.store.records import DamagedRecord, pack, unpack
 from loader.small import all_documents, two_phases, write_receipt
 
 NOT_SEALED = {"files"}
-"""Of a manifest: where files are. Each of them is checked against its own hash."""
+"""The locations of a manifest's files. Each file is checked against its own hash."""
 
 
 @pytest.fixture(scope="module")
 def sealed(tmp_path_factory):
-    """A file of each kind, and what reads it."""
+    """One file of each kind, and its reader."""
     folder = tmp_path_factory.mktemp("sealed")
     manifest = two_phases().write(folder / "shards")
     receipt = write_receipt(folder / "takedown", manifest, all_documents(manifest)[:2]) / "receipt.json"
@@ -31,8 +31,8 @@ def sealed(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["manifest", "receipt", "receipt for people", "receipt of a loader"])
-def test_a_sealed_record_is_refused_without_any_of_its_fields(sealed, kind, tmp_path):
-    """Each field in turn is taken away, changed and set to null; the untouched file is read."""
+def test_a_sealed_record_is_rejected_without_any_of_its_fields(sealed, kind, tmp_path):
+    """Each field in turn is removed, changed and set to null; the unchanged file is readable."""
     path, read = sealed[kind]
     read(path)
     content = json.loads(path.read_text())
@@ -41,28 +41,28 @@ def test_a_sealed_record_is_refused_without_any_of_its_fields(sealed, kind, tmp_
     for field in fields:
         without = {name: value for name, value in content.items() if name != field}
         for changed in (without, {**content, field: None}, {**content, field: [content[field]]}):
-            if changed == content:  # `after` of a receipt is null already
+            if changed == content:  # `after` of a receipt is already null
                 continue
             (tmp_path / path.name).write_text(json.dumps(changed))
             with pytest.raises(UserError):
                 read(tmp_path / path.name)
 
 
-def test_a_receipt_without_its_seal_says_so(sealed, tmp_path):
-    """The fact, the consequence and what to do."""
+def test_a_receipt_without_its_seal_is_an_error_message(sealed, tmp_path):
+    """The message gives the fact, the consequence and the fix."""
     content = json.loads(sealed["receipt"][0].read_text())
     del content["seal"]
     (tmp_path / "receipt.json").write_text(json.dumps(content))
-    told = r"receipt.json was changed after it was written: it has no seal, so .* unknown. Copy it again"
-    with pytest.raises(UserError, match=told):
+    message = r"receipt.json was changed after it was written: it has no seal, so .* unknown. Copy it again"
+    with pytest.raises(UserError, match=message):
         read_receipt(tmp_path)
 
 
 @pytest.mark.parametrize(
     "field", [b'"record":"tasks/1f.json",', rb'"sha256":"[0-9a-f]{64}",', rb'"body":\{\s*"rows": 3\s*\}']
 )
-def test_a_record_of_the_store_is_refused_without_any_of_its_fields(field):
-    """Task, stage, run and version records all are read by this one function."""
+def test_a_store_record_is_rejected_without_any_of_its_fields(field):
+    """One function reads all task, stage, run and version records."""
     data = pack("tasks/1f.json", {"rows": 3})
     assert unpack("tasks/1f.json", data) == {"rows": 3}
     without, cut = re.subn(field, b"", data)

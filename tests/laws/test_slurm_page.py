@@ -1,4 +1,4 @@
-"""What docs/slurm.md prints works as it is printed, on a Slurm of two nodes."""
+"""The examples in docs/slurm.md work as printed, on a Slurm cluster with two nodes."""
 
 import os
 import re
@@ -18,7 +18,7 @@ COMMANDS = re.findall(r"^ {4,}((?:gristmill|squeue|sbatch) .*)$", PAGE, re.M)
 
 
 def write_profile(folder):
-    """The file that the page shows."""
+    """Write the file that the page shows."""
     [(name, text)] = re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", PAGE, re.M | re.S)
     (folder / name).write_text(text)
 
@@ -31,7 +31,7 @@ def test_the_page_names_every_field():
 @pytest.mark.slow
 @pytest.mark.slurm
 def test_every_command_of_the_page_runs(tmp_path, slurm, monkeypatch):
-    """One after the other; the run that is a job itself finds that all is done."""
+    """The commands run in order; the run that is itself a job finds everything done."""
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     monkeypatch.setattr(sys, "argv", ["demo", "build", "demo/inputs", "--scale", "0.03"])
     assert not demo.main()
@@ -44,7 +44,7 @@ def test_every_command_of_the_page_runs(tmp_path, slurm, monkeypatch):
     for command in COMMANDS:
         ended = subprocess.run(command, shell=True, capture_output=True, text=True)
         assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
-    [said] = tmp_path.glob("slurm-*.out")
-    assert "0 tasks run" in said.read_text()
-    shown = subprocess.run("gristmill run recipes/demo.yaml", shell=True, capture_output=True, text=True)
-    assert "0 tasks run" in shown.stdout, shown.stderr
+    [job_log] = tmp_path.glob("slurm-*.out")
+    assert "0 tasks run" in job_log.read_text()
+    second_run = subprocess.run("gristmill run recipes/demo.yaml", shell=True, capture_output=True, text=True)
+    assert "0 tasks run" in second_run.stdout, second_run.stderr

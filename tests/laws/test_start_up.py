@@ -37,7 +37,7 @@ READ_MORE = frozenset(
         "gc",
     ]
 )
-"""Commands that read documents, load recipes or run stages; every other one, and any new one, reads records."""
+"""Commands that read documents, load recipes or run stages; every other command, even a new one, reads records."""
 NOTES = """
 recipe: few
 store: ./store
@@ -54,7 +54,7 @@ def imported_by(*lines: str) -> list[str]:
 
 
 def test_a_command_that_reads_records_is_imported_without_heavy_libraries():
-    """Every command that is not known to read more."""
+    """This holds for every command that is not known to read more."""
     assert set(COMMANDS) > READ_MORE
     assert (
         imported_by(
@@ -70,21 +70,21 @@ def test_a_command_that_reads_records_is_imported_without_heavy_libraries():
 
 
 def test_reading_the_record_of_a_run_imports_no_heavy_library(project):
-    """By the name of the run in its store, from the first word to the last line of the answer."""
+    """The run is opened by its name in the store, and the answer is printed completely."""
     (project.folder / "a.jsonl").write_text('{"text": "a mill grinds"}\n{"text": ""}\n')
     project.recipe.write_text(NOTES)
     project.run()
     store = f"{project.folder}/store"
     runs = [f"{command} {store}@few".split() for command in ("status", "funnel", "versions show", "status --json")]
-    asked = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in [*runs, ["versions", store]]]
-    assert imported_by("from gristmill.cli.main import run_command", *asked) == []
+    commands = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in [*runs, ["versions", store]]]
+    assert imported_by("from gristmill.cli.main import run_command", *commands) == []
 
 
 def test_the_last_run_of_an_unchanged_recipe_is_read_without_heavy_libraries(project):
-    """From its file: neither the recipe is loaded nor are its inputs listed."""
+    """The run is read from its file: the recipe is not loaded and its inputs are not listed."""
     (project.folder / "a.jsonl").write_text('{"text": "a mill grinds"}\n{"text": ""}\n')
     project.recipe.write_text(NOTES.replace("steps: [stagebox.length]", "steps: [exact_dedup]"))
     project.run()
     runs = [[*command.split(), str(project.recipe)] for command in ("status", "funnel", "status --json", "versions")]
-    asked = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in runs]
-    assert imported_by("from gristmill.cli.main import run_command", *asked) == []
+    commands = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in runs]
+    assert imported_by("from gristmill.cli.main import run_command", *commands) == []

@@ -1,6 +1,6 @@
-"""docs/tutorial.md is true: its files, its commands, and all that they print.
+"""docs/tutorial.md is true: its files, its commands, and all their output.
 
-Run as a program, this file writes what commands print into the page: python tests/laws/test_tutorial.py.
+Run as a program, this file updates the command output in the page: python tests/laws/test_tutorial.py.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"(?:^(Add to )?`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
 WIDTH = "80"
 HASH = re.compile(r"\b[0-9a-f]{12,64}\b")
-"""Of versions, models and shards: they change with every VERSION of a stage, and the page says that they do."""
+"""Hashes of versions, models and shards: they change with every VERSION of a stage, as the page says."""
 
 
 def replay(page: str, typed: Callable[[str], str]) -> str:
-    """The page as it would be if every file was written and every command typed, in the current folder."""
+    """The page after writing every file and running every command in the current folder."""
 
     def block(found: re.Match[str]) -> str:
         added, name, language, text = found.groups()
@@ -35,17 +35,17 @@ def replay(page: str, typed: Callable[[str], str]) -> str:
             Path(name).write_text((Path(name).read_text() if added else "") + text)
         if language != "console":
             return found[0]
-        shown = []
+        blocks = []
         for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
             output = "".join(f"{line.rstrip()}\n" for line in typed(command).rstrip("\n").split("\n"))
-            shown.append(f"$ {command}\n{printed if agree(printed, output) else output}")
-        return f"```console\n{''.join(shown)}```"
+            blocks.append(f"$ {command}\n{printed if agree(printed, output) else output}")
+        return f"```console\n{''.join(blocks)}```"
 
     return BLOCK.sub(block, page)
 
 
 def agree(printed: str, output: str) -> bool:
-    """The same but for hashes; after a last line `...` anything may follow."""
+    """Whether two outputs are equal except for hashes; after a last line `...` anything may follow."""
     printed, output = HASH.sub("HASH", printed), HASH.sub("HASH", output)
     if printed.endswith("\n...\n"):
         return output.startswith(printed.removesuffix("...\n"))
@@ -55,23 +55,23 @@ def agree(printed: str, output: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch, capfd):
-    """From an empty folder, command after command: no warning, exit code 0, the output of the page."""
+    """From an empty folder, each command exits with code 0, without a warning, and prints the output on the page."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", WIDTH)
 
     def typed(line):
         words = shlex.split(line)
         if words[0] == "python":
-            with contextlib.redirect_stdout(io.StringIO()) as said:
+            with contextlib.redirect_stdout(io.StringIO()) as output:
                 runpy.run_path(words[1], run_name="__main__")
-            return said.getvalue()
+            return output.getvalue()
         monkeypatch.setattr(sys, "argv", words)
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfd.readouterr()
-        assert not ended.value.code, f"{line}\n{said.err}"
-        assert "WARNING" not in said.err, f"{line}\n{said.err}"
-        return said.out
+        output = capfd.readouterr()
+        assert not ended.value.code, f"{line}\n{output.err}"
+        assert "WARNING" not in output.err, f"{line}\n{output.err}"
+        return output.out
 
     page = PAGE.read_text()
     assert page.count("\n$ ") > 10
@@ -79,7 +79,7 @@ def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch, capfd):
 
 
 def test_output_agrees_up_to_hashes_and_the_last_dots():
-    """What the page may differ in, and nothing else."""
+    """Outputs may differ in hashes and after the last dots, and in nothing else."""
     assert agree("version 0123456789ab\n", "version ba9876543210\n")
     assert agree("one\n...\n", "one\ntwo\n")
     assert not agree("one\n", "two\n")

@@ -1,4 +1,4 @@
-"""The wheels have all that they need: installed outside of the repository, they go from `init` to the loader."""
+"""The wheels are complete: installed outside the repository, they work from `init` to the loader."""
 
 import json
 import os
@@ -41,7 +41,7 @@ print(json.dumps([gristmill.__file__, next(iter(loader)).tokens.shape]))
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """All wheels, by the name of their package: built as `make wheel` builds them, of a copy without other files."""
+    """All wheels by package name, built as `make wheel` builds them, from a copy without other files."""
     copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("dist")
     generated = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
     shutil.copytree(ROOT / "src", copy / "src", ignore=generated)
@@ -55,29 +55,29 @@ def wheels(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def program(wheels, tmp_path_factory):
-    """The folder of programs of a new environment with the wheels, and the libraries of this one behind them."""
+    """The `bin` folder of a new environment with the wheels, followed by the libraries of this one."""
     folder = tmp_path_factory.mktemp("environment")
     run(folder, sys.executable, "-m", "venv", "--without-pip", ".")
     python = folder / "bin" / "python"
     options = ("--quiet", "--no-deps", "--no-index", "--no-compile")
     run(folder, sys.executable, "-m", "pip", "--python", python, "install", *options, *wheels.values())
     (site,) = (folder / "lib").glob("python*/site-packages")
-    # Paths that a .pth file names are searched, but the .pth files there, which lead to the repository, do not count.
+    # A .pth file adds search paths, but .pth files in those, which lead to the repository, do not count.
     libraries = [path for path in sys.path if Path(path).name == "site-packages"]
     (site / "libraries.pth").write_text("\n".join(libraries))
     return folder / "bin"
 
 
 def run(folder, *words):
-    """What a program says, outside of the repository."""
+    """The output of a program, run outside the repository."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ended = subprocess.run([*map(str, words)], cwd=folder, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, f"{words}\n{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
     return ended.stdout
 
 
-def test_the_metadata_agree():
-    """One version and one set of keywords everywhere; classifiers name the Pythons that pip may install it on."""
+def test_the_metadata_of_all_packages_agree():
+    """All packages have one version and the same keywords; classifiers name the Pythons that pip may install it on."""
     project, *plugins = (
         tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in (".", *PLUGINS)
     )
@@ -91,7 +91,7 @@ def test_the_metadata_agree():
 
 @pytest.mark.slow
 def test_every_file_of_the_package_is_in_its_wheel(wheels):
-    """Modules and data alike; nothing is installed beside the package."""
+    """The wheel contains modules and data, and installs nothing outside the package."""
     assert wheels.keys() == SOURCES.keys()
     for name, folder in SOURCES.items():
         files = {path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
@@ -101,8 +101,8 @@ def test_every_file_of_the_package_is_in_its_wheel(wheels):
 
 
 @pytest.mark.slow
-def test_an_installed_wheel_goes_from_init_to_the_loader(program, tmp_path):
-    """In a folder outside of the repository, with the commands that the wheels install."""
+def test_an_installed_wheel_works_from_init_to_the_loader(program, tmp_path):
+    """The commands of the wheels run in a folder outside the repository."""
     command = program / "gristmill"
     run(tmp_path, command, "init", "starter.yaml")
     assert "recipe: my-corpus" in (tmp_path / "starter.yaml").read_text()

@@ -1,4 +1,4 @@
-"""Nothing in a file makes the work of reading it grow faster than the file.
+"""The work of reading a file grows no faster than the file, for any content.
 
 Work is counted (fuzz/meter.py), not timed: every input of attacks.py is read at two sizes.
 """
@@ -34,11 +34,11 @@ QUICK = {
     ("scrub", "a table of numbers"),
     ("scrub", "keys that never end"),
 }
-"""For the quick tests: what was found to take hours, and one of each kind."""
+"""The quick tests: inputs that once took hours, and one of each kind."""
 
 MOST_EXPONENT = 1.15
 MOST_WORK_PER_BYTE = 3000
-"""Of decoded input: the price of the smallest record, with all that is looked at around it."""
+"""Work per byte of decoded input: the cost of the smallest record with all its overhead."""
 
 
 def _rows(module_name: str, name: str):
@@ -52,7 +52,7 @@ def _rows(module_name: str, name: str):
 
 
 def _stretches(module_name: str, name: str):
-    """The same, in as many stretches as a planner makes of a large file."""
+    """Reads the same rows in as many stretches as a planner cuts a large file into."""
 
     def run(path: Path) -> None:
         module = importlib.import_module(f"gristmill.stages.ingest.{module_name}")
@@ -118,10 +118,10 @@ def _decontaminate(path: Path) -> None:
     findings.find(pa.array([path.read_text()]), index.open_index(table))
 
 
-def _refused(load, *given, **named) -> None:
-    """Loads, or says why not."""
+def _refused(load, *args, **kwargs) -> None:
+    """Loads, or is rejected with a message."""
     try:
-        load(*given, **named)
+        load(*args, **kwargs)
     except importlib.import_module("gristmill.errors").UserError:
         pass
 
@@ -166,7 +166,7 @@ def _row(attack: Attack):
 
 @pytest.mark.parametrize("attack", [_row(attack) for attack in ATTACKS])
 def test_work_grows_no_faster_than_the_input(attack: Attack, tmp_path: Path) -> None:
-    """Four times the input is at most five times the work, and no byte costs more than a small record may."""
+    """Four times the input takes at most five times the work, and no byte costs more than one of a small record."""
     sizes = [attack.size, 4 * attack.size]
     try:
         work = [work_at(attack, size, tmp_path) for size in sizes]

@@ -1,7 +1,7 @@
-"""For every stage the inputs that might make it work more than they are long, and how it is run over them.
+"""For every stage, the inputs that might make it do more work than their length justifies, and how to run it on them.
 
-Work is what the meter counts (fuzz/meter.py) and, with the plugin tests/kernels/counted_work.py, the blocks of code
-that compiled kernels run.
+Work is what the meter counts (fuzz/meter.py) plus, with the plugin tests/kernels/counted_work.py, the basic blocks that
+compiled kernels run.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ SHAPES: dict[str, Callable[[int], list[tuple[str, str]]]] = {
         size // 40, lambda _: "the mill by the river " * 2, lambda _: "http://a.de"
     ),
 }
-"""(text, url) of documents, of about so many bytes in all."""
+"""(text, url) of documents, with a given number of bytes in all."""
 ADDRESSES: dict[str, Callable[[int], list[tuple[str, str]]]] = {
     "a host of many labels": lambda size: one(url=f"http://{'a.' * (size // 2)}com/"),
     "a host of one label": lambda size: one(url=f"http://{'é' * (size // 2)}.com/"),
@@ -61,7 +61,7 @@ ADDRESSES: dict[str, Callable[[int], list[tuple[str, str]]]] = {
 
 
 def table_of(rows: list[tuple[str, str]]) -> pa.Table:
-    """The columns that readers make, and those that every step may read."""
+    """The columns that readers produce and that every step may read."""
     count = len(rows)
     texts = [text for text, _ in rows]
     return pa.table(
@@ -89,7 +89,7 @@ def rows_of(table: pa.Table) -> list[tuple[str, str]]:
 
 
 def work_of(task: Callable[[], Any]) -> int:
-    """Of Python and of kernels."""
+    """The work of Python and of kernels."""
     plugin = sys.modules.get("tests.kernels.counted_work")
     if plugin is not None:
         plugin.BLOCKS[0] = 0
@@ -103,7 +103,7 @@ def imported(name: str) -> Any:
 
 
 def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
-    """The same with columns of other steps, which those make of it."""
+    """The table with the columns that other steps compute from it."""
     steps = imported("gristmill.stages").STEPS
     for name in names:
         step = name.rpartition(".")[0]
@@ -116,36 +116,36 @@ def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
         reads = module.STAGE.reads_of(module.Config())
         table = with_layers(table, list(reads))
         batch = pa.RecordBatch.from_arrays([table[one].combine_chunks() for one in reads], names=list(reads))
-        made = module.apply(batch, module.Config())
-        for own in (one for one in made.schema.names if f"{step}.{one}" not in table.column_names):
-            table = table.append_column(f"{step}.{own}", made[own])
+        output = module.apply(batch, module.Config())
+        for own in (one for one in output.schema.names if f"{step}.{one}" not in table.column_names):
+            table = table.append_column(f"{step}.{own}", output[own])
     return table
 
 
 def run_step(name: str, config: dict[str, Any], table: pa.Table) -> Callable[[], Any]:
-    """A step with the stages that it is made of, ready to be run."""
+    """A step with its stages, ready to run."""
     module = imported(imported("gristmill.stages").STEPS[name])
     exchanged = imported("exchanged")
-    made = module.Config.model_validate(config)
-    parts = [*exchanged.stages_of(module, made)]
+    parsed = module.Config.model_validate(config)
+    parts = [*exchanged.stages_of(module, parsed)]
     own = {part for _, _, part in parts}
     for stage, part, _ in parts:
         reads = (*stage.STAGE.reads_of(part), *stage.STAGE.may_read_of(part))
         table = with_layers(table, [one for one in reads if one.split(".")[0] not in own])
-    return lambda: exchanged.run_step(module, made, [table])
+    return lambda: exchanged.run_step(module, parsed, [table])
 
 
 def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """All three stages: half of the documents are named by their domain, and by as many prefixes."""
+    """All three stages: requests name half of the documents by their domain, and by as many prefixes."""
     match, sets, judge = (
         imported(f"gristmill.stages.takedown.{name}") for name in ("takedown_match", "takedown_sets", "takedown")
     )
     prefixes = [f"https://a.example/{number}" for number in range(len(table))]
     request = {"id": "r", "domains": ["a.example", "a.de", "a.com"], "url_prefixes": prefixes}
     (folder / "requests.yaml").write_text(json.dumps([request]))
-    asked = {"requests": (str(folder / "requests.yaml"),), "names": ("",)}
+    options = {"requests": (str(folder / "requests.yaml"),), "names": ("",)}
     half = table.slice(0, (len(table) + 1) // 2)
-    judge.MOST = judge.COMPARED = 4  # as small against these inputs as the bounds are against a corpus
+    judge.MOST = judge.COMPARED = 4  # as small for these inputs as the real limits are for a corpus
 
     def columns(some: pa.Table, names: Any) -> pa.RecordBatch:
         found = [some[name.removeprefix("*.")].combine_chunks() for name in names]
@@ -154,12 +154,12 @@ def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
     def run() -> None:
         match.rules_of.cache_clear()
         judge.open_sets.cache_clear()
-        named = match.apply(columns(half, match.STAGE.reads), match.Config(**asked))
-        match.metrics(columns(half, match.STAGE.reads), named, match.Config(**asked))
+        named = match.apply(columns(half, match.STAGE.reads), match.Config(**options))
+        match.metrics(columns(half, match.STAGE.reads), named, match.Config(**options))
         read = pa.RecordBatch.from_arrays(
             [half["doc_id"].combine_chunks(), named["request"], *named.columns[2:]], names=list(sets.STAGE.reads)
         )
-        sets.fit(iter([read]), sets.Config(**asked), folder / "sets")
+        sets.fit(iter([read]), sets.Config(**options), folder / "sets")
         nobody = pa.nulls(len(table), pa.string())
         batch = pa.RecordBatch.from_arrays(
             [table["text"].combine_chunks(), nobody, nobody], names=list(judge.STAGE.reads)
@@ -212,17 +212,17 @@ def batch_of(table: pa.Table, names: Any) -> pa.RecordBatch:
 
 
 def layers(table: pa.Table, stages: dict[str, tuple[Any, Any]], models: Any = None) -> pa.Table:
-    """The table with the columns of these stages, each with its layer's name, module and config."""
+    """The table with the columns of these stages. Each stage has its layer's name, module and config."""
     exchanged = imported("exchanged")
     for name, (stage, config) in stages.items():
-        (made,), _ = exchanged.run_stage(stage, config, [table], models)
-        for column in made.column_names:
-            table = table.append_column(f"{name}.{column}", made[column])
+        (output,), _ = exchanged.run_stage(stage, config, [table], models)
+        for column in output.column_names:
+            table = table.append_column(f"{name}.{column}", output[column])
     return table
 
 
 def known_dedup(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """The index holds the same documents, so all of them are candidates of each other where they share words."""
+    """The index contains the same documents, so all that share words are candidates of each other."""
     stage = imported("gristmill.stages.dedup.known_dedup")
     near, candidates = (imported(f"gristmill.stages.dedup.{one}") for one in ("near_index", "near_candidates"))
     path = folder / f"known{len(list(folder.iterdir()))}"
@@ -236,12 +236,12 @@ def known_dedup(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
 
 def decontaminate(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """The suite asks for what the first documents say, so a shared footer is in all items and all documents."""
+    """The suite contains the start of the first documents, so a shared footer is in all items and documents."""
     stage, exchanged = imported("gristmill.stages.decontaminate.decontaminate"), imported("exchanged")
     own = folder / f"suite{len(list(folder.iterdir()))}"
     own.mkdir()
-    asked = [text[:400] for text in table["text"].to_pylist()[:8]]
-    items = [{"id": f"i{n}", "q": f"{text} day {n}", "a": f"{n} sacks of rye"} for n, text in enumerate(asked)]
+    options = [text[:400] for text in table["text"].to_pylist()[:8]]
+    items = [{"id": f"i{n}", "q": f"{text} day {n}", "a": f"{n} sacks of rye"} for n, text in enumerate(options)]
     (own / "b.jsonl").write_text("".join(json.dumps(one) + "\n" for one in items))
     described = "{files: b.jsonl, id: id, question: q, answer: a}"
     (own / "suite.yaml").write_text(f"suite: small\nversion: '1'\nbenchmarks:\n  b: {described}\n")
@@ -254,7 +254,7 @@ SIDES = {"mill": "positive", "river": "negative"}
 
 
 def quality_models(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """All that trains on documents and scores with it: the same words are on both sides, but for one of each text."""
+    """Trains and scores all models on documents; both classes have the same words, except for one of each text."""
     sample, texts, classifier, language_model, perplexity = (
         imported(f"gristmill.stages.quality.{name}")
         for name in ("sample", "texts", "classifier", "language_model", "perplexity")
@@ -286,7 +286,7 @@ def quality_models(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
 
 def model_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """The same of texts that are in files: a line for each."""
+    """The same models, trained on texts in files with one text per line."""
     classifier, language_model = (
         imported(f"gristmill.stages.quality.{name}") for name in ("classifier_of_files", "language_model_of_files")
     )
@@ -317,7 +317,7 @@ def sampled_for_tokenizer() -> dict[str, tuple[Any, Any]]:
 
 
 def tokenizer_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """Files whose vocabularies grow with the texts that they were trained on."""
+    """Tokenizer files whose vocabularies grow with their training texts."""
     train, of_file, pinned = (
         imported(f"gristmill.stages.tokenizer.{name}") for name in ("tokenizer", "tokenizer_file", "tokenizer_pin")
     )
@@ -330,14 +330,16 @@ def tokenizer_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
     def run() -> None:
         for stage, config in ((of_file, {"file": str(path)}), (pinned, {"pin": str(path)})):
             stage.check(stage.Config(**config))
-            with suppress(imported("gristmill.errors").UserError):  # no pin may have a token as long as a text
+            with suppress(
+                imported("gristmill.errors").UserError
+            ):  # no pinned tokenizer may have a token as long as a text
                 stage.make(stage.Config(**config), folder / "copy.json")
 
     return run
 
 
 def tokens(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """From the sample of the tokenizer to the shards, with a tier for each condition, and the mixture of them."""
+    """From the tokenizer's sample to the shards, with a tier for each condition, and the mixture of them."""
     tokenizer = imported("gristmill.stages.tokenizer.tokenizer")
     tokens, groups, shards = (
         imported(f"gristmill.stages.shards.{name}") for name in ("tokens", "shard_groups", "shards")
@@ -356,10 +358,10 @@ def tokens(folder: Path, table: pa.Table) -> Callable[[], Any]:
         tokenizer.fit([batch_of(sampled, tokenizer.STAGE.reads)], train, path)
         tokens.open_tokenizer.cache_clear()
         layers(table, {"count_tokens": (count, count.Config(tokenizer=str(path)))})
-        made = layers(table, encoded, models)
-        batch = batch_of(made, groups.reads(tiers))
+        layered = layers(table, encoded, models)
+        batch = batch_of(layered, groups.reads(tiers))
         entries = shards.layout(groups.metrics(batch, groups.apply(batch, tiers), tiers), packed)["mill"]
-        records = pa.Table.from_batches([shards.emit(batch_of(made, shards.STAGE.reads), packed, entries)])
+        records = pa.Table.from_batches([shards.emit(batch_of(layered, shards.STAGE.reads), packed, entries)])
         records = records.sort_by("key")
         keys = records["key"].to_numpy()
         outputs = []
@@ -377,7 +379,7 @@ def tokens(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
 
 def corpus(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """Every document is dropped by another of the steps."""
+    """Each document is dropped by a different step."""
     stage = imported("gristmill.stages.select.corpus")
     names = tuple(f"s{number}" for number in range(8))
     config = stage.Config(steps=("ingest", *names), texts=("ingest", *names))
@@ -440,4 +442,4 @@ COVERED = {
     ),
     "corpus": ("select.corpus",),
 }
-"""Custom runs -> the stages that they run; a step runs itself and what it is made of."""
+"""Custom runs -> the stages that they run; a step runs itself and its stages."""

@@ -14,5 +14,5 @@ def manifest(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same for tests that change nothing."""
+    """The same manifest for tests that change nothing."""
     return two_phases().write(tmp_path_factory.mktemp("corpus"))

@@ -1,4 +1,4 @@
-"""The order of samples as docs/loader.md tells it, written down once more from the page alone: slow and short."""
+"""The order of samples as docs/loader.md describes it, implemented from the page alone: slow and short."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Small manifests with real shards, for tests: every token says which sample of which group it belongs to."""
+"""Small manifests with real shards, for tests: every token shows which sample of which group it belongs to."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ TOKENIZER = {"hash": "a" * 64, "vocab_size": 60000, "end_of_document": 1, "paddi
 
 @dataclass
 class Corpus:
-    """Groups with so many samples a shard, phases of (samples, weights); `write` makes the files."""
+    """Groups with the number of samples of each shard, and phases of (samples, weights); `write` creates the files."""
 
     groups: dict[str, list[int]]
     phases: list[tuple[int, dict[str, int]]]
@@ -33,10 +33,10 @@ class Corpus:
         groups, files = [], {}
         for name, sizes in self.groups.items():
             shards = [self._shard(folder, files, name, number, size) for number, size in enumerate(sizes)]
-            made = {key: sum(shard[key] for shard in shards) for key in ("samples", "tokens", "documents")}
+            totals = {key: sum(shard[key] for shard in shards) for key in ("samples", "tokens", "documents")}
             source, _, tier = name.partition("/")
             about = {"name": name, "source": source, "domain": source, "tier": tier or None, "weight": 1.0}
-            groups.append({**about, **made, "shards": shards})
+            groups.append({**about, **totals, "shards": shards})
         return write_manifest(folder, self.content(groups, files))
 
     def content(self, groups: list[dict], files: dict[str, str]) -> dict:
@@ -57,7 +57,7 @@ class Corpus:
         }
 
     def _shard(self, folder: Path, files: dict[str, str], name: str, number: int, size: int) -> dict:
-        """Pieces of 1 to 5 tokens; the first token of a sample is its row, the second its shard, then what comes."""
+        """Pieces of 1 to 5 tokens; a sample starts with its row and its shard, then a running number."""
         draw = np.random.default_rng([number, *name.encode()])
         pieces, lengths = [], []
         for _ in range(size):
@@ -105,14 +105,14 @@ class Corpus:
 
 
 def write_manifest(folder: Path, content: dict) -> Path:
-    """With the hash that belongs to it."""
+    """Write a manifest with its hash."""
     path = folder / "manifest.json"
     path.write_text(json.dumps({**content, "hash": manifest_hash(content)}))
     return path
 
 
 def change_manifest(path: Path, **changes) -> None:
-    """Other values for some fields, and the right hash again."""
+    """Change some fields and update the hash."""
     write_manifest(path.parent, {**json.loads(path.read_text()), **changes})
 
 
@@ -126,7 +126,7 @@ def two_phases() -> Corpus:
 
 
 def write_receipt(folder: Path, manifest: Path, documents: list[dict], /, **changes) -> Path:
-    """The receipt of a takedown from the shards of a manifest."""
+    """Write the receipt of a takedown from the shards of a manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     about = {"manifest": json.loads(manifest.read_text())["hash"], "recipe": "small", "version": "v1"}
     content = {"format": 1, "before": about, "after": None, "documents": documents, **changes}
@@ -135,7 +135,7 @@ def write_receipt(folder: Path, manifest: Path, documents: list[dict], /, **chan
 
 
 def all_documents(manifest: Path) -> list[dict]:
-    """Every document of a manifest as a receipt names it, by a walk over the indexes."""
+    """Every document of a manifest as a receipt names it, by walking over the indexes."""
     found: dict[bytes, dict] = {}
     opened = read_manifest(manifest)
     for group in opened.groups:

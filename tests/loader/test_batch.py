@@ -1,4 +1,4 @@
-"""What a batch says of its tokens, against slow loops over documents."""
+"""The arrays of a batch, compared with slow loops over its documents."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def batch(corpus, request):
 
 
 def stretches(batch):
-    """(row, begin, end, whether padding) of everything in a batch, by a walk through it."""
+    """(row, begin, end, whether padding) of everything in a batch, by walking through it."""
     at = 0
     for row in range(len(batch)):
         begin = 0
@@ -26,7 +26,7 @@ def stretches(batch):
 
 
 def test_positions_begin_at_0_in_every_document(batch):
-    """And in the padding, so that nothing depends on what stood before."""
+    """Positions also begin at 0 in the padding, so nothing depends on the documents before."""
     expected = np.full(batch.tokens.shape, -1)
     for row, begin, end, _ in stretches(batch):
         expected[row, begin:end] = np.arange(end - begin)
@@ -35,7 +35,7 @@ def test_positions_begin_at_0_in_every_document(batch):
 
 
 def test_cu_seqlens_cut_the_flattened_batch_at_every_document_and_sample(batch):
-    """From 0 to the last token, padding being a stretch of its own, and no empty stretch."""
+    """They run from 0 to the last token; padding is a separate stretch, and no stretch is empty."""
     size = batch.tokens.shape[1]
     expected = [0, *(row * size + end for row, _, end, _ in stretches(batch))]
     assert batch.cu_seqlens.tolist() == expected
@@ -43,8 +43,8 @@ def test_cu_seqlens_cut_the_flattened_batch_at_every_document_and_sample(batch):
     assert batch.max_seqlen == max(end - begin for _, begin, end, _ in stretches(batch))
 
 
-def test_spans_and_padding_are_where_the_documents_are_and_are_not(batch):
-    """Every token is in one span or padding."""
+def test_every_token_is_in_a_span_or_in_padding(batch):
+    """Spans cover exactly the documents, and padding the rest."""
     spans = [(row, begin, end) for row, begin, end, padding in stretches(batch) if not padding]
     assert batch.doc_spans.tolist() == [list(span) for span in spans]
     expected = np.ones(batch.tokens.shape, bool)
@@ -66,7 +66,7 @@ def test_labels_are_the_next_token_of_the_same_document(batch):
 
 
 def test_the_mask_lets_a_token_see_its_own_document_up_to_itself(batch):
-    """Against a loop; and without causality the whole of it."""
+    """Compared with a loop; without causality, a token sees its whole document."""
     size = batch.tokens.shape[1]
     causal, whole = np.zeros((2, len(batch), size, size), bool)
     for row, begin, end, _ in stretches(batch):
@@ -77,8 +77,8 @@ def test_the_mask_lets_a_token_see_its_own_document_up_to_itself(batch):
     assert np.array_equal(block_diagonal_mask(batch.documents[0]), causal[:1])
 
 
-def test_an_empty_batch_has_all_that_a_batch_has(corpus):
-    """With drop_last=False a rank may get one at the end."""
+def test_an_empty_batch_has_every_field(corpus):
+    """With drop_last=False a rank may get an empty batch at the end."""
     with Loader(corpus, world_size=4, rank=0, start=449, drop_last=False) as loader:
         (batch,) = loader
     assert len(batch) == 0

@@ -1,4 +1,4 @@
-"""The folder of fetched shards: nothing in it is believed for its name, and nobody else can put anything there."""
+"""The cache of fetched shards: no file is trusted for its name, and no other user can put files there."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ LOCATION = "memory://bucket/run"
 
 @pytest.fixture(autouse=True)
 def stored(tmp_path, monkeypatch):
-    """A run on a store; no waiting between attempts; a process that has hashed nothing yet."""
+    """A run on a store, with no waiting between attempts, in a process that has hashed nothing yet."""
     MemoryFileSystem.store.clear()
     monkeypatch.setattr(cache, "RETRY_SECONDS", ())
     monkeypatch.setattr(checks, "_right", {})
@@ -47,8 +47,8 @@ def files_of(folder):
     return [path for path in folder.iterdir() if not path.is_dir()]
 
 
-def test_what_was_fetched_is_not_hashed_a_second_time(folder, expected):
-    """Once as it comes, then never in this process."""
+def test_a_fetched_file_is_not_hashed_a_second_time(folder, expected):
+    """A file is hashed once while it arrives, then never again in this process."""
     rows, stats = read_all(folder)
     assert rows == expected
     assert stats["hashed_files"] == stats["fetched_files"] == 12
@@ -56,8 +56,8 @@ def test_what_was_fetched_is_not_hashed_a_second_time(folder, expected):
 
 
 @pytest.mark.parametrize("threads", [0, 2])
-def test_a_process_hashes_what_it_finds_before_the_first_use(folder, expected, monkeypatch, threads):
-    """One pass over each file, in each process; all are right, and nothing is fetched."""
+def test_a_process_hashes_cached_files_before_the_first_use(folder, expected, monkeypatch, threads):
+    """Each process reads each file once; all are intact, and nothing is fetched."""
     read_all(folder)
     monkeypatch.setattr(checks, "_right", {})
     rows, stats = read_all(folder, threads=threads)
@@ -66,7 +66,7 @@ def test_a_process_hashes_what_it_finds_before_the_first_use(folder, expected, m
 
 
 def test_a_wrong_bit_under_the_right_name_size_and_time_is_fetched_again(folder, expected, monkeypatch):
-    """Rot on the disk of a machine that trained before."""
+    """The disk of a machine that trained before may have bit rot."""
     read_all(folder)
     for path in files_of(folder):
         before, data = path.stat(), path.read_bytes()
@@ -78,8 +78,8 @@ def test_a_wrong_bit_under_the_right_name_size_and_time_is_fetched_again(folder,
     assert stats["fetched_files"] == 12
 
 
-def test_the_folder_is_made_for_its_user_alone(folder):
-    """And what is in it."""
+def test_only_the_user_can_access_the_folder(folder):
+    """The permissions of the folder and its files are private."""
     read_all(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "locks").stat().st_mode) == 0o700
@@ -88,8 +88,8 @@ def test_the_folder_is_made_for_its_user_alone(folder):
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
 @pytest.mark.parametrize("inside", ["", "locks"])
-def test_a_folder_that_others_may_write_is_refused(folder, mode, inside):
-    """With the command that fixes it."""
+def test_a_folder_that_others_may_write_is_rejected(folder, mode, inside):
+    """The message gives the command that fixes it."""
     (folder / inside).mkdir(parents=True, mode=0o700)
     folder.chmod(0o700)
     (folder / inside).chmod(mode)
@@ -99,8 +99,8 @@ def test_a_folder_that_others_may_write_is_refused(folder, mode, inside):
     read_all(folder)
 
 
-def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
-    """Who could put anything into it."""
+def test_a_folder_of_another_user_is_rejected(folder, monkeypatch):
+    """The other user could put anything into it."""
     folder.mkdir()
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     with pytest.raises(UserError, match=r"belongs to another user.*cache="):
@@ -108,7 +108,7 @@ def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
 
 
 def test_links_to_files_are_not_followed(folder, tmp_path, expected):
-    """Even to one that has the right content now: who made the link may change it."""
+    """A link is rejected even if its target has the right content now: its owner may change it."""
     read_all(folder)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -122,8 +122,8 @@ def test_links_to_files_are_not_followed(folder, tmp_path, expected):
     assert len(files_of(outside)) == 12
 
 
-def test_links_in_place_of_locks_are_not_followed(folder, tmp_path):
-    """A lock file is made where it is missing: not at the end of a link."""
+def test_links_that_replace_locks_are_not_followed(folder, tmp_path):
+    """A missing lock file is created in the folder, not at the target of a link."""
     read_all(folder)
     for path in [*files_of(folder), *(folder / "locks").iterdir()]:
         path.unlink()
@@ -143,15 +143,15 @@ def test_links_in_place_of_locks_are_not_followed(folder, tmp_path):
 
 
 def test_the_folder_itself_may_be_a_link(folder, tmp_path, expected):
-    """To a larger disk, as people do; where it points to is decided once."""
+    """Users may link it to a larger disk; the link is resolved once."""
     (tmp_path / "disk").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "disk")
     assert read_all(folder)[0] == expected
     assert len(files_of(tmp_path / "disk")) == 12
 
 
-def test_a_pipe_or_a_folder_in_place_of_a_file_holds_nobody_up(folder, expected):
-    """A pipe gives way to the file; a folder is told of."""
+def test_a_pipe_or_a_folder_instead_of_a_file_does_not_block(folder, expected):
+    """The file replaces a pipe; a folder is an error."""
     read_all(folder)
     names = [path.name for path in files_of(folder)]
     for name in names:
@@ -165,46 +165,46 @@ def test_a_pipe_or_a_folder_in_place_of_a_file_holds_nobody_up(folder, expected)
         read_all(folder)
 
 
-def test_room_is_made_by_taking_links_away_and_not_what_they_point_to(tmp_path):
-    """Nor is a pipe waited for."""
-    made = Cache(tmp_path / "cache", 10)
+def test_freeing_space_removes_links_and_not_their_targets(tmp_path):
+    """It does not wait for a pipe either."""
+    shard_cache = Cache(tmp_path / "cache", 10)
     (tmp_path / "outside").write_bytes(bytes(1000))
-    (made.folder / "link").symlink_to(tmp_path / "outside")
-    os.mkfifo(made.folder / "pipe")
-    (made.folder / "file").write_bytes(bytes(5))
-    made.free_space(10)
+    (shard_cache.folder / "link").symlink_to(tmp_path / "outside")
+    os.mkfifo(shard_cache.folder / "pipe")
+    (shard_cache.folder / "file").write_bytes(bytes(5))
+    shard_cache.free_space(10)
     assert (tmp_path / "outside").stat().st_size == 1000
-    assert files_of(made.folder) == []
+    assert files_of(shard_cache.folder) == []
 
 
 def test_a_file_larger_than_the_whole_cache_is_not_fetched(tmp_path):
-    """An index of which the manifest does not tell the size."""
+    """The manifest does not give the size of an index."""
     system = MemoryFileSystem()
     system.pipe_file("/b/large", bytes(1000))
-    made = Cache(tmp_path / "cache", 999)
+    shard_cache = Cache(tmp_path / "cache", 999)
     with pytest.raises(UserError, match=r"has 1000 bytes, but the cache may only hold 999"):
-        made.opened("ab" * 32, "memory://b/large")
-    assert made.fetched_files == 0
+        shard_cache.opened("ab" * 32, "memory://b/large")
+    assert shard_cache.fetched_files == 0
 
 
-def test_a_file_of_another_size_than_the_manifest_names_is_not_fetched(tmp_path):
-    """However large it is."""
+def test_a_file_whose_size_differs_from_the_manifest_is_not_fetched(tmp_path):
+    """This holds for any size."""
     system = MemoryFileSystem()
     system.pipe_file("/b/file", bytes(1000))
-    made = Cache(tmp_path / "cache", 10**6)
+    shard_cache = Cache(tmp_path / "cache", 10**6)
     with pytest.raises(UserError, match=r"has 1000 bytes and should have 24"):
-        made.opened("ab" * 32, "memory://b/file", 24)
+        shard_cache.opened("ab" * 32, "memory://b/file", 24)
 
 
-def test_a_temporary_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    """Who makes room takes away what nobody holds; between its birth and its lock nobody does."""
+def test_a_temporary_file_that_is_swept_before_it_is_locked_is_created_again(tmp_path, monkeypatch):
+    """Freeing space removes files that no process has locked, and a new file is not locked for a moment."""
     content, swept = bytes(1000), []
     MemoryFileSystem().pipe_file("/b/file", content)
-    made = Cache(tmp_path / "cache", 10**6)
+    shard_cache = Cache(tmp_path / "cache", 10**6)
     lock = cache.fcntl.flock
 
     def late(file, how):
-        for path in made.folder.glob(".part.*") if not swept else ():
+        for path in shard_cache.folder.glob(".part.*") if not swept else ():
             path.unlink()
             swept.append(path)
         return lock(file, how)
@@ -213,19 +213,19 @@ def test_a_temporary_file_that_is_swept_before_it_is_locked_is_made_again(tmp_pa
 
     def after_others_made_room(path, **options):
         if path.name.startswith(".part"):
-            made.free_space(0)
+            shard_cache.free_space(0)
         return open_file(path, **options)
 
     monkeypatch.setattr(cache.fcntl, "flock", late)
     monkeypatch.setattr(cache, "OpenFile", after_others_made_room)
     digest = hashlib.sha256(content).hexdigest()
-    assert made.ensure(digest, "memory://b/file").read_bytes() == content
+    assert shard_cache.ensure(digest, "memory://b/file").read_bytes() == content
     assert len(swept) == 1
 
 
-def test_a_cache_that_cannot_be_written_any_more_is_a_message(folder, monkeypatch):
-    """A disk that became read-only in the middle of a run."""
-    made = Cache(folder, 10**6)
+def test_a_cache_that_becomes_read_only_is_an_error_message(folder, monkeypatch):
+    """A disk becomes read-only in the middle of a run."""
+    shard_cache = Cache(folder, 10**6)
     (folder / "locks").rmdir()
     with pytest.raises(UserError, match=r"cannot be used as a cache.*Give a writable folder"):
-        made.opened("ab" * 32, "memory://b/file")
+        shard_cache.opened("ab" * 32, "memory://b/file")

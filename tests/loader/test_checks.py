@@ -1,4 +1,4 @@
-"""Shards that are not what the manifest says: none of their samples is given out, whatever happened to them."""
+"""If a shard differs from the manifest in any way, none of its samples is returned."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ NAMES = [f"{stem}.{kind}" for stem in ("crawl-B/shard_00001", "wiki-A/shard_0000
 
 
 def rows_of(path, how, **options):
-    """The samples that were given out, and the message of the failure that ended them, if one did."""
+    """The samples that were returned, and the message of the failure that ended them, if any."""
     rows = []
     with Loader(path, batch_samples=10, check=how, **options) as loader:
         try:
@@ -38,7 +38,7 @@ def expected(corpus):
 
 
 def write_keeping_times(path, data):
-    """As a disk does that forgets a bit."""
+    """Write a file and keep its times, like a disk that loses a bit."""
     before = os.stat(path)
     path.write_bytes(data)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -49,7 +49,7 @@ def flipped(data, at):
 
 
 def first_sample_of(path, name):
-    """The first global sample that lies in the shard of a file."""
+    """The first global sample in the shard of a file."""
     with Loader(path) as loader:
         manifest = loader.manifest
         for number in range(loader.samples):
@@ -62,8 +62,8 @@ def first_sample_of(path, name):
 
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize("name", NAMES)
-def test_one_wrong_bit_ends_a_run_that_hashes_before_the_shard_is_used(manifest, expected, name, threads):
-    """With the file's name, and every sample before it given out. Its time is as it was: the seal does not show it."""
+def test_one_wrong_bit_stops_a_run_that_hashes_before_the_shard_is_used(manifest, expected, name, threads):
+    """The error names the file, after every earlier sample. The times are unchanged, so only a hash shows it."""
     first = first_sample_of(manifest, name)
     path = manifest.parent / name
     write_keeping_times(path, flipped(path.read_bytes(), path.stat().st_size - 3))
@@ -77,8 +77,8 @@ def test_one_wrong_bit_ends_a_run_that_hashes_before_the_shard_is_used(manifest,
 
 @pytest.mark.parametrize("how", ["seal", "hash"])
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
-def test_rot_in_an_index_is_told_with_its_name_whatever_is_checked(tmp_path, share, how):
-    """Times kept: header, first pieces, lengths and ids. No error of numpy, and no sample with wrong documents."""
+def test_a_damaged_index_is_named_at_every_check_level(tmp_path, share, how):
+    """The damage keeps the times: header, first pieces, lengths and ids. There is no numpy error or wrong document."""
     path = Corpus({"a": [40] * 4}, [(160, {"a": 1})]).write(tmp_path)
     good = rows_of(path, "seal")[0]
     index = tmp_path / "a/shard_00002.index"
@@ -98,7 +98,7 @@ def swap(path, other):
 
 
 def swap_contents(path, other):
-    """Each keeps its own time of modification: written into, and touched."""
+    """Swap the contents and keep each file's own modification time, by writing into it and touching it."""
     data = path.read_bytes(), other.read_bytes()
     write_keeping_times(path, data[1])
     write_keeping_times(other, data[0])
@@ -124,14 +124,14 @@ FAULTS = {
 @pytest.mark.parametrize("how", ["seal", "hash"])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("kind", ["bin", "index"])
-def test_a_damaged_or_exchanged_file_is_refused(tmp_path, kind, fault, how):
-    """Shards of equal size, so that no size gives them away; what came before is right."""
+def test_a_damaged_or_swapped_file_is_rejected(tmp_path, kind, fault, how):
+    """The shards have equal sizes, so no size reveals the swap; the samples before it are right."""
     path = Corpus({"a": [40] * 4}, [(160, {"a": 1})]).write(tmp_path)
     good = rows_of(path, "seal")[0]
     FAULTS[fault](tmp_path / f"a/shard_00002.{kind}", tmp_path / f"a/shard_00001.{kind}")
     try:
         rows, result = rows_of(path, how)
-    except UserError as error:  # already at the start
+    except UserError as error:  # fails at the start
         rows, result = [], str(error)
     assert result is not None
     assert f".{kind}" in result
@@ -139,15 +139,15 @@ def test_a_damaged_or_exchanged_file_is_refused(tmp_path, kind, fault, how):
     assert len(rows) < len(good)
 
 
-def test_two_shards_whose_contents_were_exchanged_with_times_kept_are_found_by_their_hashes(tmp_path):
-    """The one kind of exchange that times do not show, as docs/loader.md says."""
+def test_hashes_find_two_shards_whose_contents_were_swapped_with_times_kept(tmp_path):
+    """This is the one kind of swap that times do not show, as docs/loader.md says."""
     path = Corpus({"a": [40] * 4}, [(160, {"a": 1})]).write(tmp_path)
     swap_contents(tmp_path / "a/shard_00002.bin", tmp_path / "a/shard_00001.bin")
     assert "does not have the hash" in rows_of(path, "hash")[1]
 
 
-def test_a_copy_without_times_is_hashed_and_said_so_once(manifest, expected, tmp_path, caplog):
-    """Nothing is wrong with it. Of a copy with times, or the original, only the indexes are hashed."""
+def test_a_copy_without_times_is_hashed_and_reported_once(manifest, expected, tmp_path, caplog):
+    """Such a copy is intact. For a copy with times, or the original, only the indexes are hashed."""
     shutil.copytree(manifest.parent, tmp_path / "bare", copy_function=shutil.copy)
     shutil.copytree(manifest.parent, tmp_path / "timed")
     caplog.set_level(logging.WARNING, "gristmill.loader")
@@ -155,7 +155,7 @@ def test_a_copy_without_times_is_hashed_and_said_so_once(manifest, expected, tmp
         assert [row.tobytes() for batch in loader for row in batch.tokens] == expected
         assert loader.stats()["hashed_files"] == 6
     assert not caplog.records
-    for times in (12, 0):  # a second loader of the same process knows them already
+    for times in (12, 0):  # a second loader in the same process knows them already
         caplog.clear()
         with Loader(tmp_path / "bare", batch_samples=10, threads=2) as loader:
             assert [row.tobytes() for batch in loader for row in batch.tokens] == expected
@@ -167,7 +167,7 @@ def test_a_copy_without_times_is_hashed_and_said_so_once(manifest, expected, tmp
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_every_file_is_hashed_once_however_often_it_is_used(manifest, expected, threads):
-    """In several epochs, by threads that want it at the same time, and opened again after others."""
+    """Several epochs, concurrent threads and reopening do not hash it again."""
     with Loader(manifest, batch_samples=10, check="hash", threads=threads) as loader:
         loader._reader.shards._limit = 1
         assert [row.tobytes() for batch in loader for row in batch.tokens] == expected
@@ -179,8 +179,8 @@ def test_every_file_is_hashed_once_however_often_it_is_used(manifest, expected, 
     )
 
 
-def test_the_next_shards_are_hashed_while_the_present_ones_are_used(tmp_path):
-    """Ahead of need, by a thread of its own."""
+def test_the_next_shards_are_hashed_while_the_current_ones_are_used(tmp_path):
+    """A separate thread hashes them ahead of need."""
     path = Corpus({"a": [10] * 12, "b": [10] * 6}, [(180, {"a": 12, "b": 6})]).write(tmp_path)
     with Loader(path, check="hash", threads=0) as loader:
         soon = needed_shards(loader.order, 0)
@@ -194,16 +194,16 @@ def test_the_next_shards_are_hashed_while_the_present_ones_are_used(tmp_path):
 
 
 def damage_in_place(path):
-    """One bit, and no time of modification that tells of it; only that of the last change, which nobody can set."""
+    """Flip one bit and keep the modification time; only the change time, which no program can set, shows it."""
     before = os.stat(path)
     write_keeping_times(path, flipped(path.read_bytes(), 0))
-    while os.stat(path).st_ctime_ns == before.st_ctime_ns:  # a clock that has not moved on yet
+    while os.stat(path).st_ctime_ns == before.st_ctime_ns:  # in case the clock has not advanced yet
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.mark.parametrize("kind", ["bin", "index"])
-def test_a_shard_that_is_written_to_after_it_was_hashed_is_hashed_again(manifest, expected, kind):
-    """Batches and single samples alike: what is given out is what was hashed."""
+def test_a_shard_that_is_written_to_after_hashing_is_hashed_again(manifest, expected, kind):
+    """Batches and single samples return only bytes that were hashed."""
     with Loader(manifest, batch_samples=10, check="hash", threads=0) as loader:
         run = iter(loader)
         assert [row.tobytes() for row in next(run).tokens] == expected[:10]
@@ -217,8 +217,8 @@ def test_a_shard_that_is_written_to_after_it_was_hashed_is_hashed_again(manifest
         assert loader.state_dict() == {"sample": 10}
 
 
-def test_times_that_change_without_the_content_cost_a_hash_and_no_more(manifest, expected):
-    """A second name for a file, a backup that sets times back: each is looked at again, and is right."""
+def test_a_change_of_times_without_content_only_costs_a_hash(manifest, expected):
+    """A hard link or a backup may change times: each file is hashed again and accepted."""
     with Loader(manifest, batch_samples=10, check="hash", threads=0) as loader:
         rows = []
         for batch in loader:
@@ -230,8 +230,8 @@ def test_times_that_change_without_the_content_cost_a_hash_and_no_more(manifest,
         assert loader.stats()["hashed_files"] > 12
 
 
-def test_a_file_that_never_stays_the_same_is_refused(manifest, monkeypatch):
-    """Somebody writes to it; there is nothing to compare its hash with."""
+def test_a_file_that_keeps_changing_is_rejected(manifest, monkeypatch):
+    """Another process writes to it, so its hash cannot be compared with anything."""
     path = manifest.parent / NAMES[0]
     hashed = checks.Checks._hashed
 
@@ -249,7 +249,7 @@ def test_a_file_that_never_stays_the_same_is_refused(manifest, monkeypatch):
 
 
 def test_single_samples_are_checked_too(manifest):
-    """As a map-style dataset asks for them."""
+    """A map-style dataset requests single samples."""
     path = manifest.parent / NAMES[0]
     write_keeping_times(path, flipped(path.read_bytes(), 5))
     with Loader(manifest, check="hash") as loader:
@@ -262,8 +262,8 @@ def test_single_samples_are_checked_too(manifest):
                 loader.sample(number)
 
 
-def test_how_to_check_travels_with_the_loader(manifest):
-    """To the processes that a trainer starts."""
+def test_a_pickled_loader_keeps_its_check_level(manifest):
+    """A trainer sends it to the processes that it starts."""
     path = manifest.parent / NAMES[0]
     write_keeping_times(path, flipped(path.read_bytes(), 5))
     with Loader(manifest, check="hash") as loader:
@@ -273,8 +273,8 @@ def test_how_to_check_travels_with_the_loader(manifest):
 
 
 @pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 13])
-def test_a_changed_byte_anywhere_in_a_manifest_is_refused_or_changes_nothing(tmp_path, stride):
-    """All of it is under its hash, but for where files lie: those are under their own."""
+def test_a_changed_byte_anywhere_in_a_manifest_is_rejected_or_changes_nothing(tmp_path, stride):
+    """The manifest's hash covers everything except file locations, and each file has its own hash."""
     path = Corpus({"a": [9, 8], "b": [5]}, [(30, {"a": 2, "b": 1})]).write(tmp_path)
     good = rows_of(path, "seal")[0]
     data, refused = path.read_bytes(), 0
@@ -290,8 +290,8 @@ def test_a_changed_byte_anywhere_in_a_manifest_is_refused_or_changes_nothing(tmp
     assert refused > 0.95 * len(range(0, len(data), stride))
 
 
-def test_files_that_the_manifest_mixes_up_are_refused(tmp_path):
-    """Where files lie is not under the manifest's hash; what lies there is. The shards have equal sizes."""
+def test_files_that_the_manifest_mixes_up_are_rejected(tmp_path):
+    """The manifest's hash does not cover locations, but each file is hashed. The shards have equal sizes."""
     manifest = Corpus({"a": [40] * 4}, [(160, {"a": 1})]).write(tmp_path)
     content = json.loads(manifest.read_text())
     bins = [digest for digest, name in content["files"].items() if name.endswith(".bin")]
@@ -302,17 +302,17 @@ def test_files_that_the_manifest_mixes_up_are_refused(tmp_path):
         assert rows_of(manifest, "seal")[1] is not None
 
 
-def test_a_disk_that_fails_is_a_message(manifest):
-    """Not a traceback out of a thread."""
+def test_a_failing_disk_is_an_error_message(manifest):
+    """It is not a traceback from a thread."""
     with Loader(manifest, threads=1) as loader:
         shard = loader._reader.shards.get(0, 0)
-        os.dup2(os.open(manifest.parent, os.O_RDONLY), shard.file._file)  # a folder cannot be read from
+        os.dup2(os.open(manifest.parent, os.O_RDONLY), shard.file._file)  # a folder cannot be read like a file
         with pytest.raises(UserError, match=r"cannot be read at byte .*Check the disk"):
             list(loader)
 
 
 def test_a_fork_in_the_middle_of_a_hash_leaves_nothing_locked(manifest):
-    """The thread that hashed is not in the child; the child hashes by itself, and its loader works."""
+    """The hashing thread does not exist in the child; the child hashes on its own, and its loader works."""
     script = (
         "import os, threading\nfrom gristmill.loader import Loader, checks\n"
         f"loader = Loader({str(manifest)!r}, check='hash', threads=0)\n"
@@ -338,7 +338,7 @@ def test_a_fork_in_the_middle_of_a_hash_leaves_nothing_locked(manifest):
 
 
 def test_the_loader_writes_nothing(manifest, tmp_path):
-    """Not even times: a trainer may have no right to."""
+    """It does not even change times: a trainer may have no write permission."""
     bare = tmp_path / "bare"
     shutil.copytree(manifest.parent, bare, copy_function=shutil.copy)
 
@@ -351,8 +351,8 @@ def test_the_loader_writes_nothing(manifest, tmp_path):
     assert looks() == before
 
 
-def test_the_small_corpus_is_as_gristmill_writes_it(corpus):
-    """These tests rest on it."""
+def test_the_small_corpus_matches_what_gristmill_writes(corpus):
+    """The tests of the loader rely on it."""
     found = read_manifest(corpus)
     for digest, name in found.files.items():
         assert os.stat(corpus.parent / name).st_mtime_ns == checks.seal(digest)

@@ -31,7 +31,7 @@ def refused(old, new, sample):
 
 @given(phases_of, phases_of, st.data())
 @settings(max_examples=25, deadline=None)
-def test_a_run_may_be_cut_anywhere_and_go_on_with_other_phases_and_more_groups(tmp_path_factory, phases, later, data):
+def test_a_run_may_stop_anywhere_and_continue_with_other_phases_and_more_groups(tmp_path_factory, phases, later, data):
     """The first samples are the same, and over both manifests every epoch is complete before it repeats."""
     folder = tmp_path_factory.mktemp("mix")
     total = sum(samples for samples, _ in phases)
@@ -58,15 +58,15 @@ def test_a_run_may_be_cut_anywhere_and_go_on_with_other_phases_and_more_groups(t
 @given(phases_of, phases_of, st.integers(0, 100))
 @settings(max_examples=40, deadline=None)
 def test_manifests_that_are_accepted_have_the_same_samples_so_far(tmp_path_factory, phases, others, sample):
-    """Two unrelated mixtures: either it is refused, or the sequences are equal."""
+    """For two unrelated mixtures, the new one is rejected or the sequences are equal."""
     folder = tmp_path_factory.mktemp("mix")
     old, new = (Corpus(GROUPS, each).write(folder / str(n)) for n, each in enumerate((phases, others)))
     if refused(old, new, sample) is None:
         assert sequence(old, sample) == sequence(new, sample)
 
 
-def test_a_phase_may_also_be_made_longer(tmp_path):
-    """The shorter is a prefix of the longer as long as the weights are the same."""
+def test_a_phase_may_become_longer(tmp_path):
+    """The shorter sequence is a prefix of the longer one while the weights are the same."""
     old = Corpus(GROUPS, [(50, {"a": 30, "b": 20})]).write(tmp_path / "old")
     new = Corpus(GROUPS, [(80, {"a": 30, "b": 20})]).write(tmp_path / "new")
     assert refused(old, new, 50) is None
@@ -90,24 +90,24 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_first_difference_is_told(tmp_path, name):
-    """In words that name the field, the group or the phase."""
+def test_the_error_describes_the_first_difference(tmp_path, name):
+    """The message names the field, the group or the phase."""
     changes, sample, message = CHANGES[name]
     old = Corpus(GROUPS, PHASES).write(tmp_path / "old")
     new = Corpus(**{"groups": GROUPS, "phases": PHASES, **changes}).write(tmp_path / "new")
     assert message in refused(old, new, sample)
 
 
-def test_what_was_not_drawn_from_yet_may_change(tmp_path):
-    """Shards of group c are made again while phase 0 runs."""
+def test_a_group_that_was_not_drawn_from_yet_may_change(tmp_path):
+    """The shards of group c are rebuilt during phase 0."""
     old = Corpus(GROUPS, PHASES).write(tmp_path / "old")
     new = Corpus({**GROUPS, "c/A": [11]}, PHASES).write(tmp_path / "new")
     assert refused(old, new, 40) is None
     assert "group c/A had 3 shards and now has 1" in refused(old, new, 45)
 
 
-def test_other_tokens_in_a_shard_of_the_same_size_are_refused(tmp_path):
-    """A document was replaced: as many samples, and not the same ones."""
+def test_other_tokens_in_a_shard_of_the_same_size_are_rejected(tmp_path):
+    """A document was replaced: the number of samples is the same, but their content is not."""
     old, new = (Corpus(GROUPS, PHASES).write(tmp_path / name) for name in ("old", "new"))
     groups = json.loads(new.read_text())["groups"]
     groups[0]["shards"][1]["bin"] = "d" * 64
@@ -116,8 +116,8 @@ def test_other_tokens_in_a_shard_of_the_same_size_are_refused(tmp_path):
     assert refused(old, new, 0) is None
 
 
-def test_a_group_that_is_gone_is_told(tmp_path):
-    """Its samples were counted on."""
+def test_a_missing_group_is_rejected(tmp_path):
+    """The run already counted its samples."""
     old = Corpus(GROUPS, PHASES).write(tmp_path / "old")
     new = Corpus(GROUPS, PHASES).write(tmp_path / "new")
     content = json.loads(new.read_text())
@@ -127,8 +127,8 @@ def test_a_group_that_is_gone_is_told(tmp_path):
     assert "weight of group a" in refused(old, new, 3)
 
 
-def test_a_loader_refuses_to_go_on_with_another_run(tmp_path):
-    """At its start and at every load of a state."""
+def test_a_loader_does_not_continue_another_run(tmp_path):
+    """It checks at its start and whenever a state is loaded."""
     old = Corpus(GROUPS, PHASES).write(tmp_path / "old")
     new = Corpus(GROUPS, [PHASES[0], (60, {"a": 1})]).write(tmp_path / "new")
     with Loader(new, start=40, continues=old) as loader:

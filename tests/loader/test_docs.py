@@ -1,4 +1,4 @@
-"""The code that docs/loader.md shows runs."""
+"""The code in docs/loader.md runs."""
 
 import re
 import shutil
@@ -13,8 +13,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "loader.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
 
 
-def test_every_block_of_code_in_the_page_runs_after_the_others(tmp_path, monkeypatch):
-    """From top to bottom, as a reader would; the one for PyTorch where it is installed."""
+def test_every_code_block_of_the_page_runs_in_order(tmp_path, monkeypatch):
+    """The blocks run from top to bottom; the one for PyTorch runs if it is installed."""
     phases = [(16, {"crawl": 12, "wiki": 4}), (2000, {"crawl": 12, "wiki": 4})]
     path = Corpus({"crawl": [90, 80], "wiki": [60]}, phases).write(tmp_path / "shards")
     write_receipt(tmp_path / "takedown", path, all_documents(path)[::10])
@@ -32,7 +32,7 @@ def test_every_block_of_code_in_the_page_runs_after_the_others(tmp_path, monkeyp
 
 @pytest.mark.parametrize("name", ["batch", "loader", "stats"])
 def test_every_attribute_that_the_page_names_exists(name, tmp_path):
-    """Of a batch, of the loader, of its statistics."""
+    """The page names attributes of a batch, of the loader and of its statistics."""
     from gristmill.loader import Loader
 
     path = Corpus({"crawl": [20]}, [(20, {"crawl": 1})]).write(tmp_path)

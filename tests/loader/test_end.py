@@ -1,4 +1,4 @@
-"""The end of a loop: where it is, what is left out, and that nothing else looks like it."""
+"""The end of a loop: its position, the samples left out, and that no failure looks like it."""
 
 import threading
 
@@ -21,8 +21,8 @@ ENDS = {
 
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize("what", ENDS)
-def test_an_iterator_that_is_ended_early_raises(corpus, what, threads):
-    """A training loop must not end as if it were complete, nor return batches of an order that was abandoned."""
+def test_an_iterator_that_is_interrupted_raises(corpus, what, threads):
+    """A training loop must not end as if it were complete, nor return batches of an abandoned order."""
     end, message = ENDS[what]
     with Loader(corpus, batch_samples=10, threads=threads) as loader:
         run = iter(loader)
@@ -39,7 +39,7 @@ def test_an_iterator_that_is_ended_early_raises(corpus, what, threads):
 
 @pytest.mark.parametrize("what", ENDS)
 def test_an_iterator_at_its_end_stays_there(corpus, what):
-    """Whatever is done with the loader after the last batch."""
+    """This holds after any later use of the loader."""
     with Loader(corpus, batch_samples=45) as loader:
         run = iter(loader)
         for _ in range(10):
@@ -48,13 +48,13 @@ def test_an_iterator_at_its_end_stays_there(corpus, what):
         assert next(run, None) is None
 
 
-def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
-    """From another thread: it must not take the end of waiting for the end of the samples."""
+def test_a_waiting_consumer_gets_an_error_when_the_loader_is_closed(corpus):
+    """Another thread closes it: the consumer must not mistake that for the end of the samples."""
     result = []
     with Loader(corpus, batch_samples=10) as loader:
-        asked, go_on = threading.Event(), threading.Event()
+        reading, go_on = threading.Event(), threading.Event()
         step = loader._reader.batch
-        loader._reader.batch = lambda asked_for: (asked.set(), go_on.wait(30), step(asked_for))[-1]
+        loader._reader.batch = lambda request: (reading.set(), go_on.wait(30), step(request))[-1]
         run = iter(loader)
 
         def consume():
@@ -65,7 +65,7 @@ def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
 
         consumer = threading.Thread(target=consume)
         consumer.start()
-        assert asked.wait(30)
+        assert reading.wait(30)
         closer = threading.Thread(target=loader.close)
         closer.start()
         consumer.join(30)
@@ -76,7 +76,7 @@ def test_a_consumer_that_waits_is_told_that_the_loader_was_closed(corpus):
 
 
 def test_a_closed_loader_reads_nothing(corpus):
-    """And says where to go on; what it knows without reading stays."""
+    """The error says where to continue; attributes that need no reading still work."""
     with Loader(corpus, batch_samples=10) as loader:
         next(iter(loader))
     for use in (lambda: iter(loader), lambda: loader[0]):
@@ -89,10 +89,10 @@ def test_a_closed_loader_reads_nothing(corpus):
 @pytest.mark.parametrize("drop_last", [True, False])
 @given(st.integers(1, 5), st.integers(1, 90), st.integers(0, SAMPLES))
 @settings(max_examples=20, deadline=None)
-def test_len_is_what_is_left_at_any_time_and_left_out_what_no_batch_holds(corpus, drop_last, world, batch, start):
-    """Before, between and after batches, for every rank alike."""
+def test_len_counts_the_remaining_batches_and_left_out_the_dropped_samples(corpus, drop_last, world, batch, start):
+    """This holds before, between and after batches, and is the same for every rank."""
     options = {"world_size": world, "batch_samples": batch, "start": start, "threads": 0, "drop_last": drop_last}
-    seen = []
+    results = []
     for rank in range(world):
         with Loader(corpus, rank=rank, **options) as loader:
             expected, left_out = len(loader), loader.left_out
@@ -101,13 +101,13 @@ def test_len_is_what_is_left_at_any_time_and_left_out_what_no_batch_holds(corpus
                 assert loader.left_out == left_out
             assert len(loader) == 0
             assert loader.state_dict()["sample"] + left_out == SAMPLES
-            seen.append((expected, left_out))
-    assert len(set(seen)) == 1
-    assert drop_last or seen[0][1] == 0
+            results.append((expected, left_out))
+    assert len(set(results)) == 1
+    assert drop_last or results[0][1] == 0
 
 
-def test_samples_that_are_left_out_are_told_of_at_the_end_by_one_rank(corpus, caplog):
-    """With how to get them; nothing is said where nothing is left out, or the loop did not come to its end."""
+def test_one_rank_reports_left_out_samples_at_the_end(corpus, caplog):
+    """The message says how to get them; there is none if nothing is left out or the loop did not finish."""
     for rank in (1, 0):
         with Loader(corpus, batch_samples=20, rank=rank, world_size=4) as loader:
             for _ in loader:
@@ -124,7 +124,7 @@ def test_samples_that_are_left_out_are_told_of_at_the_end_by_one_rank(corpus, ca
 
 
 def test_a_step_larger_than_the_corpus_is_one_batch_if_nothing_is_dropped(corpus):
-    """What is refused otherwise."""
+    """With drop_last=True it is rejected."""
     with Loader(corpus, batch_samples=1000, drop_last=False) as loader:
         expected = [loader.sample(number).tokens.tobytes() for number in range(loader.samples)]
         (batch,) = loader

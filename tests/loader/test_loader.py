@@ -1,4 +1,4 @@
-"""Iterating, resuming, state."""
+"""Iteration, resuming and state."""
 
 import gc
 import pickle
@@ -20,7 +20,7 @@ SAMPLES = 450
 
 
 def world_step(path, world_size, batch_samples, start, threads):
-    """The loaders of all ranks, from a global sample on."""
+    """The loaders of all ranks, starting at a global sample."""
     return [
         Loader(path, rank=rank, world_size=world_size, batch_samples=batch_samples, start=start, threads=threads)
         for rank in range(world_size)
@@ -28,7 +28,7 @@ def world_step(path, world_size, batch_samples, start, threads):
 
 
 def consumed(path, legs):
-    """(tokens of every sample in global order) of a run in legs of (world size, batch, threads, steps)."""
+    """The tokens of every sample in global order, of a run in legs of (world size, batch, threads, steps)."""
     rows, at = [], 0
     for world_size, batch_samples, threads, steps in legs:
         loaders = world_step(path, world_size, batch_samples, at, threads)
@@ -58,7 +58,7 @@ def sequence(corpus):
 
 
 def test_a_run_on_8_then_6_then_1_ranks_is_the_same_global_sequence(corpus, sequence):
-    """World size, batch size and threads change at each resume; nothing is lost, nothing comes twice."""
+    """World size, batch size and threads change at each resume; no sample is lost or repeated."""
     rows, at = consumed(corpus, [(8, 3, 1, 5), (6, 4, 2, 7), (1, 10, 0, 3), (2, 1, 1, 4)])
     assert at == len(rows) == 8 * 3 * 5 + 6 * 4 * 7 + 10 * 3 + 2 * 4
     assert rows == sequence[:at]
@@ -72,7 +72,7 @@ def test_a_run_on_8_then_6_then_1_ranks_is_the_same_global_sequence(corpus, sequ
 @settings(max_examples=25, deadline=None)
 @pytest.mark.slow
 def test_any_history_of_world_sizes_batches_and_threads_gives_the_global_sequence(corpus, sequence, legs):
-    """Stop anywhere, go on with anything."""
+    """A run may stop anywhere and continue with any settings."""
     rows, at = consumed(corpus, legs)
     assert rows == sequence[:at]
 
@@ -96,8 +96,8 @@ def test_without_drop_last_all_ranks_together_see_everything_to_the_end(corpus, 
         assert {batches[-1].state["sample"] for batches in ranks} == {SAMPLES}
 
 
-def test_the_state_is_what_the_consumer_got_and_not_what_was_read_ahead(corpus, sequence):
-    """A resume after three batches goes on with the fourth, however many were ready."""
+def test_the_state_is_what_the_consumer_received_and_not_what_was_read_ahead(corpus, sequence):
+    """A resume after three batches continues with the fourth, however many were prefetched."""
     with Loader(corpus, batch_samples=5, threads=2, prefetch_batches=20) as loader:
         run = iter(loader)
         third = [next(run) for _ in range(3)][-1]
@@ -108,8 +108,8 @@ def test_the_state_is_what_the_consumer_got_and_not_what_was_read_ahead(corpus, 
         assert [row.tobytes() for row in next(iter(again)).tokens] == sequence[15:19]
 
 
-def test_a_second_for_goes_on_where_the_first_one_stopped(corpus):
-    """As a training loop with an evaluation in between wants it; `seek` starts again."""
+def test_a_second_for_loop_continues_where_the_first_one_stopped(corpus):
+    """A training loop with an evaluation in between needs this; `seek` starts again."""
     with Loader(corpus, batch_samples=10) as loader:
         assert len(loader) == 45
         for batch in loader:
@@ -122,8 +122,8 @@ def test_a_second_for_goes_on_where_the_first_one_stopped(corpus):
         assert len(loader) == 45
 
 
-def test_integers_of_numpy_are_integers(corpus):
-    """A state that went through an array is a state."""
+def test_numpy_integers_are_accepted(corpus):
+    """A state that went through an array is still a state."""
     with Loader(corpus, batch_samples=np.int64(5), start=np.int32(10), rank=np.uint8(0)) as loader:
         assert loader.state_dict() == {"sample": 10}
         assert type(loader.state_dict()["sample"]) is int
@@ -135,7 +135,7 @@ def test_integers_of_numpy_are_integers(corpus):
 
 
 def test_tokens_of_a_sample_are_a_read_only_view(corpus):
-    """Nothing is copied, and nobody can write to a shard."""
+    """Nothing is copied, and nothing can write to a shard."""
     with Loader(corpus) as loader:
         sample = loader[7]
     assert not sample.tokens.flags.writeable
@@ -145,7 +145,7 @@ def test_tokens_of_a_sample_are_a_read_only_view(corpus):
 
 
 def test_samples_and_batches_agree_in_everything(corpus):
-    """Documents, groups, phases: the batch says of a row what the sample says of itself."""
+    """A batch has the same documents, groups and phases for a row as the sample."""
     with Loader(corpus, batch_samples=9, start=250) as loader:
         for batch in loader:
             ends = np.cumsum(batch.pieces)
@@ -161,7 +161,7 @@ def test_samples_and_batches_agree_in_everything(corpus):
                 assert batch.names.phases[batch.phase_ids[row]] == sample.phase
 
 
-def test_the_cooldown_holds_only_its_groups_and_tells_its_learning_rate(corpus):
+def test_the_cooldown_has_only_its_groups_and_its_learning_rate(corpus):
     """Phases begin where the manifest says."""
     with Loader(corpus, batch_samples=50) as loader:
         batches = list(loader)
@@ -173,7 +173,7 @@ def test_the_cooldown_holds_only_its_groups_and_tells_its_learning_rate(corpus):
 
 
 def test_four_byte_tokens_are_read(tmp_path):
-    """Vocabularies above 65,536."""
+    """Vocabularies above 65,536 need them."""
     path = Corpus({"a": [20]}, [(20, {"a": 20})], token_bytes=4).write(tmp_path)
     with Loader(path, batch_samples=20) as loader:
         (batch,) = loader
@@ -181,8 +181,8 @@ def test_four_byte_tokens_are_read(tmp_path):
     assert sorted(batch.tokens[:, 0].tolist()) == list(range(20))
 
 
-def test_a_seed_of_its_own_gives_another_order_of_the_same_samples(corpus, sequence):
-    """One corpus, several runs."""
+def test_another_seed_gives_another_order_of_the_same_samples(corpus, sequence):
+    """One corpus can serve several runs."""
     with Loader(corpus, seed=99) as loader:
         other = [loader.sample(number).tokens.tobytes() for number in range(loader.samples)]
     assert other[:100] != sequence[:100]
@@ -190,7 +190,7 @@ def test_a_seed_of_its_own_gives_another_order_of_the_same_samples(corpus, seque
 
 
 def test_a_failure_in_a_thread_reaches_the_consumer(manifest):
-    """With the batches before it, in their place in the order, and the state of the last good one."""
+    """It arrives in order, after the batches before it, with the state of the last good one."""
     with Loader(manifest, batch_samples=10, threads=2) as loader:
         whole = [loader.order.place(number) for number in range(SAMPLES)]
         bad = next(
@@ -207,7 +207,7 @@ def test_a_failure_in_a_thread_reaches_the_consumer(manifest):
 
 
 def test_no_thread_outlives_the_loop_that_wanted_it(corpus):
-    """A break, a forgotten iterator, a forgotten loader: each ends its threads."""
+    """A break, a forgotten iterator and a forgotten loader each end their threads."""
 
     def ours():
         return [thread for thread in threading.enumerate() if thread.name.startswith("gristmill-loader")]
@@ -234,7 +234,7 @@ def test_no_thread_outlives_the_loop_that_wanted_it(corpus):
     "end", ["pass", "raise SystemExit(3)", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"]
 )
 def test_the_interpreter_exits_in_the_middle_of_a_run(corpus, end):
-    """Threads that wait for room do not hold it up, whether it ends, is told to, or is interrupted."""
+    """Threads that wait for space do not delay it, whether it finishes, exits or is interrupted."""
     script = f"from gristmill.loader import Loader\nrun = iter(Loader({str(corpus)!r}, threads=3))\nnext(run)\n{end}"
     done = subprocess.run([sys.executable, "-c", script], timeout=60, capture_output=True, text=True)
     assert done.returncode == {"p": 0, "r": 3, "i": -2}[end[0]]
@@ -242,8 +242,8 @@ def test_the_interpreter_exits_in_the_middle_of_a_run(corpus, end):
     assert end[0] == "i" or not done.stderr
 
 
-def test_all_threads_are_over_before_the_interpreter_is_taken_apart(corpus):
-    """One that is stopped later may hold the lock that closing asks for, and the process would never end."""
+def test_all_threads_end_before_the_interpreter_shuts_down(corpus):
+    """A thread that is stopped later may hold the lock that closing needs, and the process would hang."""
     script = (
         "import atexit, threading\n"
         "ours = lambda: sum(thread.name.startswith('gristmill-loader') for thread in threading.enumerate())\n"
@@ -255,8 +255,8 @@ def test_all_threads_are_over_before_the_interpreter_is_taken_apart(corpus):
     assert (done.stdout, done.stderr) == ("16\n0\n", "")
 
 
-def test_a_loader_travels_to_another_process(corpus, sequence):
-    """With its position; and so do a batch and a sample, which take no more of a shard along than is theirs."""
+def test_a_loader_can_be_sent_to_another_process(corpus, sequence):
+    """It keeps its position. A batch and a sample can be sent too, and carry only their own part of a shard."""
     with Loader(corpus, batch_samples=5) as loader:
         batch = next(iter(loader))
         again = pickle.loads(pickle.dumps(loader))
@@ -272,8 +272,8 @@ def test_a_loader_travels_to_another_process(corpus, sequence):
         assert np.array_equal(getattr(sample_copy, name), getattr(sample, name))
 
 
-def test_an_iterator_that_was_begun_before_a_fork_says_so(corpus):
-    """Its threads did not come along; waiting for them would be for ever."""
+def test_an_iterator_that_started_before_a_fork_raises(corpus):
+    """Its threads do not exist in the child; waiting for them would never end."""
     script = (
         "import os\nfrom gristmill.loader import Loader\n"
         f"loader = Loader({str(corpus)!r})\nrun = iter(loader)\nnext(run)\n"
@@ -288,7 +288,7 @@ def test_an_iterator_that_was_begun_before_a_fork_says_so(corpus):
 
 
 def test_stats_count_batches_and_waiting(corpus):
-    """Without threads every batch but the first is waited for; what is ready is not."""
+    """Without threads the consumer waits for every batch but the first; a batch that is ready needs no waiting."""
     with Loader(corpus, batch_samples=45, threads=0) as loader:
         list(loader)
         stats = loader.stats()
@@ -297,14 +297,14 @@ def test_stats_count_batches_and_waiting(corpus):
     assert stats["first_seconds"] > 0
 
 
-def test_prefetch_reads_no_further_than_it_was_told(corpus):
+def test_prefetch_reads_no_further_than_its_limit(corpus):
     """Memory is bounded by prefetch_batches."""
     with Loader(corpus, batch_samples=1, threads=2, prefetch_batches=3) as loader:
-        made = []
+        read = []
         step = loader._reader.batch
-        loader._reader.batch = lambda asked: made.append(asked.first_sample) or step(asked)
+        loader._reader.batch = lambda request: read.append(request.first_sample) or step(request)
         for number, _ in enumerate(loader):
-            assert max(made) <= number + 3
+            assert max(read) <= number + 3
             if number == 50:
                 break
 

@@ -1,4 +1,4 @@
-"""Documents that were taken down: their tokens are masked, and nothing else is any different."""
+"""The tokens of documents that were taken down are masked, and nothing else changes."""
 
 import json
 import pickle
@@ -19,7 +19,7 @@ PADDING = 7
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    """Documents of three pieces, most of which lie in two samples; an id of padding that is not 0."""
+    """Documents of three pieces, most of which are in two samples; the padding id is not 0."""
     phases = [(60, {"crawl/B": 40, "wiki/A": 20}), (40, {"wiki/A": 30, "crawl/B": 10})]
     corpus = Corpus({"crawl/B": [17, 11], "wiki/A": [9, 8], "spare": [3]}, phases, pieces_of_a_document=3)
     path = corpus.write(tmp_path_factory.mktemp("masked"))
@@ -29,7 +29,7 @@ def shards(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def documents(shards):
-    """A seventh of all; of each fifth of those nobody said where it lies."""
+    """A seventh of all documents; a fifth of those have no location."""
     found = all_documents(shards)
     random.Random(3).shuffle(found)
     found = found[: len(found) // 7]
@@ -46,7 +46,7 @@ def receipt(shards, documents, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(shards, documents):
-    """(samples, seq_len): the tokens of those documents, by a walk over the pieces of every sample's row."""
+    """(samples, seq_len): the tokens of those documents, by walking over the pieces of every sample's row."""
     taken = {one["doc_id"] for one in documents}
     manifest = read_manifest(shards)
     with Loader(shards) as loader:
@@ -64,13 +64,13 @@ def expected(shards, documents):
 
 
 def check(batch, plain, masked, mask_tokens):
-    """A batch is what it is without receipts, but for the tokens that are masked."""
+    """A batch equals the one without receipts, except for the masked tokens."""
     assert np.array_equal(batch.is_masked, masked)
     tokens, labels = plain.tokens.copy(), plain.labels.copy()
     if mask_tokens == "padding":
         tokens[masked] = PADDING
     labels[masked] = IGNORE
-    # Nor is a token of such a document predicted by another.
+    # No other token predicts a token of such a document either.
     assert not (masked[:, 1:] & (labels[:, :-1] != IGNORE)).any()
     assert np.array_equal(batch.tokens, tokens)
     assert np.array_equal(batch.labels, labels)
@@ -84,7 +84,7 @@ def check(batch, plain, masked, mask_tokens):
 @pytest.mark.parametrize("mask_tokens", ["keep", "padding"])
 @pytest.mark.parametrize(("world", "size", "threads"), [(1, 1, 0), (1, 7, 2), (3, 4, 1), (5, 6, 0), (2, 32, 3)])
 def test_exactly_the_tokens_of_those_documents_are_masked(shards, receipt, expected, mask_tokens, world, size, threads):
-    """For any world, batch and number of threads; from the middle of a run as from its start."""
+    """This holds for any world size, batch size and number of threads, and from the middle of a run."""
     for rank in range(world):
         shape = {"batch_samples": size, "rank": rank, "world_size": world, "threads": threads, "drop_last": False}
         for start in (0, 37):
@@ -98,7 +98,7 @@ def test_exactly_the_tokens_of_those_documents_are_masked(shards, receipt, expec
 
 @pytest.mark.parametrize("mask_tokens", ["keep", "padding"])
 def test_a_sample_is_masked_and_its_shard_is_not_written_to(shards, receipt, expected, mask_tokens):
-    """A copy where padding stands in it, a view of the shard where not; made a batch, by themselves or pickled."""
+    """A sample with padding in it is a copy, any other is a view of the shard; both can be batched or pickled."""
     with Loader(shards) as plain, Loader(shards, mask=receipt, mask_tokens=mask_tokens) as masked:
         names = BatchNames.of(plain.manifest)
         pairs = [(masked[number], plain[number]) for number in range(0, 100, 3)]
@@ -113,8 +113,8 @@ def test_a_sample_is_masked_and_its_shard_is_not_written_to(shards, receipt, exp
         check(again, same, expected[0:100:3], mask_tokens)
 
 
-def test_batches_and_loaders_take_the_mask_with_them_to_other_processes(shards, receipt, expected):
-    """As to the workers of a DataLoader."""
+def test_batches_and_loaders_keep_the_mask_in_other_processes(shards, receipt, expected):
+    """The workers of a DataLoader receive it too."""
     with Loader(shards, batch_samples=10, mask=receipt, mask_tokens="padding", start=20) as loader:
         batch = next(iter(loader))
         moved = pickle.loads(pickle.dumps(batch))
@@ -125,8 +125,8 @@ def test_batches_and_loaders_take_the_mask_with_them_to_other_processes(shards, 
         check(next(iter(again)), next(same), expected[30:40], "padding")
 
 
-def test_a_shard_without_such_documents_has_nothing_to_look_up(shards, documents, tmp_path):
-    """And one document alone is masked alone, in every epoch."""
+def test_a_shard_without_such_documents_needs_no_lookup(shards, documents, tmp_path):
+    """A single document is masked alone, in every epoch."""
     one = next(document for document in documents if len(document["rows"]) > 1)
     receipt = write_receipt(tmp_path, shards, [one])
     with Loader(shards, batch_samples=100, mask=receipt) as loader:
@@ -141,10 +141,8 @@ def test_a_shard_without_such_documents_has_nothing_to_look_up(shards, documents
     assert len(set(rows[of_it].tolist())) > 2
 
 
-def test_receipts_add_up_and_those_of_later_takedowns_hold_for_the_shards_before(
-    shards, receipt, documents, expected, tmp_path
-):
-    """In any order. The later says where documents lie in other shards: they are found by their ids."""
+def test_receipts_add_up_and_later_receipts_apply_to_earlier_shards(shards, receipt, documents, expected, tmp_path):
+    """Order does not matter. The later receipt gives locations in other shards, so its documents are found by id."""
     before = read_manifest(shards).hash
     half = len(documents) // 2
     first = write_receipt(tmp_path / "first", shards, documents[:half], after={"manifest": "e" * 64})
@@ -159,8 +157,8 @@ def test_receipts_add_up_and_those_of_later_takedowns_hold_for_the_shards_before
         Loader(shards, mask=second)
 
 
-def test_a_receipt_of_the_manifest_that_this_one_continues_holds(shards, receipt, expected, tmp_path):
-    """Its documents are sought in all shards: in groups that were not drawn from, other shards may lie."""
+def test_a_receipt_of_the_continued_manifest_applies(shards, receipt, expected, tmp_path):
+    """Its documents are searched for in all shards, because groups that were not drawn from may have other shards."""
     content = json.loads(shards.read_text())
     content["phases"][1]["weights"] = {"wiki/A": 20, "crawl/B": 10, "spare": 10}
     content["files"] = {digest: str(shards.parent / name) for digest, name in content["files"].items()}

@@ -18,7 +18,7 @@ sizes = st.lists(st.integers(0, 20), min_size=1, max_size=5).filter(any)
 groups_of = st.dictionaries(st.sampled_from(["a", "b/A", "b/B", "c@2", "d"]), sizes, min_size=1)
 
 
-def made(groups, phases, seed=1):
+def manifest_of(groups, phases, seed=1):
     """A manifest without files."""
     shards = {name: tuple(Shard("", "", "", size, 0, 0) for size in each) for name, each in groups.items()}
     return Manifest(
@@ -34,22 +34,22 @@ def manifests(draw):
     groups = draw(groups_of)
     some = st.dictionaries(st.sampled_from(sorted(groups)), st.integers(1, 30), min_size=1)
     phases = draw(st.lists(st.tuples(st.integers(0, 120), some), min_size=1, max_size=4))
-    return made(groups, [(0, phases[0][1]), *phases, (5, phases[0][1])], draw(st.integers(0, 9)))
+    return manifest_of(groups, [(0, phases[0][1]), *phases, (5, phases[0][1])], draw(st.integers(0, 9)))
 
 
 @given(manifests())
 @settings(max_examples=60)
 def test_every_epoch_of_every_group_is_complete_before_it_repeats(manifest):
-    """Over all phases: the samples of a group come in rounds, each of which has every sample once."""
+    """Over all phases, the samples of a group come in rounds, each with every sample once."""
     order = Order(manifest)
-    seen = defaultdict(list)
+    drawn = defaultdict(list)
     for sample in range(order.samples):
         found = order.place(sample)
-        assert len(seen[found.group]) // manifest.groups[found.group].samples == found.epoch
-        seen[found.group].append((found.shard, found.row))
-    for number, rows in seen.items():
+        assert len(drawn[found.group]) // manifest.groups[found.group].samples == found.epoch
+        drawn[found.group].append((found.shard, found.row))
+    for number, rows in drawn.items():
         group = manifest.groups[number]
-        everything = {(shard, row) for shard, made in enumerate(group.shards) for row in range(made.samples)}
+        everything = {(shard, row) for shard, facts in enumerate(group.shards) for row in range(facts.samples)}
         for first in range(0, len(rows), group.samples):
             epoch = rows[first : first + group.samples]
             assert len(set(epoch)) == len(epoch)
@@ -61,7 +61,7 @@ def test_every_epoch_of_every_group_is_complete_before_it_repeats(manifest):
 @given(manifests())
 @settings(max_examples=40)
 def test_a_shard_is_finished_before_the_next_one_of_its_group_is_opened(manifest):
-    """What disks and object stores want: within an epoch, each shard is one stretch of its group's samples."""
+    """Disks and object stores need this: within an epoch, each shard is one stretch of its group's samples."""
     order = Order(manifest)
     stretches = defaultdict(list)
     for sample in range(order.samples):
@@ -74,7 +74,7 @@ def test_a_shard_is_finished_before_the_next_one_of_its_group_is_opened(manifest
 @given(manifests(), st.data())
 @settings(max_examples=60)
 def test_arrays_agree_with_plain_integers(manifest, data):
-    """Any ascending choice of samples, across phases and epochs."""
+    """This holds for any ascending choice of samples, across phases and epochs."""
     order = Order(manifest)
     first = data.draw(st.integers(0, order.samples - 1))
     offsets = sorted(data.draw(st.sets(st.integers(0, order.samples - first - 1), max_size=30)))
@@ -85,8 +85,8 @@ def test_arrays_agree_with_plain_integers(manifest, data):
 
 @given(manifests(), st.data())
 @settings(max_examples=30)
-def test_counts_are_those_of_the_samples_before(manifest, data):
-    """How far each group is at any sample, without walking there."""
+def test_counts_match_a_walk_over_the_samples_before(manifest, data):
+    """The position of each group at any sample is known without walking there."""
     order = Order(manifest)
     sample = data.draw(st.integers(0, order.samples))
     counts = Counter(order.place(number).group for number in range(sample))
@@ -94,9 +94,9 @@ def test_counts_are_those_of_the_samples_before(manifest, data):
 
 
 def test_arrays_agree_with_plain_integers_after_35_trillion_samples():
-    """Numbers near 2^45, groups of very different size, epochs in the thousands."""
+    """Numbers near 2^45, groups of very different sizes, and thousands of epochs."""
     weights = {"large": 10**13, "middle": 10**12, "small": 12_345}
-    manifest = made({"large": [10**9] * 7, "middle": [12_207] * 1000, "small": [3, 0, 5]}, [(2**46, weights)])
+    manifest = manifest_of({"large": [10**9] * 7, "middle": [12_207] * 1000, "small": [3, 0, 5]}, [(2**46, weights)])
     order = Order(manifest)
     offsets = np.arange(0, 3_000_000, 9_973)
     found = order.places(2**45, offsets)
@@ -105,9 +105,9 @@ def test_arrays_agree_with_plain_integers_after_35_trillion_samples():
 
 
 def test_another_seed_and_another_epoch_give_another_order():
-    """And the same seed the same one."""
+    """The same seed gives the same order."""
     phases = [(600, {"a": 1})]
-    orders = [Order(made({"a": [100, 100]}, phases), seed) for seed in (1, 1, 2)]
+    orders = [Order(manifest_of({"a": [100, 100]}, phases), seed) for seed in (1, 1, 2)]
     first, again, other = ([order.place(sample)[3:] for sample in range(600)] for order in orders)
     assert first == again != other
     epochs = [tuple(first[start : start + 200]) for start in (0, 200, 400)]
@@ -116,7 +116,7 @@ def test_another_seed_and_another_epoch_give_another_order():
 
 def test_groups_of_the_same_shape_have_different_orders():
     """The name is part of the key."""
-    order = Order(made({"a": [50, 50], "b": [50, 50]}, [(200, {"a": 1, "b": 1})]))
+    order = Order(manifest_of({"a": [50, 50], "b": [50, 50]}, [(200, {"a": 1, "b": 1})]))
     rows = defaultdict(list)
     for sample in range(200):
         found = order.place(sample)
@@ -125,7 +125,7 @@ def test_groups_of_the_same_shape_have_different_orders():
 
 
 def test_the_whole_order_is_the_one_that_was_fixed_with_format_1(tmp_path):
-    """A change here loses and repeats samples of every run in the world: it needs a new format_version."""
+    """A change here loses and repeats samples of every existing run: it needs a new format_version."""
     corpus = Corpus(
         {"crawl/B": [40, 30, 35], "wiki/A": [12, 9], "code": [20]},
         [(500, {"crawl/B": 300, "wiki/A": 130, "code": 70}), (100, {"wiki/A": 3, "code": 1})],
@@ -158,20 +158,20 @@ def test_the_order_is_the_one_that_the_page_describes(tmp_path_factory, groups, 
 
 @settings(deadline=None, max_examples=30)
 @given(st.dictionaries(st.sampled_from("abc"), sizes, min_size=1), st.integers(0, 60), st.integers(0, 60))
-def test_where_a_row_is_seen_is_the_order_backwards(groups, first, second):
-    """For every row of every shard: exactly the samples whose place it is."""
+def test_the_samples_of_a_row_are_the_inverse_of_the_order(groups, first, second):
+    """For every row of every shard, exactly the samples at that location are found."""
     weights = {name: number + 1 for number, name in enumerate(groups)}
-    made = tuple(
+    all_groups = tuple(
         Group(name, name, name, None, sum(counts), tuple(Shard("", "", "", count, 0, 0) for count in counts))
         for name, counts in groups.items()
     )
     phases = tuple(Phase(f"p{n}", count, weights, None) for n, count in enumerate((first, second)))
-    order = Order(Manifest("", "", "", 3, {}, 8, 2, made, phases, {}))
-    seen = defaultdict(list)
+    order = Order(Manifest("", "", "", 3, {}, 8, 2, all_groups, phases, {}))
+    drawn = defaultdict(list)
     for sample in range(order.samples):
         place = order.place(sample)
-        seen[place.group, place.shard, place.row].append(sample)
-    for number, group in enumerate(made):
+        drawn[place.group, place.shard, place.row].append(sample)
+    for number, group in enumerate(all_groups):
         for shard, about in enumerate(group.shards):
             for row in range(about.samples):
-                assert list(order.seen(number, shard, row)) == seen[number, shard, row]
+                assert list(order.seen(number, shard, row)) == drawn[number, shard, row]

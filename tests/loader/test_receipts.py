@@ -1,4 +1,4 @@
-"""Receipts that are wrong are refused with the fact and the fix; and when the documents of a right one were seen."""
+"""An invalid receipt is rejected with the fact and the fix; `seen_before` finds when a document was used."""
 
 import json
 import logging
@@ -25,8 +25,8 @@ DOCUMENT = {"doc_id": "0" * 32, "request": "r1", "group": None, "shard": None, "
         ('{"format": "gristmill manifest", "groups": []}', "is not the receipt of a takedown"),
     ],
 )
-def test_a_file_that_is_no_receipt_is_refused(corpus, tmp_path, text, message):
-    """Before a token is read."""
+def test_a_file_that_is_not_a_receipt_is_rejected(corpus, tmp_path, text, message):
+    """It is rejected before a token is read."""
     (tmp_path / "receipt.json").write_text(text)
     with pytest.raises(UserError, match=message):
         Loader(corpus, mask=tmp_path)
@@ -59,54 +59,54 @@ def test_a_file_that_is_no_receipt_is_refused(corpus, tmp_path, text, message):
         ({"documents": [{**DOCUMENT, "group": "gone", "shard": 0}]}, "shard 0 of group 'gone', but .* no such shard"),
     ],
 )
-def test_a_receipt_with_a_wrong_field_is_refused(corpus, tmp_path, changes, message):
-    """A document could be missed."""
+def test_a_receipt_with_a_wrong_field_is_rejected(corpus, tmp_path, changes, message):
+    """Otherwise a document could be missed."""
     receipt = write_receipt(tmp_path, corpus, [DOCUMENT], **changes)
     with pytest.raises(UserError, match=message):
         Loader(corpus, mask=receipt)
 
 
-def test_a_folder_without_a_receipt_is_refused(corpus, tmp_path):
+def test_a_folder_without_a_receipt_is_rejected(corpus, tmp_path):
     """The message says what to name."""
     with pytest.raises(UserError, match=r"does not exist.*Name a receipt.json, or its folder"):
         Loader(corpus, mask=[tmp_path])
 
 
-def test_the_receipt_that_led_to_these_shards_is_refused_as_what_it_is(corpus, tmp_path):
-    """Nothing is left to mask in them."""
+def test_the_receipt_that_led_to_these_shards_is_recognized_and_rejected(corpus, tmp_path):
+    """These shards have nothing left to mask."""
     about = {"before": {"manifest": "f" * 64}, "after": {"manifest": read_manifest(corpus).hash}}
     with pytest.raises(UserError, match=r"no longer contain its documents.*Leave it out"):
         Loader(corpus, mask=write_receipt(tmp_path, corpus, [DOCUMENT], **about))
 
 
-def test_what_becomes_of_tokens_is_one_of_two(corpus):
+def test_only_two_actions_for_masked_tokens_are_accepted(corpus):
     """Nothing is guessed."""
     with pytest.raises(UserError, match=r"mask_tokens is 'pad'.*keep.*padding"):
         Loader(corpus, mask_tokens="pad")
 
 
 @pytest.mark.parametrize("threads", [0, 2])
-def test_a_document_that_is_not_where_the_receipt_says_is_refused_when_its_shard_is_opened(corpus, tmp_path, threads):
+def test_a_shard_without_the_document_of_the_receipt_is_rejected_when_it_is_opened(corpus, tmp_path, threads):
     """No sample of the shard is returned. A document without a location in the receipt may be missing."""
     receipt = write_receipt(tmp_path, corpus, [{**DOCUMENT, "group": "wiki/A", "shard": 1, "rows": [0]}])
     with Loader(corpus, mask=receipt, threads=threads) as loader:
-        seen = []
+        returned = []
         with pytest.raises(UserError, match=r"document 0{32} is in shard 1 of group wiki/A, but it is not"):
-            seen.extend(batch.first_sample for batch in loader)
+            returned.extend(batch.first_sample for batch in loader)
         places = [loader.order.place(number) for number in range(loader.samples)]
-    assert seen == list(range([(place.group, place.shard) for place in places].index((1, 1))))
+    assert returned == list(range([(place.group, place.shard) for place in places].index((1, 1))))
     with Loader(corpus, mask=write_receipt(tmp_path, corpus, [DOCUMENT]), batch_samples=50) as loader:
         assert not any(batch.is_masked.any() for batch in loader)
 
 
-def test_a_receipt_that_names_no_document_gives_a_warning(corpus, tmp_path, caplog):
+def test_a_receipt_without_documents_causes_a_warning(corpus, tmp_path, caplog):
     """It masks nothing."""
     with caplog.at_level(logging.WARNING), Loader(corpus, mask=write_receipt(tmp_path, corpus, [])):
         assert "names no document, so it masks nothing" in caplog.text
 
 
-def test_seen_before_is_what_a_walk_over_all_samples_finds(corpus, tmp_path):
-    """For documents of every group, at the start, in the middle, where a phase ends, and at the end."""
+def test_seen_before_equals_a_walk_over_all_samples(corpus, tmp_path):
+    """For documents of every group, at the start, in the middle, at the end of a phase, and at the end."""
     documents = all_documents(corpus)[::30]
     documents[1] = {**documents[1], "group": None, "shard": None, "rows": []}
     receipt = read_receipt(write_receipt(tmp_path, corpus, documents))
@@ -124,8 +124,8 @@ def test_seen_before_is_what_a_walk_over_all_samples_finds(corpus, tmp_path):
     assert max(len(samples or ()) for samples in found.values()) > 3
 
 
-def test_seen_before_refuses_what_does_not_belong_together(corpus, tmp_path):
-    """Another manifest, a sample beyond the end, a row beyond the shard."""
+def test_seen_before_rejects_mismatched_arguments(corpus, tmp_path):
+    """Another manifest, a sample beyond the end, and a row beyond the shard."""
     order, documents = Order(read_manifest(corpus)), all_documents(corpus)[:2]
     receipt = read_receipt(write_receipt(tmp_path, corpus, documents))
     with pytest.raises(UserError, match="Sample 451 is outside"):
@@ -138,8 +138,8 @@ def test_seen_before_refuses_what_does_not_belong_together(corpus, tmp_path):
         seen_before(beyond, order, 10)
 
 
-def test_a_receipt_may_hold_more_than_a_loader_reads(corpus, tmp_path):
-    """Requests, lineage, whatever a takedown notes; and upper-case digits are the same id."""
+def test_a_receipt_may_contain_more_than_a_loader_reads(corpus, tmp_path):
+    """A receipt may contain requests, lineage and other notes; upper-case digits are the same id."""
     one = {**all_documents(corpus)[0], "url": "https://example.com", "lineage": {"deep": [1]}}
     folder = write_receipt(tmp_path, corpus, [{**one, "doc_id": one["doc_id"].upper()}], requests=[{"id": "r1"}])
     (read,) = read_receipt(folder / "receipt.json").documents

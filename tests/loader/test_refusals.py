@@ -1,4 +1,4 @@
-"""What is refused, and that the message names the fact and the fix."""
+"""Invalid input is rejected, and the message names the fact and the fix."""
 
 import hashlib
 import json
@@ -19,8 +19,8 @@ def shard_file(manifest, kind, group=0, shard=0):
     return Path(found.where(getattr(found.groups[group].shards[shard], kind)))
 
 
-def name_anew(manifest, path):
-    """Give a changed index its new hash in the manifest."""
+def update_index_hash(manifest, path):
+    """Put the new hash of a changed index into the manifest."""
     content = json.loads(manifest.read_text())
     (old,) = (digest for digest, name in content["files"].items() if manifest.parent / name == path)
     new = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -32,15 +32,15 @@ def all_batches(manifest, **options):
         return list(loader)
 
 
-def test_a_manifest_that_was_edited_is_refused(manifest):
-    """One weight changed by hand, the hash left as it was."""
+def test_an_edited_manifest_is_rejected(manifest):
+    """One weight is changed by hand, and the hash is not updated."""
     manifest.write_text(manifest.read_text().replace('"crawl/B": 200', '"crawl/B": 201'))
     with pytest.raises(UserError, match=r"was changed after it was written.*Run the recipe again"):
         Loader(manifest)
 
 
-def test_where_files_lie_is_not_part_of_the_hash(manifest, tmp_path):
-    """A corpus may be moved: by its folder, or file by file."""
+def test_the_location_of_files_is_not_part_of_the_hash(manifest, tmp_path):
+    """A corpus may be moved as a folder or file by file."""
     before = read_manifest(manifest).hash
     shutil.move(manifest.parent, tmp_path / "elsewhere")
     moved = tmp_path / "elsewhere" / "manifest.json"
@@ -55,8 +55,8 @@ def test_where_files_lie_is_not_part_of_the_hash(manifest, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["tokenizer_hash", "manifest_hash"])
-def test_another_tokenizer_or_manifest_than_was_asked_for_is_refused(manifest, name):
-    """And the right one is taken."""
+def test_an_unexpected_tokenizer_or_manifest_is_rejected(manifest, name):
+    """The expected one is accepted."""
     found = read_manifest(manifest)
     right = {"tokenizer_hash": found.tokenizer["hash"], "manifest_hash": found.hash}
     with Loader(manifest, **right):
@@ -77,22 +77,22 @@ HEADER_FIELDS = {
 
 
 @pytest.mark.parametrize("field", HEADER_FIELDS)
-def test_a_shard_that_is_not_the_manifests_is_refused(manifest, field):
-    """Every field that changes what tokens mean or where they lie."""
+def test_a_shard_that_does_not_match_the_manifest_is_rejected(manifest, field):
+    """This checks every field that changes the meaning or the location of tokens."""
     path = shard_file(manifest, "index")
     data = np.frombuffer(bytearray(path.read_bytes()), np.uint8)
     data[: HEADER.itemsize].view(HEADER)[field] = HEADER_FIELDS[field]
     shorter = 8 if field == "samples" else 0
     path.write_bytes(data[: len(data) - shorter].tobytes())
-    name_anew(manifest, path)
+    update_index_hash(manifest, path)
     with pytest.raises(UserError, match=f"has {field} .*of the same run"):
         all_batches(manifest)
 
 
 @pytest.mark.parametrize("kind", ["bin", "index"])
 @pytest.mark.parametrize("fault", ["shorter", "longer", "gone"])
-def test_a_file_that_is_cut_or_missing_is_refused(manifest, kind, fault):
-    """Before any of its samples is read; a missing one before anything is."""
+def test_a_truncated_or_missing_file_is_rejected(manifest, kind, fault):
+    """A truncated file is rejected before any of its samples is read, a missing one before anything is read."""
     path = shard_file(manifest, kind)
     data = path.read_bytes()
     if fault == "gone":
@@ -107,19 +107,19 @@ def test_a_file_that_is_cut_or_missing_is_refused(manifest, kind, fault):
 
 
 @pytest.mark.parametrize("fault", ["shorter", "longer", "cut to its header", "cut in its header", "empty"])
-def test_an_index_with_its_hash_and_another_size_is_refused(manifest, fault):
-    """A writer that stopped in the middle and was trusted."""
+def test_an_index_with_the_right_hash_and_a_wrong_size_is_rejected(manifest, fault):
+    """A writer stopped in the middle and its file was trusted."""
     path = shard_file(manifest, "index")
     data = path.read_bytes()
     sizes = {"shorter": len(data) - 1, "cut to its header": HEADER.itemsize, "cut in its header": 100, "empty": 0}
     path.write_bytes(data[: sizes[fault]] if fault in sizes else data + b"\0")
-    name_anew(manifest, path)
+    update_index_hash(manifest, path)
     with pytest.raises(UserError, match=r"should have .* damaged|is not the index"):
         all_batches(manifest)
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
-    """A map would end the process here."""
+def test_a_file_that_is_truncated_while_it_is_read_is_an_error_and_not_a_crash(manifest):
+    """A memory map would end the process here."""
     with Loader(manifest, batch_samples=1, threads=0) as loader:
         run = iter(loader)
         for _ in range(20):
@@ -159,29 +159,29 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_crash(manifest):
         ({"batch_samples": 46, "world_size": 10}, r"takes 460 samples \(batch_samples 46, world_size 10\)"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(corpus, options, message):
-    """Before anything is read."""
+def test_invalid_numbers_are_rejected(corpus, options, message):
+    """They are rejected before anything is read."""
     with pytest.raises(UserError, match=message):
         Loader(corpus, **options)
 
 
 @pytest.mark.parametrize("state", [None, 5, {}, {"sample": "5"}, {"sample": 1.5}, {"sample": None}, {"step": 5}])
-def test_a_state_that_is_none_is_refused(corpus, state):
-    """One integer under one name; nothing is guessed."""
+def test_an_invalid_state_is_rejected(corpus, state):
+    """A state is one integer under one name; nothing is guessed."""
     with Loader(corpus) as loader:
         with pytest.raises(UserError, match=r"not the state|not an integer"):
             loader.load_state_dict(state)
         assert loader.state_dict() == {"sample": 0}
 
 
-def test_the_end_is_a_place_to_resume_at(corpus):
-    """A run that is over may be opened again; it has nothing left."""
+def test_a_run_can_resume_at_its_end(corpus):
+    """A finished run may be opened again; it has nothing left."""
     assert all_batches(corpus, start=450) == []
 
 
 @pytest.mark.parametrize("number", [-1, 450, 10**30])
-def test_samples_outside_are_an_index_error(corpus, number):
-    """As of any sequence, so that `for sample in loader.sample` style code and torch samplers stop."""
+def test_a_sample_out_of_range_is_an_index_error(corpus, number):
+    """Like any sequence, so that `for sample in loader.sample` style code and torch samplers stop."""
     with Loader(corpus) as loader, pytest.raises(IndexError):
         loader[number]
 
@@ -201,14 +201,14 @@ def test_samples_outside_are_an_index_error(corpus, number):
         ({"files": {}}, "has no location for the file"),
     ],
 )
-def test_a_manifest_that_contradicts_itself_is_refused(manifest, changes, message):
-    """Even with the right hash."""
+def test_a_manifest_that_contradicts_itself_is_rejected(manifest, changes, message):
+    """It is rejected even with the right hash."""
     change_manifest(manifest, **changes)
     with pytest.raises(UserError, match=message):
         Loader(manifest)
 
 
-def test_a_group_whose_shards_do_not_add_up_is_refused(manifest):
+def test_a_group_whose_shards_do_not_add_up_is_rejected(manifest):
     """Its permutation would leave samples out."""
     content = json.loads(manifest.read_text())
     content["groups"][0]["samples"] += 1
@@ -224,7 +224,7 @@ def test_a_group_without_samples_cannot_be_drawn_from(tmp_path):
         Loader(path)
 
 
-def test_a_run_as_the_command_line_names_it_is_told_where_to_look(tmp_path):
+def test_the_command_line_name_of_a_run_gets_a_hint(tmp_path):
     """The loader reads no store."""
     with pytest.raises(
         UserError, match=r"Name a manifest.json, or its folder.*`gristmill shards head .*store@v1` shows"
@@ -236,14 +236,14 @@ def test_a_run_as_the_command_line_names_it_is_told_where_to_look(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["nowhere", "nowhere/manifest.json", "shards/crawl-B"])
-def test_a_place_without_a_manifest_is_refused(manifest, name):
-    """And the message says what to name."""
+def test_a_location_without_a_manifest_is_rejected(manifest, name):
+    """The message says what to name."""
     with pytest.raises(UserError, match=r"does not exist.*Name a manifest.json"):
         Loader(manifest.parents[1] / name)
 
 
-def test_text_that_is_no_json_is_refused(tmp_path):
-    """An upload that was cut short."""
+def test_text_that_is_not_json_is_rejected(tmp_path):
+    """An upload was cut short."""
     (tmp_path / "manifest.json").write_text('{"format": "gristmill manifest", ')
     with pytest.raises(UserError, match="is not JSON"):
         Loader(tmp_path)

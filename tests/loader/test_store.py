@@ -1,4 +1,4 @@
-"""Shards on an object store: fetched whole, ahead of need, into a bounded folder that processes share."""
+"""Shards on an object store are fetched whole, ahead of need, into a bounded folder that processes share."""
 
 import contextlib
 import fcntl
@@ -29,7 +29,7 @@ SHARD_BYTES = 10 * 12 * 2
 
 
 class Unsteady(MemoryFileSystem):
-    """A store that fails, lies or is slow when it is told to, and remembers what it was asked for."""
+    """A store that fails, returns wrong bytes or is slow on demand, and that records the requests."""
 
     protocol = "unsteady"
     cachable = False
@@ -74,7 +74,7 @@ def many_shards(folder):
 
 
 def size_of(entry):
-    """0 where it is removed in this moment."""
+    """The size of a file, 0 if it is removed at this moment."""
     with contextlib.suppress(FileNotFoundError):
         return entry.stat().st_size if entry.is_file() and not entry.name.startswith(".room") else 0
     return 0
@@ -85,8 +85,8 @@ def tokens_of(loader):
 
 
 @pytest.mark.parametrize("protocol", ["memory", "unsteady"])
-def test_a_run_from_a_store_is_the_run_from_a_disk(tmp_path, protocol):
-    """By its manifest or its folder; and a second run fetches nothing."""
+def test_a_run_from_a_store_equals_the_run_from_a_disk(tmp_path, protocol):
+    """It is opened by its manifest or its folder; a second run fetches nothing."""
     local = two_phases().write(tmp_path / "shards")
     upload(local.parent, f"{protocol}://bucket/run")
     with Loader(local, batch_samples=7) as loader:
@@ -99,7 +99,7 @@ def test_a_run_from_a_store_is_the_run_from_a_disk(tmp_path, protocol):
 
 
 def test_a_local_manifest_may_name_shards_on_a_store(tmp_path):
-    """Locations in `files`."""
+    """`files` gives the locations."""
     local = two_phases().write(tmp_path / "shards")
     upload(local.parent, "memory://bucket/run")
     with Loader(local) as loader:
@@ -113,8 +113,8 @@ def test_a_local_manifest_may_name_shards_on_a_store(tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["fails once", "is cut short once"])
-def test_a_fetch_that_goes_wrong_is_tried_again(tmp_path, store, fault):
-    """A connection that breaks with an error, and one that breaks without."""
+def test_a_failed_fetch_is_retried(tmp_path, store, fault):
+    """A connection breaks with an error, or without one."""
     upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
     if fault == "fails once":
         store.failures = [OSError("connection reset")]
@@ -124,8 +124,8 @@ def test_a_fetch_that_goes_wrong_is_tried_again(tmp_path, store, fault):
         assert len(tokens_of(loader)) == 450
 
 
-def test_a_store_that_keeps_failing_is_an_error_that_says_so(tmp_path, store):
-    """After the last attempt; nothing half-fetched is left behind."""
+def test_a_store_that_keeps_failing_is_an_error(tmp_path, store):
+    """It is raised after the last attempt, and no partial file is left."""
     upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
     store.failures = [OSError("connection reset") for _ in range(1000)]
     with Loader("unsteady://bucket/run", cache=tmp_path / "cache") as loader:
@@ -135,8 +135,8 @@ def test_a_store_that_keeps_failing_is_an_error_that_says_so(tmp_path, store):
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_file()] == []
 
 
-def test_content_that_is_not_what_the_manifest_names_is_refused(tmp_path, store):
-    """A shard that was replaced on the store, with one of the same size."""
+def test_content_that_does_not_match_the_manifest_is_rejected(tmp_path, store):
+    """A shard on the store was replaced by one of the same size."""
     folder = two_phases().write(tmp_path / "shards").parent
     for path in folder.rglob("*.bin"):
         path.write_bytes(bytes(path.stat().st_size))
@@ -148,8 +148,8 @@ def test_content_that_is_not_what_the_manifest_names_is_refused(tmp_path, store)
         next(iter(loader))
 
 
-def test_a_shard_that_is_not_on_the_store_is_named(tmp_path):
-    """At once, without new attempts."""
+def test_a_shard_that_is_missing_on_the_store_is_named(tmp_path):
+    """The error is immediate, without new attempts."""
     folder = two_phases().write(tmp_path / "shards").parent
     for path in folder.rglob("*.index"):
         path.unlink()
@@ -163,7 +163,7 @@ def test_a_shard_that_is_not_on_the_store_is_named(tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty"])
 def test_a_damaged_file_in_the_cache_is_fetched_again(tmp_path, store, damage):
-    """Whether its size shows it or not."""
+    """This holds whether or not its size changed."""
     upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
     folder = tmp_path / "cache"
     with Loader("unsteady://bucket/run", cache=folder) as loader:
@@ -179,7 +179,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(tmp_path, store, damage):
 
 
 def test_a_copied_cache_is_hashed_once_and_not_fetched(tmp_path, store):
-    """Another modification time alone is no damage."""
+    """A different modification time alone is not damage."""
     upload(two_phases().write(tmp_path / "shards").parent, "unsteady://bucket/run")
     with Loader("unsteady://bucket/run", cache=tmp_path / "cache") as loader:
         expected = tokens_of(loader)
@@ -190,8 +190,8 @@ def test_a_copied_cache_is_hashed_once_and_not_fetched(tmp_path, store):
         assert loader.stats()["fetched_files"] == 0
 
 
-def closed_in(folder):
-    """Bytes of the files that nobody has open: those that are stay, however many."""
+def closed_bytes_in(folder):
+    """Bytes of the files that no process has open; open files are never removed."""
     total = 0
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError), open(entry.path, "rb") as file:
@@ -200,8 +200,8 @@ def closed_in(folder):
     return total
 
 
-def test_the_cache_stays_within_its_bytes(tmp_path, store):
-    """Looked at after every batch; what was read is what lies on the store."""
+def test_the_cache_stays_within_its_size_limit(tmp_path, store):
+    """This is checked after every batch; the samples equal those on the store."""
     local = many_shards(tmp_path / "shards")
     upload(local.parent, "unsteady://bucket/run")
     with Loader(local, batch_samples=5) as loader:
@@ -213,7 +213,7 @@ def test_the_cache_stays_within_its_bytes(tmp_path, store):
     with Loader("unsteady://bucket/run", cache=folder, cache_bytes=limit, batch_samples=5) as loader:
         for batch in loader:
             rows += [row.tobytes() for row in batch.tokens]
-            used.append(closed_in(folder))
+            used.append(closed_bytes_in(folder))
         removed = loader.stats()["removed_files"]
     assert rows == expected
     assert max(used) <= limit
@@ -223,18 +223,18 @@ def test_the_cache_stays_within_its_bytes(tmp_path, store):
     assert sum(map(size_of, os.scandir(folder))) <= limit // 2
 
 
-def test_what_is_open_is_never_removed(tmp_path):
-    """By this process or another: the lock of an open file says so; the oldest of the others goes first."""
-    made = Cache(tmp_path, 10)
+def test_an_open_file_is_never_removed(tmp_path):
+    """The lock of an open file shows it to this process and others; the oldest of the other files is removed first."""
+    shard_cache = Cache(tmp_path, 10)
     for number, name in enumerate("abcd"):
         (tmp_path / name).write_bytes(bytes(4))
         os.utime(tmp_path / name, ns=(number + 1, 0))
     held = OpenFile(tmp_path / "a", lock=True)
     view = held.mapped()[0]
-    made.free_space(2)
+    shard_cache.free_space(2)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a", "d"]
     del held
-    made.free_space(4)
+    shard_cache.free_space(4)
     assert (tmp_path / "a").exists()
     script = f"from gristmill.loader.cache import Cache; Cache({str(tmp_path)!r}, 10).free_space(10)"
     subprocess.run([sys.executable, "-c", script], check=True)
@@ -244,18 +244,18 @@ def test_what_is_open_is_never_removed(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_what_a_killed_process_left_is_swept(tmp_path):
-    """Half-fetched files count, and go before anything whole."""
-    made = Cache(tmp_path, 100)
+def test_the_files_of_a_killed_process_are_removed(tmp_path):
+    """Partial files count, and are removed before any complete file."""
+    shard_cache = Cache(tmp_path, 100)
     (tmp_path / ".part.abcd").write_bytes(bytes(50))
     (tmp_path / ".room.abcd").write_bytes(bytes(90))
     (tmp_path / "whole").write_bytes(bytes(20))
-    made.free_space(1)
+    shard_cache.free_space(1)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["whole"]
 
 
-def test_of_many_that_want_a_file_one_fetches_it(tmp_path, store):
-    """Ranks of one machine share the folder."""
+def test_only_one_of_many_readers_fetches_a_file(tmp_path, store):
+    """The ranks of one machine share the folder."""
     content = b"tokens" * 1000
     digest = hashlib.sha256(content).hexdigest()
     system, path = fsspec.url_to_fs("unsteady://b/file")
@@ -264,10 +264,10 @@ def test_of_many_that_want_a_file_one_fetches_it(tmp_path, store):
     caches = [Cache(tmp_path, 10**6) for _ in range(6)]
     found = []
 
-    def want(made):
-        found.append(made.opened(digest, "unsteady://b/file", len(content)).size)
+    def open_file(shard_cache):
+        found.append(shard_cache.opened(digest, "unsteady://b/file", len(content)).size)
 
-    threads = [threading.Thread(target=want, args=(made,)) for made in caches]
+    threads = [threading.Thread(target=open_file, args=(shard_cache,)) for shard_cache in caches]
     for thread in threads:
         thread.start()
     store.gate.set()
@@ -275,11 +275,11 @@ def test_of_many_that_want_a_file_one_fetches_it(tmp_path, store):
         thread.join(30)
     assert found == [len(content)] * 6
     assert len(store.fetched) == 1
-    assert sum(made.fetched_files for made in caches) == 1
+    assert sum(shard_cache.fetched_files for shard_cache in caches) == 1
 
 
-def test_the_next_shards_are_known_in_the_order_in_which_they_are_needed(tmp_path):
-    """At any sample: the shards in use, and what each group opens next, right to a few samples."""
+def test_the_next_shards_are_known_in_the_order_of_their_use(tmp_path):
+    """At any sample, these are the shards in use and the next one of each group, within a few samples."""
     order = Order(read_manifest(two_phases().write(tmp_path)))
     places = [order.place(sample) for sample in range(order.samples)]
     for sample in range(0, order.samples, 7):
@@ -293,7 +293,7 @@ def test_the_next_shards_are_known_in_the_order_in_which_they_are_needed(tmp_pat
 
 
 def test_shards_are_fetched_before_they_are_needed(tmp_path, store):
-    """While the first batch is looked at, the second shard of each group arrives."""
+    """While the first batch is used, the second shard of each group arrives."""
     local = many_shards(tmp_path / "shards")
     upload(local.parent, "unsteady://bucket/run")
     folder = tmp_path / "cache"
@@ -305,15 +305,15 @@ def test_shards_are_fetched_before_they_are_needed(tmp_path, store):
         assert all((folder / digest).exists() for digest in soon)
 
 
-def test_a_cache_that_is_too_small_for_one_shard_of_each_group_is_refused(tmp_path):
-    """It would fetch every shard for every batch; the message says how much is needed."""
+def test_a_cache_that_is_too_small_for_one_shard_of_each_group_is_rejected(tmp_path):
+    """It would fetch every shard for every batch; the message says how much space is needed."""
     upload(many_shards(tmp_path / "shards").parent, "memory://bucket/run")
     with pytest.raises(UserError, match=f"takes {2 * SHARD_BYTES}.*Give at least {2 * SHARD_BYTES}"):
         Loader("memory://bucket/run", cache=tmp_path / "cache", cache_bytes=2 * SHARD_BYTES - 1)
 
 
 def test_a_missing_library_is_named():
-    """fsspec itself, and the file system behind a location."""
+    """The message names fsspec, or the file system of a location."""
     script = (
         "import sys; sys.modules['fsspec'] = None\n"
         "from gristmill.loader import Loader\n"
@@ -342,19 +342,19 @@ def latest(tmp_path):
     return link, publish
 
 
-def test_a_link_is_followed_when_the_loader_is_opened(latest, tmp_path):
-    """`latest` points to another folder while a trainer runs, and the trainer goes on with what it opened."""
+def test_a_link_is_resolved_when_the_loader_is_opened(latest, tmp_path):
+    """`latest` moves to another folder while a trainer runs, and the trainer continues with the folder it opened."""
     link, publish = latest
     with Loader(link) as loader, Loader(tmp_path / "old") as expected:
         publish()
-        with pickle.loads(pickle.dumps(loader)) as again:  # in another process, which is started later
+        with pickle.loads(pickle.dumps(loader)) as again:  # in another process that starts later
             for number in range(0, loader.samples, 7):
                 assert (loader[number].tokens == expected[number].tokens).all()
                 assert (again[number].tokens == expected[number].tokens).all()
 
 
-def test_workers_that_start_after_a_takedown_read_what_the_first_one_reads(latest, tmp_path, monkeypatch):
-    """Each worker of a DataLoader opens the shards for itself: together they give every sample of one manifest."""
+def test_workers_that_start_after_a_takedown_read_the_same_shards_as_the_first(latest, tmp_path, monkeypatch):
+    """Each worker of a DataLoader opens the shards separately: together they return every sample of one manifest."""
     data = types.SimpleNamespace(IterableDataset=object, Dataset=object, get_worker_info=lambda: info)
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(from_numpy=lambda array: array))
     monkeypatch.setitem(sys.modules, "torch.utils.data", data)

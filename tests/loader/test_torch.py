@@ -1,4 +1,4 @@
-"""The adapters for PyTorch; skipped where it is not installed, except for what is said then."""
+"""The adapters for PyTorch; skipped if it is not installed, except for the message about that."""
 
 import os
 import subprocess
@@ -27,8 +27,8 @@ def shards(tmp_path_factory):
     return two_phases().write(tmp_path_factory.mktemp("torch"))
 
 
-def test_without_torch_the_adapter_says_what_to_install():
-    """And the loader itself works."""
+def test_without_torch_the_adapter_names_the_package_to_install():
+    """The loader itself works."""
     script = (
         "import sys; sys.modules['torch'] = None\n"
         "import gristmill.loader\n"
@@ -43,7 +43,7 @@ def test_without_torch_the_adapter_says_what_to_install():
 @needs_torch
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
 def test_a_data_loader_gives_the_global_order_with_any_number_of_workers(shards, workers):
-    """Batch by batch what the loader itself gives, with the state after each."""
+    """Every batch equals that of the loader itself, with the state after each."""
     with Loader(shards, batch_samples=16, rank=1, world_size=2) as loader:
         expected = [(batch.tokens.tolist(), batch.state, batch.first_sample) for batch in loader]
     dataset = StreamDataset(shards, batch_samples=16, rank=1, world_size=2)
@@ -56,8 +56,8 @@ def test_a_data_loader_gives_the_global_order_with_any_number_of_workers(shards,
 
 
 @needs_torch
-def test_a_resume_from_the_state_of_a_batch_goes_on_with_the_next(shards):
-    """Workers had read further by then."""
+def test_a_resume_from_the_state_of_a_batch_continues_with_the_next(shards):
+    """The workers have read further by then."""
     run = iter(DataLoader(StreamDataset(shards, batch_samples=10), batch_size=None, num_workers=2))
     state = [next(run) for _ in range(3)][-1].state
     del run
@@ -69,28 +69,28 @@ def test_a_resume_from_the_state_of_a_batch_goes_on_with_the_next(shards):
 
 
 @needs_torch
-def test_tensors_say_what_the_batch_says(shards):
-    """Kinds that embeddings, cross entropy and attention take."""
+def test_tensors_equal_the_arrays_of_the_batch(shards):
+    """Their types are those that embeddings, cross entropy and attention accept."""
     with Loader(shards, batch_samples=8, start=100) as loader:
         batch = next(iter(loader))
-    made = batch.to_torch()
-    assert made.tokens.dtype == made.labels.dtype == torch.int64
-    assert made.cu_seqlens.dtype == torch.int32
+    tensors = batch.to_torch()
+    assert tensors.tokens.dtype == tensors.labels.dtype == torch.int64
+    assert tensors.cu_seqlens.dtype == torch.int32
     for name in ("tokens", "labels", "positions", "documents", "cu_seqlens", "source_ids"):
-        assert np.array_equal(getattr(made, name).numpy(), getattr(batch, name))
+        assert np.array_equal(getattr(tensors, name).numpy(), getattr(batch, name))
     assert batch.to_torch(fields=("tokens",)).labels is None
     with pytest.raises(UserError, match=r"tokenz.*Fields: tokens"):
         batch.to_torch(fields=("tokenz",))
-    logits = torch.zeros(*made.tokens.shape, 60000)
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), made.labels.flatten())
+    logits = torch.zeros(*tensors.tokens.shape, 60000)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tensors.labels.flatten())
     assert loss.isclose(torch.tensor(60000.0).log())
     assert torch.nn.CrossEntropyLoss().ignore_index == IGNORE
-    assert made.to("cpu").tokens.equal(made.tokens)
+    assert tensors.to("cpu").tokens.equal(tensors.tokens)
 
 
 @needs_torch
 def test_the_map_style_set_gives_samples_by_number(shards):
-    """With a sampler and workers of torch's own."""
+    """This uses a sampler and workers of torch."""
     dataset = SampleDataset(shards)
     assert len(dataset) == 450
     order = [5, 449, 0, 301, 301, 77]
@@ -104,7 +104,7 @@ def test_the_map_style_set_gives_samples_by_number(shards):
 @needs_torch
 @pytest.mark.parametrize("workers", [0, 2])
 def test_documents_that_were_taken_down_are_masked_through_both_adapters(shards, tmp_path, workers):
-    """In workers, too; the mask itself where it is asked for."""
+    """This also holds in workers; the mask itself is returned on request."""
     options = {"mask": write_receipt(tmp_path, shards, all_documents(shards)[::5]), "mask_tokens": "padding"}
     with Loader(shards, batch_samples=10, **options) as loader:
         expected = list(loader)
@@ -122,7 +122,7 @@ def test_documents_that_were_taken_down_are_masked_through_both_adapters(shards,
 
 
 @needs_torch
-def test_the_mask_for_flex_attention_is_the_block_diagonal_one(shards):
+def test_the_mask_for_flex_attention_is_block_diagonal(shards):
     """The function form and the dense form agree."""
     with Loader(shards, batch_samples=3, start=40) as loader:
         batch = next(iter(loader))
@@ -133,7 +133,7 @@ def test_the_mask_for_flex_attention_is_the_block_diagonal_one(shards):
 
 
 def with_a_wrong_bit(folder):
-    """A corpus with one, in the last shard of the first group, and the times as they were."""
+    """A corpus with one wrong bit in the last shard of the first group, and unchanged times."""
     path = two_phases().write(folder)
     damaged = folder / "crawl-B/shard_00002.bin"
     before, data = damaged.stat(), damaged.read_bytes()
@@ -144,22 +144,22 @@ def with_a_wrong_bit(folder):
 
 @needs_torch
 @pytest.mark.parametrize("workers", [0, 2])
-def test_what_is_wrong_with_a_shard_reaches_the_trainer_through_workers(tmp_path, workers):
-    """Both adapters pass on how to check; no batch holds a sample of it."""
+def test_a_damaged_shard_is_reported_to_the_trainer_through_workers(tmp_path, workers):
+    """Both adapters pass the check level on; no batch contains a sample of the shard."""
     path = with_a_wrong_bit(tmp_path)
     with Loader(path) as loader:
         places = [loader.order.place(number) for number in range(loader.samples)]
     bad = [number for number, place in enumerate(places) if (place.group, place.shard) == (0, 2)]
-    seen = []
+    returned = []
 
     def train():
         stream = StreamDataset(path, batch_samples=10, check="hash")
         for batch in DataLoader(stream, batch_size=None, num_workers=workers):
-            seen.extend(range(batch.first_sample, batch.first_sample + len(batch.tokens)))
+            returned.extend(range(batch.first_sample, batch.first_sample + len(batch.tokens)))
 
     with pytest.raises(UserError, match=r"crawl-B/shard_00002.bin does not have the hash"):
         train()
-    assert seen == list(range(bad[0] // 10 * 10))
+    assert returned == list(range(bad[0] // 10 * 10))
     dataset = SampleDataset(path, check="hash")
     loading = {"batch_size": 1, "collate_fn": dataset.collate, "num_workers": workers}
     good = [number for number in range(50) if number not in bad]
@@ -169,7 +169,7 @@ def test_what_is_wrong_with_a_shard_reaches_the_trainer_through_workers(tmp_path
 
 
 @needs_torch
-def test_a_step_larger_than_the_corpus_is_refused_before_a_worker_starts(shards):
-    """Instead of no batches."""
+def test_a_step_larger_than_the_corpus_is_rejected_before_a_worker_starts(shards):
+    """Otherwise there would be no batches."""
     with pytest.raises(UserError, match=r"takes 600 samples.*there is no batch"):
         StreamDataset(shards, batch_samples=300, world_size=2)

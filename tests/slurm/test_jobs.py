@@ -1,4 +1,4 @@
-"""Who gets which task, and what is made of what Slurm says: without a Slurm."""
+"""Which job gets which task, and how the executor reacts to Slurm's answers, without a Slurm."""
 
 import asyncio
 import math
@@ -28,20 +28,20 @@ GB = 10**9
 
 
 class Line:
-    """A wire that keeps what is said, and says what it is given."""
+    """A wire that records the messages sent and returns prepared ones."""
 
-    def __init__(self, *says):
-        self.said = []
-        self._says = list(says)
+    def __init__(self, *replies):
+        self.sent = []
+        self._replies = list(replies)
         self.is_open = True
 
     def send(self, message):
-        self.said.append(message)
+        self.sent.append(message)
 
     async def receive(self):
-        if not self._says:
+        if not self._replies:
             raise EOFError
-        return self._says.pop(0)
+        return self._replies.pop(0)
 
     async def flush(self):
         return
@@ -51,12 +51,12 @@ class Line:
 
 
 def member(slots=1, memory=4 * GB, left=None, kind="many", job="1_0"):
-    made = Member(
+    new = Member(
         Line(), {"job": job, "node": "n1", "kind": kind, "slots": slots, "memory_bytes": memory, "left_s": math.inf}
     )
     if left is not None:
-        made.set_time(left)
-    return made
+        new.set_time(left)
+    return new
 
 
 def task(number=0, node="a/b"):
@@ -67,12 +67,12 @@ def task(number=0, node="a/b"):
 def executor(tmp_path, monkeypatch):
     monkeypatch.setattr(sbatch, "require", lambda: None)
     notes = []
-    made = SlurmExecutor(Store(str(tmp_path)), None, note=notes.append, cluster=ClusterFields(jobs=2))
-    made.notes = notes
-    return made
+    slurm = SlurmExecutor(Store(str(tmp_path)), None, note=notes.append, cluster=ClusterFields(jobs=2))
+    slurm.notes = notes
+    return slurm
 
 
-def given(executor, members, *memories, node="a/b"):
+def assignments(executor, members, *memories, node="a/b"):
     """Which of these jobs gets which of these tasks; None for those that wait."""
 
     async def main():
@@ -88,20 +88,20 @@ def given(executor, members, *memories, node="a/b"):
 
 
 def test_tasks_of_one_job_fit_into_its_memory(executor):
-    """A large one holds up those behind it: else it would wait as long as there are small ones."""
+    """A large task holds up those after it; otherwise it would wait while there are small ones."""
     several = [lambda: member(slots=4, memory=4 * GB)]
-    assert given(executor, several, 3 * GB, 2 * GB, 1) == ["1_0", None, None]
+    assert assignments(executor, several, 3 * GB, 2 * GB, 1) == ["1_0", None, None]
 
 
 def test_a_task_that_needs_more_than_any_job_has_runs_alone_with_a_note(executor):
-    assert given(executor, [lambda: member(slots=4, memory=GB)], 9 * GB, 1) == ["1_0", None]
+    assert assignments(executor, [lambda: member(slots=4, memory=GB)], 9 * GB, 1) == ["1_0", None]
     assert "a task may need 9.0 GB, but jobs have 1.0 GB" in executor.notes[0]
 
 
 def test_a_step_that_declares_resources_has_jobs_of_that_size(executor):
-    """Each does one task at a time; what the step says takes the place of what the recipe says about size alone."""
-    given_options = {"partition": "big", "mem-per-cpu": 100, "cpus-per-task": 8}
-    executor._cluster = executor._jobs._cluster = ClusterFields(jobs=2, sbatch=given_options)
+    """Each job does one task at a time; the step's resources replace only the size options of the recipe."""
+    options = {"partition": "big", "mem-per-cpu": 100, "cpus-per-task": 8}
+    executor._cluster = executor._jobs._cluster = ClusterFields(jobs=2, sbatch=options)
     kind = executor._kind_of(Resources(memory="2GB", cores=4, gpus=1))
     assert executor._jobs.options_of(kind) == {
         "partition": "big",
@@ -109,9 +109,9 @@ def test_a_step_that_declares_resources_has_jobs_of_that_size(executor):
         "mem": f"{9 * 256}M",
         "gres": "gpu:1",
     }
-    assert executor._jobs.options_of("many") == given_options
+    assert executor._jobs.options_of("many") == options
     assert "gres" not in executor._jobs.options_of(executor._kind_of(Resources(memory="2GB")))
-    assert executor._kind_of(Resources(memory="2.1GB", cores=4, gpus=1)) == kind  # about as large
+    assert executor._kind_of(Resources(memory="2.1GB", cores=4, gpus=1)) == kind  # about the same size
 
     async def main():
         loop = asyncio.get_running_loop()
@@ -146,24 +146,25 @@ def test_a_task_that_needs_a_gpu_is_alone_in_a_job_that_has_one(executor):
     assert asyncio.run(main())
 
 
-def test_no_task_is_begun_near_the_end_of_a_job(executor):
-    """Not within the margin, and not where tasks of its kind took longer than is left; the job is sent away."""
+def test_no_task_starts_near_the_end_of_a_job(executor):
+    """A task needs the margin and the longest time of its kind; a job without that much time is dismissed."""
 
     def old():
-        made = member(left=100, job="1_1")
-        made.done = 1
-        return made
+        busy = member(left=100, job="1_1")
+        busy.done = 1
+        return busy
 
-    assert given(executor, [old], 1) == ["1_1"]
+    assert assignments(executor, [old], 1) == ["1_1"]
     executor._waiting.clear()
     executor._longest_s["slow/step"] = 120.0
-    assert given(executor, [old], 1, node="slow/step") == [None]
+    assert assignments(executor, [old], 1, node="slow/step") == [None]
     assert not executor._members
     executor._waiting.clear()
-    assert given(executor, [old, lambda: member(left=100)], 1, node="slow/step") == ["1_0"]  # it has done nothing yet
+    # the second job has done no task yet
+    assert assignments(executor, [old, lambda: member(left=100)], 1, node="slow/step") == ["1_0"]
 
 
-def test_a_task_without_a_job_that_has_time_holds_up_nobody(executor):
+def test_a_task_without_a_job_that_has_time_delays_no_other_task(executor):
     async def main():
         loop = asyncio.get_running_loop()
         old = member(left=100)
@@ -182,7 +183,7 @@ def test_a_task_without_a_job_that_has_time_holds_up_nobody(executor):
 
 
 def test_a_task_that_outlasts_whole_jobs_stops_the_run(executor):
-    """The time of every further job would go the same way."""
+    """Every further job would spend its time the same way."""
 
     async def main():
         one = member(left=1.0)
@@ -197,12 +198,12 @@ def test_a_task_that_outlasts_whole_jobs_stops_the_run(executor):
     asyncio.run(main())
 
 
-def test_what_became_of_a_job_says_whether_its_task_is_suspected():
-    """A node that goes says nothing of a task; memory that did not suffice does."""
+def test_the_end_of_a_job_decides_whether_its_task_is_suspected():
+    """A lost node says nothing about a task; running out of memory does."""
 
-    async def lost(state, said=""):
+    async def lost(state, reason=""):
         one = member()
-        one.said_why = said
+        one.said_why = reason
         asking = asyncio.create_task(one.call("task", b""))
         await asyncio.sleep(0)
         one.lose(state)
@@ -217,37 +218,37 @@ def test_what_became_of_a_job_says_whether_its_task_is_suspected():
         assert asyncio.run(lost(state)) == (False, False), state
 
 
-def test_a_job_alone_has_its_own_options_and_no_other_task(tmp_path, monkeypatch):
-    """More memory, where the profile gives it."""
+def test_an_exclusive_job_has_its_own_options_and_no_other_task(tmp_path, monkeypatch):
+    """It gets more memory if the profile gives it."""
     monkeypatch.setattr(sbatch, "require", lambda: None)
     cluster = ClusterFields(jobs=2, sbatch={"mem": "2G", "partition": "a"}, alone={"mem": "64G"})
     executor = SlurmExecutor(Store(str(tmp_path)), None, cluster=cluster)
-    asked = []
-    monkeypatch.setattr(sbatch, "submit", lambda _, options, *__: asked.append(options) or 7)
+    submitted = []
+    monkeypatch.setattr(sbatch, "submit", lambda _, options, *__: submitted.append(options) or 7)
     monkeypatch.setattr(sbatch, "max_array", lambda: 10)
     executor._jobs._submit("many", 1)
     executor._jobs._submit("alone", 1)
-    assert asked == [{"mem": "2G", "partition": "a"}, {"mem": "64G", "partition": "a"}]
+    assert submitted == [{"mem": "2G", "partition": "a"}, {"mem": "64G", "partition": "a"}]
 
     async def main():
         executor._members = {member(), member(kind="alone", job="7_0")}
         reserving = asyncio.create_task(executor._reserve(executor._kind_alone))
-        given = await reserving
+        reserved = await reserving
         executor._waiting.append(_QueuedTask((0,), 0, task(), 1, asyncio.get_running_loop().create_future()))
         executor._hand_out()
-        return given.job, executor._waiting
+        return reserved.job, executor._waiting
 
     assert asyncio.run(main()) == ("7_0", [])
 
 
-def test_who_wants_a_job_alone_gets_the_next_that_is_empty(executor):
+def test_a_request_for_an_exclusive_job_gets_the_next_empty_one(executor):
     async def main():
         busy = member(slots=2)
         busy.hold(1, 1)
         executor._members = {busy}
         reserving = asyncio.create_task(executor._reserve(executor._kind_alone))
         await asyncio.sleep(0)
-        assert not busy.has_slot  # nothing new for it
+        assert not busy.has_slot  # it has no new job
         busy.release(1)
         executor._hand_out()
         return await reserving is busy and busy.is_reserved
@@ -256,50 +257,50 @@ def test_who_wants_a_job_alone_gets_the_next_that_is_empty(executor):
 
 
 def test_more_jobs_than_an_array_may_have_are_several_arrays(monkeypatch):
-    asked = []
+    submitted = []
     monkeypatch.setattr(sbatch, "max_array", lambda: 1001)
-    monkeypatch.setattr(sbatch, "submit", lambda *about: asked.append(about[4]) or len(asked))
+    monkeypatch.setattr(sbatch, "submit", lambda *about: submitted.append(about[4]) or len(submitted))
     jobs = Jobs(ClusterFields(jobs=2500), "gristmill-x", 2500, print)
     jobs._submit("many", 2500)
-    assert asked == [1001, 1001, 498]
+    assert submitted == [1001, 1001, 498]
     assert len(jobs._entries) == 2500
     assert "3_497" in jobs._entries
 
 
-def test_a_slurm_that_takes_no_job_now_is_asked_again(monkeypatch):
-    """And the run stops only when that does not end."""
-    told, now = [], [0.0]
+def test_a_rejected_submission_is_retried(monkeypatch):
+    """The run stops only if Slurm keeps rejecting jobs."""
+    messages, now = [], [0.0]
 
     def refuse(*_):
         raise sbatch.Busy("Unable to contact slurm controller")
 
     monkeypatch.setattr(sbatch, "max_array", lambda: 1001)
     monkeypatch.setattr(sbatch, "submit", refuse)
-    jobs = Jobs(ClusterFields(), "gristmill-x", 10, told.append)
+    jobs = Jobs(ClusterFields(), "gristmill-x", 10, messages.append)
     jobs._clock = lambda: now[0] + 1
     jobs._submit("many", 10)
-    assert "no job can be submitted now (Unable to contact slurm controller); trying again" in told[0]
+    assert "no job can be submitted now (Unable to contact slurm controller); trying again" in messages[0]
     now[0] = slurm_jobs.BUSY_S + 1
     with pytest.raises(UserError, match="Slurm has accepted no job for 5 minutes"):
         jobs._submit("many", 10)
 
 
-def test_jobs_that_wait_for_long_give_a_note(monkeypatch):
-    told = []
-    jobs = Jobs(ClusterFields(), "gristmill-x", 10, told.append)
+def test_jobs_that_wait_for_a_long_time_cause_a_note(monkeypatch):
+    messages = []
+    jobs = Jobs(ClusterFields(), "gristmill-x", 10, messages.append)
     jobs._entries = {"1_0": slurm_jobs._JobState("many", 0.0, reason="Priority")}
     for seconds in (10, 61, 100, 130):
         jobs._note_pending(seconds)
-    assert told == [
+    assert messages == [
         "no job has run for 1 min; 1 in the queue (Priority); squeue --me -n gristmill-x shows them",
         "no job has run for 2 min; 1 in the queue (Priority); squeue --me -n gristmill-x shows them",
     ]
 
 
-def test_jobs_that_end_at_once_beside_others_that_work_are_asked_for_later(monkeypatch):
-    """One node that takes every job and loses it must not stop a run, nor have jobs submitted without end."""
-    told = []
-    jobs = Jobs(ClusterFields(), "gristmill-x", 10, told.append)
+def test_jobs_that_end_at_once_are_requested_later_if_others_work(monkeypatch):
+    """One node that takes every job and loses it must not stop a run, nor cause endless submissions."""
+    messages = []
+    jobs = Jobs(ClusterFields(), "gristmill-x", 10, messages.append)
     jobs._clock = lambda: 5.0
     jobs._entries = {f"1_{number}": slurm_jobs._JobState("many", 0.0) for number in range(4)}
     failed = {f"1_{number}": sbatch.Job(1, number, "FAILED", "n7", math.inf, "") for number in range(3)}
@@ -312,12 +313,12 @@ def test_jobs_that_end_at_once_beside_others_that_work_are_asked_for_later(monke
         await jobs.order({"many": 10})
 
     asyncio.run(main())
-    assert "on n7: FAILED" in told[0]
-    assert told[0].endswith("Other jobs work, so more are requested later.")
+    assert "on n7: FAILED" in messages[0]
+    assert messages[0].endswith("Other jobs work, so more are requested later.")
 
 
-def test_a_fault_of_ours_ends_the_run(executor):
-    """Nobody waits for jobs that nobody looks after."""
+def test_an_internal_error_ends_the_run(executor):
+    """Otherwise the run would wait for jobs that it no longer manages."""
 
     async def main():
         async def broken():
@@ -332,18 +333,18 @@ def test_a_fault_of_ours_ends_the_run(executor):
     asyncio.run(main())
 
 
-def test_times_are_read_as_squeue_writes_them():
+def test_the_time_formats_of_squeue_are_read():
     assert sbatch.seconds_of("1-02:03:04") == 93784
     assert sbatch.seconds_of("5:00") == 300
     assert sbatch.seconds_of("UNLIMITED") == sbatch.seconds_of("NOT_SET") == math.inf
 
 
-def test_the_secret_is_in_the_environment_of_sbatch_and_not_among_its_words(monkeypatch):
-    """Arguments are for everybody on the machine to see; and a run that is a job keeps its own settings to itself."""
-    seen = {}
+def test_the_secret_is_in_the_environment_of_sbatch_and_not_in_its_arguments(monkeypatch):
+    """Every user of the machine can see arguments; and a run that is a job does not pass on its own settings."""
+    call = {}
 
     def run(words, patience_s, text="", environment=None):
-        seen.update(words=words, environment=environment, text=text)
+        call.update(words=words, environment=environment, text=text)
         return subprocess.CompletedProcess(words, 0, "12;cluster\n", "")
 
     monkeypatch.setattr(sbatch, "_run", run)
@@ -354,27 +355,27 @@ def test_the_secret_is_in_the_environment_of_sbatch_and_not_among_its_words(monk
     text = sbatch.script(cluster, "some.module")
     assert sbatch.submit(text, cluster.sbatch, "gristmill-x", "c", 5, {"KEY": "s3cret"}) == 12
     assert text == "#!/bin/sh\nmodule load python\nexec '/opt/my python' -m some.module\n"
-    assert not [word for word in seen["words"] if "s3cret" in word]
-    assert seen["environment"]["KEY"] == "s3cret"
-    assert "SLURM_MEM_PER_NODE" not in seen["environment"]
-    assert {"--array=0-4", "--exclusive", "--mem=4", "--no-requeue", "--job-name=gristmill-x"} <= set(seen["words"])
+    assert not [word for word in call["words"] if "s3cret" in word]
+    assert call["environment"]["KEY"] == "s3cret"
+    assert "SLURM_MEM_PER_NODE" not in call["environment"]
+    assert {"--array=0-4", "--exclusive", "--mem=4", "--no-requeue", "--job-name=gristmill-x"} <= set(call["words"])
 
 
 def welcome(tmp_path, **changed):
-    """What a job answers to the first that it is told."""
+    """The replies of a job to its first message."""
     about = {"uri": str(tmp_path), "mark": b"mark", "modules": (), "code": {}, "here": installation.installation()}
     line = Line((0, "welcome", *(about | changed).values()))
     host = _Host(line)
     asyncio.run(host.serve())
-    return line.said[1:]
+    return line.sent[1:]
 
 
-def test_a_job_that_does_not_see_the_store_says_so(tmp_path, monkeypatch):
+def test_a_job_that_cannot_see_the_store_reports_it(tmp_path, monkeypatch):
     """A folder of that name on its own disk is not the store."""
     monkeypatch.setattr(slurm_job, "STORE_READS", 1)
     monkeypatch.setenv(slurm_job.NAME, "run")
-    [(said, why)] = welcome(tmp_path)
-    assert said == "unfit"
+    [(kind, why)] = welcome(tmp_path)
+    assert kind == "unfit"
     assert f"does not see the store {tmp_path}" in why
     assert "object store" in why
     Store(str(tmp_path)).write_file("cluster/run", b"mark")
@@ -382,33 +383,33 @@ def test_a_job_that_does_not_see_the_store_says_so(tmp_path, monkeypatch):
 
 
 def test_a_job_with_other_libraries_does_nothing(tmp_path, monkeypatch):
-    """Its bytes would lie under keys that name ours."""
+    """Its outputs would be stored under keys that name our versions."""
     there = {**installation.installation(), "pyarrow": "1.2.3"}
-    [(said, why)] = welcome(tmp_path, here=there)
-    assert said == "unfit"
+    [(kind, why)] = welcome(tmp_path, here=there)
+    assert kind == "unfit"
     assert f"has pyarrow {installation.installation()['pyarrow']} instead of 1.2.3" in why
 
 
-def test_the_module_of_jobs_is_not_for_people():
+def test_the_job_module_cannot_be_run_by_hand():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    told = subprocess.run([sys.executable, "-m", slurm_job.MODULE], env=environment, capture_output=True, text=True)
-    assert told.returncode == 1
-    assert "started by the slurm executor of a run" in told.stderr
+    ended = subprocess.run([sys.executable, "-m", slurm_job.MODULE], env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "started by the slurm executor of a run" in ended.stderr
 
 
-def test_without_slurm_there_is_one_message(project, tmp_path):
+def test_a_missing_slurm_is_one_message(project, tmp_path):
     environment = {**os.environ, "PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, "-m", "gristmill", "run", str(project.recipe), "--executor", "slurm"]
-    told = subprocess.run(words, env=environment, capture_output=True, text=True)
-    assert told.returncode == 2
-    assert "there is no sbatch, squeue, scancel, scontrol on the PATH" in " ".join(told.stderr.split())
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "there is no sbatch, squeue, scancel, scontrol on the PATH" in " ".join(ended.stderr.split())
     assert not project.store.joinpath("parts").exists()
 
 
-def test_slurm_commands_without_a_cluster_are_refused_as_such(monkeypatch):
-    """No setting of a recipe mends that."""
-    said = "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
-    ended = subprocess.CompletedProcess((), 1, "", said)
+def test_slurm_commands_without_a_cluster_are_one_message(monkeypatch):
+    """No setting of a recipe fixes that."""
+    error = "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
+    ended = subprocess.CompletedProcess((), 1, "", error)
     monkeypatch.setattr(sbatch, "_run", lambda *_: ended)
     with pytest.raises(UserError, match=r"finds no Slurm: resolve_ctls_from_dns_srv.*set SLURM_CONF"):
         sbatch.submit("", {}, "gristmill-x", "", 1, {})

@@ -1,4 +1,4 @@
-"""Nothing is believed, let alone unpickled, that does not come from somebody who knows the secret."""
+"""A message is trusted, and unpickled, only if its sender knows the secret."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ SECRET = secrets.token_bytes(32)
 
 
 class Evil:
-    """Whoever unpickles it has lost."""
+    """An object that fails the test if it is unpickled."""
 
     done: list[int] = []  # noqa: RUF012
 
@@ -27,22 +27,22 @@ DIALLED = []
 
 
 async def dial(*about):
-    """A connection that ends with the meeting."""
+    """A connection that closes at the end of the block."""
     DIALLED.append(await wires.dial(*about))
     return DIALLED[-1]
 
 
 def meet(there, here, secret=SECRET):
-    """What both sides of a connection come to: `there` has the wire of who listens, `here` knows the port."""
+    """The results of both sides of a connection: `there` gets the wire of the listener, `here` gets the port."""
 
     async def main():
-        came: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        result: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
         async def listen(reader, writer):
             try:
-                came.set_result(await there(await accept(reader, writer, NAME, secret)))
+                result.set_result(await there(await accept(reader, writer, NAME, secret)))
             except (Unproven, EOFError) as error:
-                came.set_result(type(error))
+                result.set_result(type(error))
             finally:
                 writer.close()
 
@@ -53,14 +53,14 @@ def meet(there, here, secret=SECRET):
                 mine = await here(port)
             except (Unproven, EOFError) as error:
                 mine = type(error)
-            return await came if not came.done() else came.result(), mine
+            return await result if not result.done() else result.result(), mine
         finally:
             server.close()
             while DIALLED:
                 DIALLED.pop().close()
             others = asyncio.all_tasks() - {asyncio.current_task()}
             await asyncio.gather(*others, return_exceptions=True)
-            for _ in range(2):  # transports end in the turn after they are closed
+            for _ in range(2):  # transports close in the turn after `close`
                 await asyncio.sleep(0)
 
     return asyncio.run(main())
@@ -83,7 +83,7 @@ def test_messages_arrive_in_both_directions():
     assert meet(there, here) == (("flour", 1), {"sacks": 3})
 
 
-def test_who_does_not_know_the_secret_is_not_heard():
+def test_a_peer_without_the_secret_is_ignored():
     async def here(port):
         wire = await dial("127.0.0.1", port, NAME, secrets.token_bytes(32))
         wire.send(Evil())
@@ -93,8 +93,8 @@ def test_who_does_not_know_the_secret_is_not_heard():
     assert not Evil.done
 
 
-def test_a_stranger_at_the_address_is_known_as_one():
-    """Another run has the port now: it has another name, and is not told anything."""
+def test_a_stranger_at_the_address_is_recognized():
+    """Another run has the port now: it has another name and gets no message."""
 
     async def here(port):
         assert await answers("127.0.0.1", port, NAME)
@@ -104,8 +104,8 @@ def test_a_stranger_at_the_address_is_known_as_one():
 
 
 @pytest.mark.parametrize("fault", ["another message", "the same again", "a length without end"])
-def test_what_was_changed_on_its_way_ends_the_connection(fault):
-    """Whoever sits between two machines can end a connection, and nothing else."""
+def test_a_message_that_was_changed_in_transit_ends_the_connection(fault):
+    """An attacker between two machines can end a connection, and nothing else."""
 
     async def there(wire):
         assert await wire.receive() == "grain"
@@ -131,19 +131,19 @@ def test_what_was_changed_on_its_way_ends_the_connection(fault):
     assert not Evil.done
 
 
-def test_a_run_that_is_gone_is_told_from_one_that_is_busy():
-    """Somebody else at its address, or nobody; but who does not answer may be alive."""
+def test_a_run_that_is_gone_is_distinguished_from_one_that_is_busy():
+    """Another process or none answers at its address; but a run that does not answer may be alive."""
 
     async def here(port):
         held = []
         server = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
         silent = server.sockets[0].getsockname()[1]
-        said = [await answers("127.0.0.1", port, secrets.token_hex(16))]
-        said.append(await answers("127.0.0.1", silent, NAME, 0.01))
+        answered = [await answers("127.0.0.1", port, secrets.token_hex(16))]
+        answered.append(await answers("127.0.0.1", silent, NAME, 0.01))
         server.close()
         for writer in held:
             writer.close()
         await server.wait_closed()
-        return [*said, await answers("127.0.0.1", silent, NAME)]
+        return [*answered, await answers("127.0.0.1", silent, NAME)]
 
     assert meet(hear, here) == (Unproven, [False, None, False])

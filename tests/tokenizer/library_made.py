@@ -1,4 +1,4 @@
-"""Tokenizers trained by the library on Python's own documentation, to compare with."""
+"""Tokenizers trained by the library on Python's own documentation, for comparison."""
 
 import json
 from functools import lru_cache
@@ -15,14 +15,14 @@ SPECIALS = ("<|end|>", "<|end|>>", "<|think|>", "\u2581x")
 @lru_cache(maxsize=32)
 def library_json(pattern: str, ignore_merges: bool = False, vocab: int = 1200) -> str:
     """A tokenizer.json with a pattern, some special tokens and an added token that is not special."""
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(PATTERNS[pattern].text), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    made.decoder = decoders.ByteLevel()
+    trained.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
@@ -30,18 +30,18 @@ def library_json(pattern: str, ignore_merges: bool = False, vocab: int = 1200) -
         show_progress=False,
     )
     some = [text for _, text in sorted(topics.topics.items())[:30]]
-    made.train_from_iterator(
+    trained.train_from_iterator(
         [*some, "été über 日本語 日本 的是 \u0440\u0443\u0441\u0441\u043a\u0438\u0439 " * 50], trainer
     )
-    made.add_special_tokens([AddedToken(text, normalized=False) for text in SPECIALS[2:]])
-    made.add_tokens([AddedToken("<plain>", normalized=False)])
-    spec = json.loads(made.to_str())
+    trained.add_special_tokens([AddedToken(text, normalized=False) for text in SPECIALS[2:]])
+    trained.add_tokens([AddedToken("<plain>", normalized=False)])
+    spec = json.loads(trained.to_str())
     spec["model"]["ignore_merges"] = ignore_merges
     return json.dumps(spec)
 
 
 def changed(text: str, **changes: Any) -> str:
-    """The same file with fields of the model (`model_...`) or of the whole set to something else."""
+    """The same file with fields of the model (`model_...`) or of the top level changed."""
     spec = json.loads(text)
     for name, value in changes.items():
         place = spec["model"] if name.startswith("model_") else spec

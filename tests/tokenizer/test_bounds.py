@@ -1,4 +1,4 @@
-"""Tokenizer files that ask for more than a tokenizer can be: refused with the reason, before anything is built."""
+"""Tokenizer files beyond the limits of a tokenizer are rejected with the reason, before anything is built."""
 
 import base64
 import json
@@ -26,11 +26,11 @@ def refused(path: Path, text: str | bytes, pattern: str | None = None) -> str:
 
 
 @pytest.mark.parametrize("number", [4_000_000_000, 2**31, MOST_IDS, 10**400, -1])
-def test_an_id_out_of_bounds_is_refused_without_a_table_for_it(tmp_path: Path, number: int) -> None:
-    """Eleven bytes of a file ask for gigabytes of rows; nothing is asked of the memory."""
-    made = spec()
-    made["model"]["vocab"]["zz"] = number
-    text = json.dumps(made)
+def test_an_id_out_of_bounds_is_rejected_without_a_table_for_it(tmp_path: Path, number: int) -> None:
+    """Eleven bytes of a file could require gigabytes of rows; no memory is allocated."""
+    content = spec()
+    content["model"]["vocab"]["zz"] = number
+    text = json.dumps(content)
     tracemalloc.start()
     result = refused(tmp_path / "tokenizer.json", text)
     peak = tracemalloc.get_traced_memory()[1]
@@ -41,21 +41,21 @@ def test_an_id_out_of_bounds_is_refused_without_a_table_for_it(tmp_path: Path, n
 
 
 @pytest.mark.parametrize("number", [1.5, "7", None, True, [1]])
-def test_an_id_that_is_no_whole_number_is_refused(tmp_path: Path, number: object) -> None:
-    """In the vocabulary and among the added tokens."""
-    made = spec()
-    made["model"]["vocab"]["zz"] = number
-    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
-    made = spec()
-    made["added_tokens"][0]["id"] = number
-    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(made))
+def test_an_id_that_is_not_a_whole_number_is_rejected(tmp_path: Path, number: object) -> None:
+    """This holds in the vocabulary and in the added tokens."""
+    content = spec()
+    content["model"]["vocab"]["zz"] = number
+    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(content))
+    content = spec()
+    content["added_tokens"][0]["id"] = number
+    assert "not a whole number" in refused(tmp_path / "tokenizer.json", json.dumps(content))
 
 
-def test_ids_that_nearly_all_lack_a_token_are_refused(tmp_path: Path) -> None:
-    """Files reserve some thousands of ids, not millions."""
-    made = spec()
-    made["added_tokens"][0]["id"] = MOST_IDS - 1
-    assert "without a token" in refused(tmp_path / "tokenizer.json", json.dumps(made))
+def test_ids_that_mostly_lack_a_token_are_rejected(tmp_path: Path) -> None:
+    """Files reserve thousands of ids, not millions."""
+    content = spec()
+    content["added_tokens"][0]["id"] = MOST_IDS - 1
+    assert "without a token" in refused(tmp_path / "tokenizer.json", json.dumps(content))
 
 
 @pytest.mark.parametrize(
@@ -73,23 +73,24 @@ def test_ids_that_nearly_all_lack_a_token_are_refused(tmp_path: Path) -> None:
         changed(library_json("gpt2"), model_merges=[["q", "zzz"]]),
     ],
 )
-def test_files_of_another_shape_are_refused(tmp_path: Path, text: str) -> None:
-    """One message each, whatever is where something else should be."""
+def test_files_of_another_shape_are_rejected(tmp_path: Path, text: str) -> None:
+    """Each value of a wrong type is one message."""
     result = refused(tmp_path / "tokenizer.json", text)
     assert "no text can be encoded" in result
 
 
 def test_a_file_larger_than_any_tokenizer_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The size is looked at first."""
+    """The size is checked first."""
     monkeypatch.setattr(files, "MOST_BYTES", 1000)
     assert "larger than" in refused(tmp_path / "tokenizer.json", "{" + " " * 1000)
 
 
-def test_a_token_longer_than_any_is_left_to_the_library(tmp_path: Path) -> None:
-    """Probing texts are strings of tokens: one of ten megabytes would make gigabytes of them."""
-    made = spec()
-    made["model"]["vocab"]["z" * (MOST_TOKEN_BYTES + 1)] = len(made["model"]["vocab"]) + len(made["added_tokens"])
-    (tmp_path / "tokenizer.json").write_text(json.dumps(made))
+def test_a_token_over_the_length_limit_is_left_to_the_library(tmp_path: Path) -> None:
+    """Probe texts are made of tokens: a token of ten megabytes would make gigabytes of them."""
+    content = spec()
+    vocab = content["model"]["vocab"]
+    vocab["z" * (MOST_TOKEN_BYTES + 1)] = len(vocab) + len(content["added_tokens"])
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.warns(UserWarning, match="a token of 1,025 characters"):
         assert load(str(tmp_path / "tokenizer.json")).encode_text("a")
 
@@ -112,8 +113,8 @@ def ranks(*more: bytes) -> bytes:
         (b"==== 256", "neither a tokenizer.json nor a rank file"),
     ],
 )
-def test_rank_files_are_held_to_the_same(tmp_path: Path, line: bytes, fact: str) -> None:
-    """A rank is an id: digits, each once, within the bounds."""
+def test_rank_files_have_the_same_limits(tmp_path: Path, line: bytes, fact: str) -> None:
+    """A rank is an id: digits, each once, within the limits."""
     assert fact in refused(tmp_path / "x.tiktoken", ranks(line), "gpt2")
     assert load(str(_written(tmp_path / "y.tiktoken", ranks(b"YWE= 256"))), "gpt2").encode_text("aa") == [256]
 
@@ -134,14 +135,14 @@ def _written(path: Path, data: bytes) -> Path:
         [],
     ],
 )
-def test_what_stands_beside_a_rank_file_is_held_to_it_too(tmp_path: Path, beside: object) -> None:
+def test_the_json_next_to_a_rank_file_has_the_same_limits(tmp_path: Path, beside: object) -> None:
     """Special tokens have ids like others, and the pattern is a name."""
     (tmp_path / "x.tiktoken.json").write_text(json.dumps(beside))
     assert "no text can be encoded" in refused(tmp_path / "x.tiktoken", ranks())
 
 
-def test_steps_that_double_a_text_again_and_again_are_refused(tmp_path: Path) -> None:
-    """The library ends the process where the memory ends; so such a file never comes to it."""
+def test_steps_that_repeatedly_double_a_text_are_rejected(tmp_path: Path) -> None:
+    """The library ends the process when memory runs out, so it never gets such a file."""
     bytes_twice = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     twice = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
     nested = {"type": "Sequence", "normalizers": [{"type": "Sequence", "normalizers": [twice] * 4}] * 10}
@@ -155,8 +156,8 @@ def test_steps_that_double_a_text_again_and_again_are_refused(tmp_path: Path) ->
         assert part in result
 
 
-def test_steps_that_files_in_use_have_are_taken(tmp_path: Path) -> None:
-    """A mark for spaces, quotation marks made plain, and the byte alphabet behind them."""
+def test_the_steps_of_common_files_are_accepted(tmp_path: Path) -> None:
+    """A mark for spaces, plain quotation marks, and the byte alphabet after them."""
     steps = [{"type": "Replace", "pattern": {"String": "\u201c"}, "content": '"'}] * 40
     steps += [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}] * 40
     steps += [{"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]
@@ -168,11 +169,11 @@ def test_steps_that_files_in_use_have_are_taken(tmp_path: Path) -> None:
         assert load(str(path)).encode_text("a")
 
 
-def test_a_text_that_the_library_cannot_encode_is_one_message(tmp_path: Path) -> None:
-    """A model without a token for words that it does not know."""
-    made = json.dumps({"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "?"}})
+def test_a_text_that_the_library_cannot_encode_is_one_error_message(tmp_path: Path) -> None:
+    """The model has no token for unknown words."""
+    content = json.dumps({"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "?"}})
     with pytest.warns(UserWarning, match="encoded by the library"):
-        tokenizer = load(str(_written(tmp_path / "tokenizer.json", made.encode())))
+        tokenizer = load(str(_written(tmp_path / "tokenizer.json", content.encode())))
     assert tokenizer.encode_text("a") == [0]
     with pytest.raises(UserError, match="cannot encode a text"):
         tokenizer.encode_text("b")

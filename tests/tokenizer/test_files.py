@@ -1,4 +1,4 @@
-"""Tokenizer files: what is written is read back to the same ids, and what we cannot encode says why."""
+"""Tokenizer files: a written file is read back to the same ids, and a file that we cannot encode has a reason."""
 
 import base64
 import itertools
@@ -29,7 +29,7 @@ from gristmill.tokenizer.rank_rule import reason_against_ranks
 
 @pytest.fixture(scope="module")
 def ours() -> Tokenizer:
-    """A tokenizer of our own layout, with the merges of one that the library trained."""
+    """A tokenizer in our layout, with merges that the library trained."""
     model = json.loads(library_json("llama3"))["model"]
     spelled = [bytes([byte]) for byte, _ in sorted(CHARACTERS.items(), key=lambda item: item[1])]
     ids = {token: number for number, token in enumerate(spelled)}
@@ -49,8 +49,8 @@ def write(folder: Path, text: str, name: str = "tokenizer.json") -> str:
     return str(folder / name)
 
 
-def test_tokenizer_json_is_read_back_as_the_same_tokenizer(ours: Tokenizer, tmp_path: Path) -> None:
-    """Same hash, so same ids; and the library gives those ids for the file too."""
+def test_a_written_tokenizer_json_is_read_as_the_same_tokenizer(ours: Tokenizer, tmp_path: Path) -> None:
+    """It has the same hash, so the same ids; the library gives those ids for the file too."""
     files.write_json(ours, tmp_path)
     again = files.load(str(tmp_path))
     assert isinstance(again, Tokenizer)
@@ -59,7 +59,7 @@ def test_tokenizer_json_is_read_back_as_the_same_tokenizer(ours: Tokenizer, tmp_
 
 
 def test_a_rank_file_gives_the_same_ids(ours: Tokenizer, tmp_path: Path) -> None:
-    """By tiktoken's rule: any two neighbours that make up a token, the lowest rank first."""
+    """tiktoken merges any two neighbours that form a token, the lowest rank first."""
     again = files.load(str(files.write_ranks(ours, tmp_path / "made.tiktoken")))
     texts = pa.array([*HOSTILE, *(text * 7 for text in HOSTILE), " ".join(ours.specials)])
     for allowed in ((), "all"):
@@ -69,7 +69,7 @@ def test_a_rank_file_gives_the_same_ids(ours: Tokenizer, tmp_path: Path) -> None
 
 
 def test_tiktoken_gives_the_same_ids(ours: Tokenizer, tmp_path: Path) -> None:
-    """The rank file and the JSON beside it are all that tiktoken needs."""
+    """tiktoken only needs the rank file and the JSON next to it."""
     tiktoken = pytest.importorskip("tiktoken")
     path = files.write_ranks(ours, tmp_path / "made.tiktoken")
     ranks = {
@@ -83,8 +83,8 @@ def test_tiktoken_gives_the_same_ids(ours: Tokenizer, tmp_path: Path) -> None:
         assert theirs.encode_ordinary(text) == ours.encode_text(text)
 
 
-def test_written_files_do_not_change(ours: Tokenizer, tmp_path: Path) -> None:
-    """The same tokenizer is the same bytes, and so is one that was read and written again."""
+def test_the_bytes_of_a_written_file_are_stable(ours: Tokenizer, tmp_path: Path) -> None:
+    """The same tokenizer gives the same bytes, also after reading and writing it again."""
     one = files.write_json(ours, tmp_path / "one")
     two = files.write_json(files.load(str(one)), tmp_path / "two")  # type: ignore[arg-type]
     assert one.read_bytes() == two.read_bytes()
@@ -92,14 +92,14 @@ def test_written_files_do_not_change(ours: Tokenizer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_files_of_the_library_are_encoded_by_our_kernel(pattern: str, tmp_path: Path) -> None:
-    """Every named pattern in a file that the library wrote is known, without a warning."""
+    """Every named pattern in a file that the library wrote is recognized, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert files.load(write(tmp_path, library_json(pattern))).reason == ""
 
 
-def test_gpt2s_own_kind_of_file_is_known(tmp_path: Path) -> None:
-    """ByteLevel with its own expression, and merges as lines with a space."""
+def test_the_gpt2_file_format_is_recognized(tmp_path: Path) -> None:
+    """It has ByteLevel with its own expression, and merges as lines with a space."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     text = library_json("gpt2")
     merges = [" ".join(pair) for pair in json.loads(text)["model"]["merges"]]
@@ -120,8 +120,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("reason", WRONG)
-def test_what_we_cannot_encode_goes_to_the_library_and_says_why(reason: str, tmp_path: Path) -> None:
-    """Never silently: a warning and a reason that name the part of the file."""
+def test_a_file_that_we_cannot_encode_goes_to_the_library_with_a_reason(reason: str, tmp_path: Path) -> None:
+    """A warning and a reason name the part of the file; it is never silent."""
     text = changed(library_json("llama3"), **WRONG[reason])
     with pytest.warns(UserWarning, match=reason):
         found = files.load(write(tmp_path, text))
@@ -129,8 +129,8 @@ def test_what_we_cannot_encode_goes_to_the_library_and_says_why(reason: str, tmp
     assert reason in found.reason
 
 
-def test_one_that_encodes_at_random_is_refused(tmp_path: Path) -> None:
-    """With dropout the same text has other ids each time; 0 and null are as good as none."""
+def test_a_tokenizer_with_dropout_is_rejected(tmp_path: Path) -> None:
+    """With dropout the same text has different ids each time; 0 and null mean no dropout."""
     text = library_json("llama3")
     with pytest.raises(UserError, match=r"dropout in its model.*Set `dropout` to null"):
         files.load(write(tmp_path, changed(text, model_dropout=0.5)))
@@ -147,8 +147,8 @@ def test_a_missing_byte_goes_to_the_library(tmp_path: Path) -> None:
         assert isinstance(files.load(write(tmp_path, changed(text, model_vocab=vocab))), LibraryTokenizer)
 
 
-def test_an_added_token_that_swallows_spaces_goes_to_the_library(tmp_path: Path) -> None:
-    """lstrip is not ours."""
+def test_an_added_token_that_strips_spaces_goes_to_the_library(tmp_path: Path) -> None:
+    """Our kernel does not support lstrip."""
     text = library_json("llama3")
     added = json.loads(text)["added_tokens"]
     added[-1]["lstrip"] = True
@@ -157,7 +157,7 @@ def test_an_added_token_that_swallows_spaces_goes_to_the_library(tmp_path: Path)
 
 
 def test_the_probe_finds_a_difference(ours: Tokenizer, tmp_path: Path) -> None:
-    """A file with one merge moved, or another pattern, does not pass for the same tokenizer."""
+    """A file with one merge moved, or another pattern, does not pass as the same tokenizer."""
     text = files.write_json(ours, tmp_path).read_text()
     merges = json.loads(text)["model"]["merges"]
     assert difference(ours, Library.from_str(changed(text, model_merges=[*merges[1:], merges[0]])))
@@ -166,10 +166,10 @@ def test_the_probe_finds_a_difference(ours: Tokenizer, tmp_path: Path) -> None:
     assert difference(ours, Library.from_str(changed(text, pre_tokenizer=spec)))
 
 
-def test_a_file_that_was_found_to_agree_is_not_compared_again(
+def test_a_file_that_agreed_is_not_compared_again(
     ours: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it is asked for, and not after the file, the code, or the place of the compiled code changed."""
+    """The result is remembered on request, until the file, the code or the location of the compiled code changes."""
     compared: list[str] = []
     monkeypatch.setattr(probe, "difference", lambda *_: compared.append("") or "")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "compiled"))
@@ -204,7 +204,7 @@ def test_a_difference_is_found_every_time(ours: Tokenizer, tmp_path: Path, monke
 
 
 def test_the_fallback_has_the_same_interface(tmp_path: Path) -> None:
-    """Same answers as ours, for the same tokenizer, from every method."""
+    """For the same tokenizer, every method gives the same result as ours."""
     path = write(tmp_path, library_json("llama3"))
     mine = files.load(path)
     theirs = pickle.loads(pickle.dumps(LibraryTokenizer(Path(path).read_text(), "for the test")))
@@ -237,22 +237,22 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_the_users_to_fix(name: str, tmp_path: Path) -> None:
-    """Fact, consequence, fix; no traceback of a parser."""
+def test_a_broken_file_is_a_user_error(name: str, tmp_path: Path) -> None:
+    """The message gives the fact, the consequence and the fix, without a parser's traceback."""
     file, text, fact = BROKEN[name]
     with pytest.raises(UserError, match=fact) as caught:
         files.load(write(tmp_path, text, file))
     assert "no text can be encoded" in str(caught.value)
 
 
-def test_a_merge_of_tokens_that_are_not_there_is_a_broken_file(tmp_path: Path) -> None:
-    """As it is for the library."""
+def test_a_merge_of_missing_tokens_is_a_broken_file(tmp_path: Path) -> None:
+    """The library also rejects it."""
     text = changed(library_json("llama3"), model_merges=[["a", "QQQ"]])
     with pytest.raises(UserError, match=r"not a tokenizer\.json"):
         files.load(write(tmp_path, text))
 
 
-def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_path_is_named(tmp_path: Path) -> None:
     """An empty folder and a missing file."""
     for path in (tmp_path, tmp_path / "none.json"):
         with pytest.raises(UserError, match="Check the path"):
@@ -260,7 +260,7 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_rank_files_need_a_known_pattern_and_every_byte(ours: Tokenizer, tmp_path: Path) -> None:
-    """A pattern can be named by the caller; a file with a byte missing cannot encode every text."""
+    """The caller can name a pattern; a file without some byte cannot encode every text."""
     path = files.write_ranks(ours, tmp_path / "made.tiktoken")
     Path(f"{path}.json").unlink()
     assert files.load(str(path), pattern="gpt2").pattern == "gpt2"
@@ -271,8 +271,8 @@ def test_rank_files_need_a_known_pattern_and_every_byte(ours: Tokenizer, tmp_pat
         files.load(str(path), pattern="gpt2")
 
 
-def test_a_pattern_for_a_file_that_has_one_is_refused(ours: Tokenizer, tmp_path: Path) -> None:
-    """Nothing that the caller says is silently left aside."""
+def test_a_pattern_for_a_file_that_has_one_is_rejected(ours: Tokenizer, tmp_path: Path) -> None:
+    """No argument is silently ignored."""
     with pytest.raises(UserError, match="Leave it out"):
         files.load(str(files.write_json(ours, tmp_path)), pattern="gpt2")
 
@@ -282,8 +282,8 @@ def small(folder: Path, added: list[dict[str, object]], **model: object) -> str:
     place = {byte: number for number, byte in enumerate(byte_order().tolist())}
     pairs = [(place[ord("t")], place[ord("h")]), (256, place[ord("e")]), (place[ord("a")], place[ord("a")]), (258, 258)]
     left, right = np.array(pairs, np.int32).T
-    made = Tokenizer.from_merges("gpt2", left, right, specials=("<|end_of_text|>", "<|x|>"))
-    spec = json.loads(files.write_json(made, folder).read_text())
+    built = Tokenizer.from_merges("gpt2", left, right, specials=("<|end_of_text|>", "<|x|>"))
+    spec = json.loads(files.write_json(built, folder).read_text())
     spec["added_tokens"] += [{**spec["added_tokens"][0], **token} for token in added]
     spec["model"].update(model)
     return write(folder, json.dumps(spec))
@@ -293,10 +293,10 @@ def small(folder: Path, added: list[dict[str, object]], **model: object) -> str:
     ("content", "number", "special"),
     [("th", 256, True), ("the", 257, True), ("aa", 258, False), ("a", 64, True), ("mill", 262, False)],
 )
-def test_added_tokens_that_merges_make_are_written_with_them(
+def test_added_tokens_that_merges_produce_are_written_in_both_places(
     content: str, number: int, special: bool, tmp_path: Path
 ) -> None:
-    """`tokenizer.json` keeps them in both places; a rank file cannot say it."""
+    """`tokenizer.json` keeps them in both places; a rank file cannot express that."""
     texts = ["the mill", "aaaa", "th the <|x|>mill a"]
     once = files.load(small(tmp_path, [{"content": content, "id": number, "special": special}]), probe="never")
     assert isinstance(once, Tokenizer)
@@ -312,7 +312,7 @@ def test_added_tokens_that_merges_make_are_written_with_them(
     assert not (tmp_path / "ranks").exists()
 
 
-def test_tokens_that_no_merge_makes_are_not_written_as_ranks(tmp_path: Path) -> None:
+def test_tokens_that_no_merge_produces_are_not_written_as_ranks(tmp_path: Path) -> None:
     """tiktoken merges any neighbours that form a token, and keeps a pre-token that is a token."""
     for merges in (["t h", "th e", "a a"], ["th e", "a a", "aa aa"]):
         lacking = files.load(small(tmp_path, [], merges=merges), probe="never")
@@ -321,8 +321,8 @@ def test_tokens_that_no_merge_makes_are_not_written_as_ranks(tmp_path: Path) -> 
             files.write_ranks(lacking, tmp_path / "lacking.tiktoken")
 
 
-def test_what_came_from_a_rank_file_goes_back_to_one(tmp_path: Path) -> None:
-    """Tokens that are only taken whole among them: no two neighbours ever make them up."""
+def test_a_tokenizer_from_a_rank_file_can_be_written_as_one(tmp_path: Path) -> None:
+    """This includes tokens that only match a whole pre-token: no two neighbours ever form them."""
     lines = [(bytes([byte]), number) for number, byte in enumerate(byte_order().tolist())]
     lines += [(b"ab", 256), (b"cd", 257), (b"abcd", 258), (b"xyz", 259)]
     path = tmp_path / "in.tiktoken"
@@ -333,12 +333,12 @@ def test_what_came_from_a_rank_file_goes_back_to_one(tmp_path: Path) -> None:
     assert again.hash == once.hash
 
 
-def test_the_rule_of_ranks_is_that_of_all_texts() -> None:
-    """Merges drawn at random: where a rank file is said to do, it gives the same ids for every short text."""
+def test_the_rank_rule_holds_for_all_texts() -> None:
+    """With random merges, a rank file that is said to be equivalent gives the same ids for every short text."""
     draw = random.Random(3)
     place = {byte: number for number, byte in enumerate(byte_order().tolist())}
     texts = pa.array(["".join(letters) for size in range(1, 8) for letters in itertools.product("ab", repeat=size)])
-    said = [0, 0]
+    outcomes = [0, 0]
     for _ in range(60):
         spelled = {place[ord("a")]: "a", place[ord("b")]: "b"}
         sides: list[tuple[int, int]] = []
@@ -349,23 +349,23 @@ def test_the_rule_of_ranks_is_that_of_all_texts() -> None:
             sides.append((one, other))
             spelled[number] = spelled[one] + spelled[other]
         left, right = np.array(sides, np.int32).reshape(-1, 2).T
-        made = Tokenizer.from_merges("gpt2", left, right, specials=(), cache_bytes=1 << 12)
-        this = made.definition
+        built = Tokenizer.from_merges("gpt2", left, right, specials=(), cache_bytes=1 << 12)
+        this = built.definition
         ranks = "".join(f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(this.tokens))
         by_ranks = Tokenizer(files._parse_ranks(ranks.encode(), None, "gpt2", "x"), 1 << 12)
-        same = np.array_equal(made.encode(texts)[0], by_ranks.encode(texts)[0])
+        same = np.array_equal(built.encode(texts)[0], by_ranks.encode(texts)[0])
         assert same == (reason_against_ranks(this) == ""), sides
-        said[same] += 1
-    assert min(said) > 5
+        outcomes[same] += 1
+    assert min(outcomes) > 5
 
 
-def test_a_panic_of_the_library_is_one_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Merges that are shorter than the prefix which the library would cut off: refused before it does."""
+def test_a_panic_of_the_library_is_one_error_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Merges that are shorter than the prefix that the library would cut off are rejected first."""
     model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "é": 3, "aé": 4}, "merges": [["a", "b"]]}
     for prefix, merges in (("####", [["a", "b"]]), ("##", ["a b"]), ("#", [["a", "é"]])):
-        given = {**model, "continuing_subword_prefix": prefix, "merges": merges}
+        broken = {**model, "continuing_subword_prefix": prefix, "merges": merges}
         with pytest.raises(UserError, match="has a merge with"):
-            files.load(write(tmp_path, json.dumps({"version": "1.0", "model": given})))
+            files.load(write(tmp_path, json.dumps({"version": "1.0", "model": broken})))
     assert capfd.readouterr().err == ""
     broken = json.dumps({"version": "1.0", "model": {**model, "continuing_subword_prefix": "####"}})
     with pytest.raises(ValueError, match="the library crashed"):
@@ -375,8 +375,8 @@ def test_a_panic_of_the_library_is_one_message(tmp_path: Path, capfd: pytest.Cap
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the memory of a process is told otherwise")
-def test_tokenizers_that_were_only_checked_leave_no_memory_behind(tmp_path: Path) -> None:
-    """What the library remembers of pre-tokens outlives it; one that is opened for the check remembers nothing."""
+def test_a_tokenizer_that_is_only_checked_leaks_no_memory(tmp_path: Path) -> None:
+    """The library's cache of pre-tokens outlives a tokenizer, so one that is opened for a check has no cache."""
     text = Path(small(tmp_path, [])).read_text()
     draw = random.Random(0)
     words = ["".join(draw.choices("abcdefghij", k=40)) for _ in range(2000)]

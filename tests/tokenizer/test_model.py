@@ -1,4 +1,4 @@
-"""The tokenizer in memory: ids equal the library's, text comes back, special tokens only on request."""
+"""The tokenizer in memory: its ids equal the library's, text round-trips, and special tokens need a request."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -33,18 +33,18 @@ TEXTS = st.one_of(
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory):
-    """Ours and the library's tokenizer of the same file, by pattern."""
-    made = {}
+    """Our tokenizer and the library's for the same file, by pattern."""
+    pairs = {}
 
     def get(pattern: str, ignore_merges: bool = False, **how: int):
         key = (pattern, ignore_merges, *how.values())
-        if key not in made:
+        if key not in pairs:
             path = tmp_path_factory.mktemp("made") / "tokenizer.json"
             path.write_text(library_json(pattern, ignore_merges))
             ours = load(str(path), probe="never", **how)
             assert isinstance(ours, Tokenizer)
-            made[key] = ours, Library.from_str(path.read_text())
-        return made[key]
+            pairs[key] = ours, Library.from_str(path.read_text())
+        return pairs[key]
 
     return get
 
@@ -57,7 +57,7 @@ def ids_of_library(library: Library, text: str, with_specials: bool) -> list[int
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("ignore_merges", [False, True])
 def test_ids_equal_the_librarys_on_hostile_texts(pair, pattern: str, ignore_merges: bool) -> None:
-    """With every pattern, with whole pre-tokens taken or not, with special tokens allowed or not."""
+    """With every pattern, with and without whole pre-tokens, with special tokens allowed or not."""
     ours, library = pair(pattern, ignore_merges)
     for text in (*HOSTILE, "\n".join(HOSTILE), "<|end|>>x <|end|> <plain>" + "".join(SPECIALS)):
         assert ours.encode_text(text) == ids_of_library(library, text, False)
@@ -67,7 +67,7 @@ def test_ids_equal_the_librarys_on_hostile_texts(pair, pattern: str, ignore_merg
 @settings(max_examples=150, deadline=None)
 @given(text=TEXTS, pattern=st.sampled_from(sorted(PATTERNS)), whole=st.booleans())
 def test_ids_equal_the_librarys_and_decode_to_the_text(pair, text: str, pattern: str, whole: bool) -> None:
-    """For any text: the same ids as the library, and the text comes back from them."""
+    """For any text, the ids equal the library's and decode to the text."""
     ours, library = pair(pattern, whole)
     ids = ours.encode_text(text)
     assert ids == ids_of_library(library, text, False)
@@ -79,14 +79,14 @@ def test_ids_equal_the_librarys_and_decode_to_the_text(pair, text: str, pattern:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 1000), max_size=30), st.booleans())
-def test_any_ids_decode_as_in_the_library(pair, ids: list[int], keep: bool) -> None:
-    """Also where their bytes are not UTF-8."""
+def test_any_ids_decode_like_in_the_library(pair, ids: list[int], keep: bool) -> None:
+    """This includes ids whose bytes are not UTF-8."""
     ours, library = pair("llama3")
     assert ours.decode(ids, keep_special=keep) == library.decode(ids, skip_special_tokens=not keep)
 
 
 def test_very_long_pre_tokens_equal_the_librarys(pair) -> None:
-    """Runs of 100,000 spaces, letters and symbols, where the heap does the work."""
+    """Runs of 100,000 spaces, letters and symbols use the heap."""
     ours, library = pair("llama3")
     for unit in (" ", "a", "the", "=-", "é", "日本語"):
         text = unit * (100_000 // len(unit))
@@ -94,7 +94,7 @@ def test_very_long_pre_tokens_equal_the_librarys(pair) -> None:
 
 
 def test_a_tiny_cache_gives_the_same_ids(pair) -> None:
-    """The size of the cache of pre-tokens changes no id."""
+    """The size of the pre-token cache changes no id."""
     large, _ = pair("llama3")
     tiny, _ = pair("llama3", cache_bytes=1)
     texts = pa.array([text * 20 for text in HOSTILE] * 3)
@@ -103,10 +103,10 @@ def test_a_tiny_cache_gives_the_same_ids(pair) -> None:
 
 
 def test_a_batch_equals_its_texts_one_by_one(pair) -> None:
-    """Offsets say which ids are whose; a null has none; slices, chunks and large strings are read alike."""
+    """Offsets separate the texts; a null has no ids; slices, chunks and large strings give the same."""
     ours, _ = pair("o200k")
     texts = ["one text", None, "", "zwei Texte", "日本語"]
-    wanted = [ours.encode_text(text or "") for text in texts]
+    expected = [ours.encode_text(text or "") for text in texts]
     whole = pa.array(["before", *texts, "behind"])
     for column in (
         whole.slice(1, 5),
@@ -115,14 +115,14 @@ def test_a_batch_equals_its_texts_one_by_one(pair) -> None:
     ):
         ids, offsets = ours.encode(column)
         assert ids.dtype == np.uint32
-        assert [ids[begin:end].tolist() for begin, end in pairwise(offsets)] == wanted
+        assert [ids[begin:end].tolist() for begin, end in pairwise(offsets)] == expected
     assert ours.encode(pa.array([], pa.string()))[1].tolist() == [0]
     with pytest.raises(TypeError, match="strings"):
         ours.encode(pa.array([b"x"]))
 
 
 def test_special_tokens_never_come_from_text_unless_allowed() -> None:
-    """The string of every special token is ordinary text by default, one id when allowed, and itself when decoded."""
+    """The string of a special token is ordinary text by default, one id when allowed, and itself when decoded."""
     ours = Tokenizer.from_merges("gristmill", *MERGES)
     text = "".join(SPECIAL_TOKENS)
     assert max(ours.encode_text(text)) < 256 + len(MERGES[0])
@@ -147,8 +147,8 @@ def test_the_layout_is_bytes_then_merges_then_special_tokens() -> None:
     assert len(set(SPECIAL_TOKENS)) == SLOTS
 
 
-def test_the_hash_tells_apart_whatever_decides_an_id() -> None:
-    """Another pattern, merge order or special token is another hash; a pickle and another cache are not."""
+def test_the_hash_covers_everything_that_decides_an_id() -> None:
+    """Another pattern, merge order or special token changes the hash; a pickle or another cache size does not."""
     left, right = MERGES
     ours = Tokenizer.from_merges("gristmill", left, right)
     others = [
@@ -165,17 +165,17 @@ def test_the_hash_tells_apart_whatever_decides_an_id() -> None:
     assert copied.encode_text("help hello") == ours.encode_text("help hello")
 
 
-def test_threads_may_share_a_tokenizer(pair) -> None:
-    """Four threads at once get the ids that one gets."""
+def test_threads_can_share_a_tokenizer(pair) -> None:
+    """Four concurrent threads get the same ids as one."""
     ours, _ = pair("cl100k")
     texts = [pa.array([f"{text} {number}" for text in HOSTILE] * 5) for number in range(16)]
-    wanted = [ours.encode(text)[0].tolist() for text in texts]
+    expected = [ours.encode(text)[0].tolist() for text in texts]
     with ThreadPoolExecutor(4) as threads:
-        assert [ids.tolist() for ids, _ in threads.map(ours.encode, texts)] == wanted
+        assert [ids.tolist() for ids, _ in threads.map(ours.encode, texts)] == expected
 
 
-def test_an_id_that_there_is_not_is_named(pair) -> None:
-    """Decoding with the wrong tokenizer is an error that says which id."""
+def test_an_unknown_id_is_named(pair) -> None:
+    """Decoding with the wrong tokenizer is an error that names the id."""
     ours, _ = pair("llama3")
     for ids in ([5, 99_999], [-3], np.array([1 << 40])):
         with pytest.raises(UserError, match=f"{ids[-1]} is not an id"):
