@@ -103,7 +103,9 @@ def test_functions_of_others_are_compiled_by_untouched_numba(tmp_path):
 
 @pytest.mark.slow
 def test_another_series_of_numba_compiles_kernels_in_its_own_ways(tmp_path):
-    """The same results, kept on disk; nothing is exchanged, and what knows the inside of one series is not imported."""
+    """The results are the same and kept on disk. Nothing is replaced, and code for the internals of one series is not
+    imported.
+    """
     assert numba.version_info.short == (0, 68)
     expected, *_ = in_a_process(WATCHED + RUN, tmp_path)
     values, said, _, modules = in_a_process(WATCHED + ANOTHER + RUN, tmp_path)

@@ -1,4 +1,4 @@
-"""Packing: the samples of a plain algorithm, nothing lost, nothing cut that fits, and lengths mixed as they come."""
+"""Packing gives the samples of a plain algorithm: nothing is lost, nothing that fits is cut, and lengths stay mixed."""
 
 import random
 
@@ -86,9 +86,9 @@ def test_every_token_is_in_one_sample(case, function):
     """The pieces of each document are all of it, once, and no sample is over-full or empty."""
     seq_len, lengths = case
     samples = packed(function, lengths, seq_len)
-    seen = sorted(piece for pieces in samples for piece in pieces)
+    pieces_in_order = sorted(piece for pieces in samples for piece in pieces)
     ends = [0] * len(lengths)
-    for document, offset, length in seen:
+    for document, offset, length in pieces_in_order:
         assert offset == ends[document]
         ends[document] += length
     assert ends == lengths
@@ -177,7 +177,7 @@ def test_samples_of_one_token_and_nothing_at_all(function, lengths, samples):
 
 
 def test_samples_are_not_ordered_by_length():
-    """Samples stand in the order of their first documents, so that long documents do not come first."""
+    """Samples are in the order of their first documents, so that long documents do not come first."""
     draw = random.Random(3)
     lengths = [draw.randint(1, 1000) for _ in range(2000)]
     samples = packed(best_fit, lengths, 1000)

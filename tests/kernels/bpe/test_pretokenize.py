@@ -1,4 +1,4 @@
-"""The scanners against the regular expressions that they stand for, as `tokenizers` and `regex` match them."""
+"""The scanners against the regular expressions that they replace, as `tokenizers` and `regex` match them."""
 
 import json
 import random

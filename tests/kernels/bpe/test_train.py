@@ -48,7 +48,7 @@ def library_merges(
 
 
 def as_library(merges: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """Each byte as the character that stands for it in `tokenizers`."""
+    """Each byte as the character that represents it in `tokenizers`."""
 
     def shown(token: bytes) -> str:
         return "".join(CHARACTERS[byte] for byte in token)
@@ -61,7 +61,7 @@ def words_of(texts: Iterable[str]) -> dict[bytes, int]:
 
 
 def defined_merges(counts: dict[bytes, int], merges: int) -> list[tuple[bytes, bytes]]:
-    """The definition: count all pairs anew, take the most frequent one with the smallest ids, replace from the left."""
+    """The definition: count all pairs, take the most frequent one with the smallest ids, replace from the left."""
     tokens = [bytes([byte]) for byte in byte_order()]
     words = {word: [tokens.index(bytes([byte])) for byte in word] for word in counts}
     made = []

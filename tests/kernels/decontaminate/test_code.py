@@ -82,7 +82,7 @@ CODE = st.lists(
 @settings(max_examples=200, deadline=None)
 @given(CODE)
 def test_tokens_equal_the_oracle(code):
-    """Whatever stands beside what, in code without strings in triple quotes."""
+    """Any neighbouring tokens, in code without triple-quoted strings."""
     if re.search("'''|\"\"\"|```", code):
         return
     assert tokens(code) == [as_hash(token) for token in oracle(code)]
@@ -100,7 +100,7 @@ def amid(code, before, after):
 @settings(max_examples=300, deadline=None)
 @given(CODE, st.binary(max_size=20), st.binary(max_size=150))
 def test_neighbours_in_the_buffer_do_not_count(code, before, after):
-    """A stretch has the same tokens wherever it lies, and each begins in it, one behind the other."""
+    """A range has the same tokens at any position, and each token begins in it, one after the other."""
     found, starts = amid(code.encode(), before, after)
     assert found == tokens(code)
     assert (np.diff(starts) > 0).all()
@@ -199,14 +199,14 @@ def test_what_makes_another_program_is_in_the_tokens(old, new):
 @pytest.mark.parametrize(
     "rest", ["and the end of it.{q}\n", "is what it gives.\n    {q}\n", "or so\n{q})\n", "{q} % name\n"]
 )
-def test_a_stretch_that_begins_inside_of_a_string_loses_no_code(quotes, rest):
+def test_a_range_that_begins_inside_a_string_loses_no_code(quotes, rest):
     """Three quotes that end what began before are not taken for the beginning of a string."""
     stretch = rest.format(q=quotes) + PROGRAM
     assert tokens(stretch)[-len(tokens(PROGRAM)) :] == tokens(PROGRAM)
 
 
 def test_a_string_that_never_ends_eats_no_code():
-    """Where a stretch ends inside of one, or somebody forgot the quotes."""
+    """A range may end inside a string, or its author may have forgotten the quotes."""
     assert tokens(f'x = """begun\n{PROGRAM.replace(chr(34) * 3, "")}')[-20:] == tokens(PROGRAM)[-20:]
 
 
@@ -217,8 +217,8 @@ def table():
 
 @pytest.mark.parametrize("before", [0, 1, 40, 63, 64, 500, 511, 512, 700, 1023, 2000])
 @pytest.mark.parametrize("after", [0, 3, 900])
-def test_code_is_found_wherever_it_lies_in_a_range(before, after):
-    """Prose on both sides; the place is told in bytes of the text."""
+def test_code_is_found_anywhere_in_a_range(before, after):
+    """There is prose on both sides; the position is given in bytes of the text."""
     prose = ("some words of prose, as people write them, and more of that " * 40)[:before] + "\n"
     text = f"{prose}{PROGRAM}{'and so it goes on. ' * (after // 19)}".encode()
     lead = b"another text, which ends in a word"

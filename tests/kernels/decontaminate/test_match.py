@@ -82,7 +82,7 @@ def oracle(text, units, ngram):
 
 
 @given(st.lists(WORDS, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=40), st.data())
-def test_every_run_is_found_whatever_its_place(units, text, data):
+def test_every_run_is_found_at_any_position(units, text, data):
     """Of an n-gram's length or more, or a whole unit; also where words repeat, and several units have the same."""
     ngram = data.draw(st.integers(5, 13))
     for _ in range(data.draw(st.integers(0, 3))):
@@ -171,7 +171,7 @@ def test_postings_are_unpacked_as_they_were_packed(units, allowed, ngram):
 
 
 def test_one_word_repeated_has_no_more_hits_than_the_bound():
-    """A unit of that word has a run at every place of such a text; some are found, and the text is told of."""
+    """A unit of that word has a run at every position of such a text; some are found, and the text is reported."""
     unit = [1] * 40
     (hits, other), bounded = hits_in([[1] * 1_000_000, [2] * 9 + unit], units_of([unit], 13, 8))
     assert RUNS <= len(hits) <= 2 * RUNS

@@ -82,7 +82,7 @@ def test_an_entry_of_several_lists_belongs_to_the_first(groups):
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=34), max_size=8), st.booleans())
 def test_digests_are_16_or_32_bytes_and_all_else_is_a_fault(values, upper):
-    """Hexadecimal in any case stands for its bytes; other lengths and other letters are counted, not used."""
+    """Hexadecimal in any case means its bytes; other lengths and other letters are counted, not used."""
     texts = [value.hex().upper() if upper else value.hex() for value in values]
     good = {value for value in values if len(value) in (16, 32)}
     hashes, faults = hash_digests(as_array("\n".join([*texts, "g" * 32]).encode()))

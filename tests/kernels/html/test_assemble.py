@@ -62,7 +62,7 @@ def test_the_choice_is_the_best_of_all_thresholds(rows: list[tuple[int, int, int
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=12))
 def test_a_gap_between_two_of_its_kind_is_closed(rows: list[tuple[bool, int]]) -> None:
-    """From the first on: a block that was taken in stands beside the next."""
+    """Gaps are closed from the first block on: an added block becomes the neighbour of the next one."""
     blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
     blocks[:, B_ELEMENT] = np.arange(len(rows))
     elements = np.zeros((len(rows), ELEMENT_COLUMNS), np.int32)

@@ -77,7 +77,7 @@ def test_no_depth_loses_words(tag: str, closed: bool) -> None:
     ],
 )
 def test_edges_of_markup(page: str, text: str) -> None:
-    """Scripts that hold others, elements without an end, tags that are none."""
+    """Nested scripts, elements without an end, and text that only looks like a tag."""
     assert text_of(page) == text
 
 
@@ -89,8 +89,8 @@ def test_invalid_bytes_are_text_like_others() -> None:
     assert Cut("<p>word</p>".encode("utf-16-le")).written() == b"<p>word</p>"
 
 
-def test_one_block_more_than_there_is_room_for_is_told() -> None:
-    """And nothing is written where there is none."""
+def test_one_block_more_than_the_array_holds_is_reported() -> None:
+    """Nothing is written beyond the array."""
     cut = Cut("<p>x" * 100, room_bytes=200)
     assert cut.is_full
     assert cut.count == 58

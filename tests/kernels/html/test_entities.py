@@ -45,7 +45,7 @@ def test_numbers_are_what_python_makes_of_them(form: str) -> None:
 @given(st.lists(st.text("&&##xX;;019afltgnotminpqu ", max_size=14), min_size=1, max_size=8))
 @example(["&", "&#", "&#x", "&#;", "&#x;", "&;", "&am", "&amp", "&notit;", "&notin;", "&&amp;;", "&#38"])
 def test_broken_references_stay_text(texts: list[str]) -> None:
-    """What is no reference is written as it stands."""
+    """Text that is not a reference is written unchanged."""
     assert blocks_of(texts) == [plain(f"a{html.unescape(text)}z") for text in texts]
 
 

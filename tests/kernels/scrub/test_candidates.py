@@ -1,4 +1,4 @@
-"""The one pass finds what plain Python finds, whatever the bytes and wherever blocks are cut."""
+"""The single pass finds what plain Python finds, for any bytes and any block boundaries."""
 
 import numpy as np
 from hypothesis import given

@@ -78,7 +78,7 @@ def test_trimming_a_second_time_changes_nothing(text):
 
 
 @given(ROWS)
-def test_rows_that_are_not_asked_for_stay(rows):
+def test_unselected_rows_stay_unchanged(rows):
     assert trimmed(*rows, wanted=False) == [text for text, _ in rows]
 
 

@@ -123,7 +123,7 @@ def found_in(texts: list[str], terms: list[str]) -> list[list[str]]:
 @example(["a-b a.b a b", "a" + " " * 40 + "b"], ["a b"])
 @example(["é\u0301a_ カナ漢"], ["カナ", "é"])
 def test_found_terms_are_those_of_plain_python(texts, terms):
-    """Every term, its bytes, and the number of words, whatever stands around and between."""
+    """Every term, its bytes, and the number of words, with anything around and between them."""
     data = "".join(texts).encode()
     offsets = np.cumsum([0, *(len(text.encode()) for text in texts)]).astype(np.int32)
     sets, good, faults = listed(terms)
@@ -148,14 +148,14 @@ def test_words_are_found_whole():
 
 
 def test_scripts_without_spaces_are_found_by_their_characters():
-    """Han, kana and Thai stand in the middle of a sentence; Korean and Hindi have words."""
+    """Han, kana and Thai terms are found in the middle of a sentence; Korean and Hindi have words."""
     found = found_in(
         ["我说操你妈了", "これは強姦です", "ไอ้ควายตัวนี้", "개새끼야 개새끼"], ["操你妈", "強姦", "ควาย", "개새끼"]
     )
     assert found == [["操你妈"], ["強姦"], ["ควาย"], ["개새끼"]]
 
 
-def test_terms_do_not_stand_inside_of_other_words_of_scripts_without_spaces():
+def test_terms_are_not_found_within_other_words_of_scripts_without_spaces():
     """A run of katakana is a word; one Han letter is a part of thousands of words, and refused as a term."""
     texts = ["グローバル変数", "ブドウはグレイプ", "グロい", "レイプ、", "性能", "エロ・グロ"]
     assert found_in(texts, ["グロ", "レイプ", "性"]) == [[], [], ["グロ"], ["レイプ"], [], ["グロ"]]
