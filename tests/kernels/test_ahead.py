@@ -116,7 +116,7 @@ def test_what_a_stage_needs_is_compiled_once(tmp_path):
 
 @pytest.mark.slow
 def test_without_a_place_to_keep_it_everybody_compiles(tmp_path):
-    """A cache beside the sources would not see that an imported kernel changed, so none is used."""
+    """A cache next to the sources would not notice that an imported kernel changed, so it is not used."""
     (tmp_path / "file").write_text("")
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")}
     code = """
@@ -154,7 +154,7 @@ def test_code_is_kept_by_its_content_and_that_of_what_it_imports(monkeypatch):
 
 
 def test_kernels_import_each_other_in_the_expected_form():
-    """What is not seen as imported would be inlined in its old form, silently."""
+    """An import that is not detected would be inlined in its old form, silently."""
     for path in kernels.HERE.rglob("*.py"):
         tree = ast.parse(path.read_bytes())
         found = {

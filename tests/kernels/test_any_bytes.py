@@ -198,7 +198,7 @@ def read_strings(rows, before, _):
 
 
 def read_urls(rows, before, _):
-    """What is done with URLs and paths."""
+    """Runs the kernels for URLs and paths."""
     data, offsets = arrays(rows, before)
     spans = split_urls(data, offsets)
     odd_hosts(data, spans)

@@ -140,7 +140,7 @@ def test_a_kernel_may_call_itself():
 
 
 def test_functions_of_others_that_are_in_no_module_are_compiled():
-    """As those that a user makes of a string."""
+    """An example is a function that a user builds from a string."""
     made = {"njit": numba.njit, "mix": mix}
     exec("@njit\ndef twice(x):\n    return 2 * x\n\n@njit\ndef more(x):\n    return twice(x) + 1\n", made)
     assert made["more"].__module__ is None

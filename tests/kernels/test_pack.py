@@ -137,7 +137,9 @@ def test_lengths_are_mixed_in_samples_as_they_come(seq_len, median):
 
 @pytest.mark.parametrize("seq_len", [2048, 8192])
 def test_short_documents_are_kept_for_the_long_ones(seq_len):
-    """Lengths even over a sample: each short one is needed beside a long one, and padding is below 1%."""
+    """Lengths are spread evenly up to a sample: each short one is needed to complete a long one, and padding is below
+    1%.
+    """
     lengths = np.random.default_rng(1).integers(1, seq_len, 10_000)
     samples = int(best_fit(lengths, seq_len).sample[-1]) + 1
     assert lengths.sum() > 0.99 * samples * seq_len

@@ -51,7 +51,7 @@ def test_a_call_that_cannot_be_is_refused_every_time(typing):
 
 
 def test_lifetimes_are_available_on_request():
-    """The same as those that Numba works out at once."""
+    """They equal those that Numba computes at once."""
     ours, theirs = (compiler.run_frontend(token_end.py_func) for _ in range(2))
     shortcuts._lifetimes_when_asked(postproc.PostProcessor(ours))
     postproc.PostProcessor(theirs).run()

@@ -130,7 +130,7 @@ def test_of_two_merges_of_a_pair_the_later_counts() -> None:
 
 
 def test_more_merges_than_fit_are_refused() -> None:
-    """A rank that does not fit beside a place is an error, not a wrong id."""
+    """A rank too large to be packed with a position is an error, not a wrong id."""
     one = np.array([1])
     with pytest.raises(ValueError, match="too many"):
         make_merges(BYTE_IDS, one, one, one * (MOST_MERGES + 1), one)

@@ -99,7 +99,7 @@ def test_merges_equal_the_library_where_everything_ties(words, merges, min_frequ
     st.integers(0, 40),
 )
 def test_merges_equal_the_definition_for_any_bytes(counts, merges):
-    """Also for bytes that are no UTF-8, which the library cannot be given; empty and uncounted words do nothing."""
+    """Includes bytes that are not UTF-8, which the library does not accept; empty and uncounted words do nothing."""
     wanted = defined_merges({word: count for word, count in counts.items() if count}, merges)
     assert merges_of(counts, merges) == wanted
 

@@ -89,7 +89,7 @@ def test_tokens_equal_the_oracle(code):
 
 
 def amid(code, before, after):
-    """Tokens of a stretch that lies between others, and where each begins in it."""
+    """The tokens of a range between others, and where each begins in it."""
     data = np.frombuffer(before + code + after, np.uint8)
     begin, end = len(before), len(before) + len(code)
     sums, starts = np.zeros(len(code) + 2, np.uint64), np.empty(len(code) + 1, np.int64)
@@ -145,7 +145,7 @@ x = a. (b).c // 2 /* it's */ + '''no''' + foo.1e5 + [1, 2.5, .5: 'a']  # a note.
 
 @pytest.mark.parametrize("at", range(66))
 def test_tokens_do_not_depend_on_where_blocks_begin(at):
-    """Nor on where a stretch begins and ends: at every byte of a block."""
+    """They also do not depend on where a range begins and ends, at every byte of a block."""
     found, starts = amid(LONG.encode(), b"", b"")
     assert amid(b" " * at + LONG.encode(), b"", b" " * 80) == (found, [start + at for start in starts])
     for cut in (LONG.encode()[at:], LONG.encode()[: len(LONG) - at]):
@@ -181,7 +181,7 @@ class Renamed(ast.NodeTransformer):
     ids=["renamed", "printed", "docstring", "comments", "tabs", "spaces", "literals", "fence", "indented", "long"],
 )
 def test_what_a_copyist_changes_is_no_part_of_the_tokens(change):
-    """Names, layout, comments, docstrings, literals, and where the code stands."""
+    """These are names, layout, comments, docstrings, literals, and the position of the code."""
     changed = change(PROGRAM)
     assert changed != PROGRAM
     assert tokens(changed) == tokens(PROGRAM)

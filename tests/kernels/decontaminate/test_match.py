@@ -115,7 +115,7 @@ def distance(one, other):
 
 @given(st.lists(st.integers(0, 3), min_size=10, max_size=24), st.lists(st.integers(0, 3), max_size=50), st.data())
 def test_an_alignment_has_the_edits_that_it_tells(unit, text, data):
-    """The stretch of the text is as near to the unit as is said, and near enough."""
+    """The range of the text is as near to the unit as reported, and near enough."""
     allowed = data.draw(st.integers(0, 5))
     edited = [word if data.draw(st.integers(0, 7)) else data.draw(st.integers(0, 3)) for word in unit]
     text = text + edited + text

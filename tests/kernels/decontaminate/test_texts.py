@@ -1,4 +1,4 @@
-"""Words of texts: where they stand agrees with what they are, in every script; matching reads texts apart."""
+"""Words of texts: their positions agree with their content, in every script; matching reads texts separately."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,7 @@ def test_a_unit_is_found_anywhere_in_a_text(before, between):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 3000), st.integers(5, 10), st.integers(0, 40))
 def test_a_unit_with_a_change_is_found_anywhere_in_a_text(before, changed, behind):
-    """Also where the words that say that an alignment is worth it are in the stretch behind."""
+    """It is also found if the words that make an alignment worthwhile are in the next range."""
     unit = FOURTEEN.split()
     unit[changed - 1] = "other"
     filler = ("x" * 7 + " ") * (before // 8) + "y" * (before % 8)
@@ -105,7 +105,7 @@ def test_a_unit_with_a_change_is_found_anywhere_in_a_text(before, changed, behin
 
 
 def test_texts_are_read_apart():
-    """The beginning of a unit at the end of one text and its end at the beginning of the next are no copy."""
+    """The beginning of a unit at the end of one text and its end at the beginning of the next are not a copy."""
     hits, short, *_ = found(["one two three four lorem", "ipsum dolor five six seven eight nine ten"])
     assert len(hits) == len(short) == 0
     hits, *_ = found(["", "漢字かなカー한글ไก", "one two three four five six seven eight nine ten"])
@@ -182,7 +182,7 @@ def test_a_mark_between_words_in_code_leads_to_it_everywhere():
 
 @pytest.mark.parametrize("last", ["x.append(1)\n", "Then all of them return it to them, and then some.\n"])
 def test_words_are_counted_from_mark_to_mark(last):
-    """Behind hundreds of marks that are prose, and where no blank ends a stretch."""
+    """Words are counted after hundreds of marks that are prose, and if no blank ends a range."""
     for filler in ("\\return\n", "{return}", "they return to it, word "):
         ranges = ranges_of([filler * 400 + "\n" + last + "x = 1\n" * 30], "return", "append")[2]
         assert len(ranges) == (last[0] == "x")

@@ -221,7 +221,7 @@ def test_readings_are_those_of_unicode():
 
 @given(TEXTS, st.binary(max_size=80), st.binary(max_size=80))
 def test_neighbours_in_the_buffer_do_not_count(text, before, after):
-    """A text has the same shingles wherever it lies between other bytes, valid or not."""
+    """A text has the same shingles at any position between other bytes, valid or not."""
     assert shingles(text, 3, before, after) == shingles(text, 3)
 
 

@@ -34,7 +34,7 @@ def entries_of(text: str) -> set[bytes]:
 
 @given(LINES, st.booleans())
 def test_a_list_is_its_lines_without_comments_spaces_and_case(text, marked):
-    """What is in the set is what a plain reader of the file finds, and nothing else of the file's own pieces is."""
+    """The set contains what a plain reader of the file finds, and no other piece of the file."""
     text = "\ufeff" * marked + text
     wanted = entries_of(text)
     hashes, faults = hash_words(as_array(text.encode()))
@@ -56,7 +56,7 @@ def test_a_large_set_has_its_own_strings_and_no_others():
 
 
 def test_an_entry_costs_no_more_than_16_bytes():
-    """Fifty million entries are to fit beside the pages of a worker."""
+    """Fifty million entries must fit into memory next to the pages of a worker."""
     data = as_array("\n".join(map(str, range(100_000))).encode())
     strings, _ = build([(hash_words(data)[0], 0)])
     assert strings.nbytes <= 16 * 100_000

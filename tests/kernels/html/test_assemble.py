@@ -48,7 +48,7 @@ def best_choice(scores: list[int], sizes: list[int]) -> tuple[int, int]:
 
 @given(st.lists(st.tuples(SCORES, st.integers(0, 300), st.integers(0, 50)), min_size=1, max_size=30))
 def test_the_choice_is_the_best_of_all_thresholds(rows: list[tuple[int, int, int]]) -> None:
-    """Of those that keep everything from some score on; none, where no choice promises enough."""
+    """Each threshold keeps everything from some score on; nothing is kept if no choice promises enough."""
     blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
     blocks[:, B_WORDS], blocks[:, B_UNITS] = [row[1] for row in rows], [row[2] for row in rows]
     scores = [row[0] for row in rows]
@@ -119,7 +119,9 @@ def test_copies_are_those_that_a_comparison_finds(rows: list[tuple[bytes, bool]]
 
 
 def best_score(page: list[int], gold: list[int], found: list[bool] | None = None) -> int:
-    """What the best alignment counts: 2 for a pair, 4 for one behind another; with `found`, of those words and all."""
+    """The score of the best alignment: 2 for a pair, 4 for a pair right after another; with `found`, of those words and
+    all.
+    """
 
     @cache
     def best(row: int, column: int, run: bool) -> int:

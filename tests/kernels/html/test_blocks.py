@@ -36,7 +36,7 @@ SOUP = st.lists(st.one_of(WORDS, WORDS, TAGS, st.sampled_from(SKIPPED)), max_siz
 @given(SOUP)
 @example("one<b>two</b> <i>three</i><p>four<span>five</span> six")
 def test_every_word_is_there_once_and_in_order(page: str) -> None:
-    """Words end at white space and at the edges of boxes, and nowhere else; what is skipped says nothing."""
+    """Words end at white space and at the edges of boxes, and nowhere else; skipped elements give no words."""
     assert words_of(page) == read_words(page)
 
 
@@ -45,7 +45,7 @@ def test_every_word_is_there_once_and_in_order(page: str) -> None:
 )
 @pytest.mark.parametrize("closed", [False, True])
 def test_no_depth_loses_words(tag: str, closed: bool) -> None:
-    """50,000 elements inside each other, with and without their end tags; those that are skipped need one."""
+    """50,000 nested elements, with and without their end tags; skipped elements need an end tag."""
     page = f"<p>first</p>{f'<{tag}>' * 50_000}inside{f'</{tag}>' * 50_000 * closed}<p>last</p>"
     found = words_of(page)
     assert found == ["first", "last"] if closed and tag in ("svg", "noscript") else ["first", "inside", "last"]

@@ -290,7 +290,7 @@ def test_scripts_styles_and_comments_are_cut_and_their_tags_stay() -> None:
     "page", ["", "<", "</", "<!", "<!-", "<!--", "<!-->", "<a", "<a b='", "<script", "<script>", "<p>é中🙂</p"]
 )
 def test_a_page_that_ends_anywhere_is_measured(page: str) -> None:
-    """Cut-off markup is no fault of the scan, alone or between other pages."""
+    """The scan accepts truncated markup, alone or between other pages."""
     alone = scan(page)[0][0]
     assert (scan("<b>x", page, "<i>y")[0][1] == alone).all()
     assert alone[columns.DEPTH] <= 3

@@ -45,7 +45,7 @@ def oracle(trees: Trees, columns: np.ndarray) -> list[int]:
     st.sampled_from([0, 3, 40]),
 )
 def test_scores_are_those_of_the_definition(seed, trees, depth, columns, rows, longer):
-    """Of any number of rows, around those that are worked on at once."""
+    """This holds for any number of rows around the size of a block."""
     draw = np.random.default_rng(seed)
     made = ensemble(draw, trees, depth, columns)
     data = draw.choice([0, 1, 2, 90, 91, 127, 128, 129, 254, 255], (columns, rows + longer)).astype(np.uint8)

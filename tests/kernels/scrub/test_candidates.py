@@ -46,7 +46,7 @@ def test_the_pass_is_equal_to_the_oracle(texts, long_words):
 
 
 def test_every_place_in_a_block_is_the_same():
-    """A shape is found wherever it stands, also where two blocks share it."""
+    """A shape is found at any position, also across two blocks."""
     wanted = {
         shapes.AT: b"a.b@c.de",
         shapes.NUMBER: b"+49 30 1234567",

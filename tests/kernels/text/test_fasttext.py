@@ -370,7 +370,7 @@ def test_quantised_rows_read_in_place_give_the_same_bits(
 
 
 def test_the_exponential_is_that_of_the_standard_library() -> None:
-    """Within 2e-11 of math.exp over all that float64 holds, 0 below and for what is no number."""
+    """It is within 2e-11 of math.exp over all of float64, 0 below that and for NaN."""
     for x in [*np.linspace(-707, 709, 20_001).tolist(), 0.0, -1e-300, math.log(2) / 2, -math.log(2) / 2]:
         assert exponential(x) == pytest.approx(math.exp(x), rel=2e-11)
     assert [exponential(x) for x in (-1e9, -math.inf, math.nan)] == [0.0] * 3

@@ -42,13 +42,13 @@ def is_space(character: str) -> bool:
 
 
 def gap(text: str) -> str | None:
-    """What stands between two words of a phrase: nothing that counts, or itself."""
+    """The separator between two words of a phrase: empty if it does not count, or the separator itself."""
     signs = "".join(character for character in text if not is_space(character))
     return "" if all(sign in "-'’‐‑" for sign in signs) else signs
 
 
 def entry(term: str) -> tuple[list[str], list[str], str, str] | None:
-    """Words, what stands between them, and the signs at the edges; None for what is never found."""
+    """Words, their separators, and the signs at the edges; None for a term that is never found."""
     spans = words_of(term)
     gaps = [term[one[1] : two[0]] for one, two in itertools.pairwise(spans)]
     if not 0 < len(spans) <= MOST_WORDS or any(len(one.encode()) > MOST_BETWEEN for one in gaps):
@@ -65,7 +65,7 @@ def is_katakana(text: str) -> bool:
 
 
 def is_inside(text: str, begin: int, end: int) -> bool:
-    """Whether a run of katakana goes on before or behind."""
+    """Whether a run of katakana continues before or after the match."""
     edges = [(text[:begin][-1:], text[begin]), (text[end - 1], text[end : end + 1])]
     return any(is_katakana(one) and is_katakana(two) for one, two in edges)
 
