@@ -1,1 +1,1 @@
-"""Side-by-side measurements: ours against a named peer or an oracle, in the same run."""
+"""Benchmarks that compare Gristmill with a named peer or an oracle in the same run."""

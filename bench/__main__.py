@@ -1,9 +1,9 @@
-"""`python -m bench NAME [--data DIR] [--json]`: one bench, or all of them.
+"""`python -m bench NAME [--data DIR] [--json]` runs one bench, or all of them.
 
-A bench is a module in this folder with `run(data: Path | None) -> Iterable[dict]`. It makes its own data unless --data
-names a folder of JSONL(.zst) or WARC files. Each measurement is one JSON object a line: name, value, unit, peer,
-peer_value, ratio (how many times better ours is; above 1 is faster or smaller, as the unit says). A peer that is not
-installed has peer_value null and is counted as missing.
+A bench is a module in this folder with `run(data: Path | None) -> Iterable[dict]`. It generates its own data unless
+--data names a folder of JSONL(.zst) or WARC files. Each measurement is one JSON object per line: name, value, unit,
+peer, peer_value, ratio (how many times better ours is; above 1 is faster or smaller, depending on the unit). A peer
+that is not installed has a null peer_value and is counted as missing.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def table(rows: list[dict]) -> str:
-    """The same for a person."""
+    """The measurements as a table for people."""
     lines = [("measurement", "ours", "unit", "peer", "peer's", "ratio")]
     for row in rows:
         peer = row["peer"] or ""

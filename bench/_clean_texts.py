@@ -1,7 +1,7 @@
-"""Texts that hold no eval item: documents, paragraphs, the text of pages; and some with what prompts have in common.
+"""Texts that contain no eval item: documents, paragraphs, the text of pages, and some with phrases common in prompts.
 
-`sources` yields texts with the site, package or collection they come from. Every source belongs to one half: texts of
-the `tune` half were read while the rules were chosen, those of the `report` half are only counted.
+`sources` yields texts with the site, package or collection they come from. Every source belongs to one half: the rules
+were chosen on texts of the `tune` half; texts of the `report` half are only counted.
 """
 
 import gzip
@@ -60,11 +60,11 @@ BOILERPLATE = (
     "How do you make a cake? Preheat the oven to 350 degrees. How to clean a kitchen sink. How to tie a tie.",
     "A man is seen speaking to the camera. The person then continues to do so while the camera captures it.",
 )
-"""What documents share with benchmarks without having an item of one."""
+"""Phrases that documents share with benchmarks without containing an item."""
 
 
 def clean_texts(data: Path | None, count: int) -> list[str]:
-    """Documents of text/ and text_large/, pages, then paragraphs until there are as many as asked for."""
+    """Documents of text/ and text_large/, then pages, then paragraphs until there are enough."""
     if data is None:
         made = made_up_texts(seed=2)
         return [next(made) for _ in range(count)]
@@ -76,7 +76,7 @@ def clean_texts(data: Path | None, count: int) -> list[str]:
 
 
 def pages(data: Path) -> Iterator[str]:
-    """What `extract` makes of the pages of warc/."""
+    """The texts that `extract` makes from the pages of warc/."""
     return (text for _, text in pages_by_host(data))
 
 
@@ -97,7 +97,7 @@ def pages_by_host(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def with_boilerplate(texts: list[str]) -> list[str]:
-    """Each text with three of the phrases in it."""
+    """Each text with three of the phrases inserted."""
     draw = random.Random(4)
     made = []
     for text in texts:
@@ -110,13 +110,13 @@ def with_boilerplate(texts: list[str]) -> list[str]:
 
 MACHINE = ("/usr/share/doc", "/usr/share/man", "/usr/share/perl", "/usr/share/cmake*/Help", "/usr/lib/node_modules/npm")
 MACHINE_SUFFIXES = ("", ".txt", ".md", ".rst", ".html", ".htm", ".py", ".pm", ".pl", ".js", ".json", ".yml", ".c", ".h")
-"""Of files on the machine, `.gz` left aside; a name without a suffix is README, copyright and the like."""
+"""The suffixes of text files on the machine, ignoring `.gz`; a name without a suffix is README, copyright and so on."""
 MOST_BYTES, LEAST_BYTES = 400_000, 200
 PER_SOURCE = 800
 
 
 def half_of(source: str) -> str:
-    """`tune` or `report`, by the name of a source."""
+    """Returns `tune` or `report` for the name of a source."""
     return ("tune", "report")[hashlib.sha256(source.encode()).digest()[0] & 1]
 
 
@@ -141,15 +141,15 @@ def sources(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def texts_below(folder: Path) -> Iterator[tuple[str, str]]:
-    """Texts of any folder of unpacked packages, the first PER_SOURCE of each, with their source."""
+    """The first PER_SOURCE texts of each package in a folder of unpacked packages, with their source."""
     yield from _files(folder, MACHINE_SUFFIXES, PER_SOURCE)
 
 
 def _files(root: Path, suffixes: tuple[str, ...], most: int | None = None) -> Iterator[tuple[str, str]]:
-    """The text files below a folder, each once; their source is the entry of the folder that they are in. `most`: of
-    each source, so many.
+    """The text files below a folder, each once. The source of a file is the entry of the folder that contains it.
+    `most` limits the texts of each source.
     """
-    seen: set[bytes] = set()
+    known: set[bytes] = set()
     taken: Counter[str] = Counter()
     for path in sorted(root.rglob("*")):
         below = path.relative_to(root).parts
@@ -162,9 +162,9 @@ def _files(root: Path, suffixes: tuple[str, ...], most: int | None = None) -> It
             continue
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         digest = hashlib.sha256(content).digest()
-        if not LEAST_BYTES <= len(content) <= MOST_BYTES or digest in seen:
+        if not LEAST_BYTES <= len(content) <= MOST_BYTES or digest in known:
             continue
-        seen.add(digest)
+        known.add(digest)
         try:
             text = content.decode()
         except UnicodeDecodeError:

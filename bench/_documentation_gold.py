@@ -1,8 +1,8 @@
-"""Gold for pages of documentation, from their own markup: `python -m bench._documentation_gold DATA OUT`.
+"""Gold text for documentation pages, taken from their own markup: `python -m bench._documentation_gold DATA OUT`.
 
-Manuals come from a few generators whose markup says plainly where the text of a page is, so their gold costs nothing.
-Nobody has read it: it is for training, where sets of news and weblogs alone teach that short entries, terms and code
-are no content, and not for scores. DATA has the WARC files and pages_index.jsonl.zst; OUT becomes a folder for
+Manuals come from a few generators whose markup shows where the main text of a page is, so their gold text is free. No
+person has checked it, so it is for training and not for scores. Sets of news and weblogs alone would teach that short
+entries, terms and code are not content. DATA has the WARC files and pages_index.jsonl.zst; OUT becomes a folder for
 `gristmill extractor train`.
 """
 
@@ -30,9 +30,9 @@ GENERATORS = {
     "python-django-doc": ("div.yui-g, #docs-content, div.body", "div.sphinxsidebar, #sidebar, a.headerlink, div.nav"),
     "lilypond-doc": ("#main", "table.nav_table, #tocframe, #footer, div.nav"),
 }
-"""Package: where the main text of its pages is, and what of that is not."""
+"""For each package: the selector of the main text of its pages, and the parts of that to leave out."""
 MOST_PAGES = 40
-"""Of a package; pages of one generator look alike."""
+"""The most pages of one package, since pages of one generator look alike."""
 FEWEST_WORDS = 30
 
 
@@ -54,7 +54,7 @@ def gold_of(html: str, package: str) -> str | None:
 
 
 def write(data: Path, out: Path) -> int:
-    """Writes WARC files (links to those of DATA) and gold; returns how many pages there are."""
+    """Writes WARC files (links to those of DATA) and gold text; returns the number of pages."""
     index = (
         json.loads(line) for line in zstandard.open(data / "warc" / "pages_index.jsonl.zst", "rt", encoding="utf-8")
     )

@@ -1,4 +1,4 @@
-"""The eval suite that decontamination is measured with: real benchmarks, or the demo's items where no data is given."""
+"""The eval suite for the decontamination bench: real benchmarks, or the demo's items if there is no data."""
 
 import io
 import json
@@ -28,19 +28,19 @@ FILES = {
     "lambada": ("llmfoundry__lambada_openai.jsonl.zst", "lambada"),
     "svamp": ("llmfoundry__svamp.jsonl.zst", "svamp"),
 }
-"""By name of the benchmark: its file below bench/, and the ready description that reads it."""
+"""Maps the name of a benchmark to its file below bench/ and the ready description that reads it."""
 TUNED_WITH = frozenset({"gsm8k", "mbpp", "arc_easy", "piqa", "svamp"})
-"""The benchmarks of the `tune` half (_clean_texts.py); the others are those of the `report` half."""
+"""The benchmarks of the `tune` half (_clean_texts.py); the others belong to the `report` half."""
 OWN = "own"
 OWN_ITEMS = Path(__file__).with_name("own_items.txt")
 LANGUAGES = ("zh", "ja", "th", "ko", "ar", "hi")
-"""Whose sentences (lid/) are items, too: three scripts without spaces, and three others."""
+"""Languages whose sentences (lid/) are also items: three scripts without spaces, and three others."""
 FILL = "filled_up"
 _SENTENCE = re.compile(r"(?<=[.!?] )[A-Z][^.!?]{40,250}[.!?](?= )")
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a JSONL file that may be compressed."""
+    """The records of a JSONL file, which may be compressed."""
     stream = path.open("rb")
     if path.suffix == ".zst":
         stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, closefd=True))
@@ -49,7 +49,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def build_half(data: Path, folder: Path, half: str) -> Path:
-    """A folder with the benchmarks of a half (`all`: of both), and the items that were written for it."""
+    """Writes a folder with the benchmarks of a half (`all`: of both), and the items that were written for it."""
     suite = folder / "suite"
     suite.mkdir(parents=True)
     chosen = {name for name in FILES if half == "all" or (name in TUNED_WITH) == (half == "tune")}
@@ -60,10 +60,10 @@ def build_half(data: Path, folder: Path, half: str) -> Path:
             if of in (("tune", "report") if half == "all" else (half,)):
                 code = question.replace("\\n", "\n") if style == "code" else ""
                 choices = [answer, *(one.strip() for one in others.split(";"))] if others else []
-                asked = code.partition("\n")[0] or question
+                prompt = code.partition("\n")[0] or question
                 item = {
                     "id": f"{style} {question}",
-                    "question": asked,
+                    "question": prompt,
                     "answer": answer,
                     "choices": choices,
                     "code": code,
@@ -79,7 +79,7 @@ def _described(suite: Path, entries: list[str]) -> Path:
 
 
 def described(suite: Path, benchmarks: dict[str, tuple[list[dict[str, Any]], str]]) -> Path:
-    """A folder with benchmarks: of each its records, and the ready description that reads them."""
+    """Writes a folder with benchmarks; each has its records and the ready description that reads them."""
     suite.mkdir(parents=True)
     for name, (items, _) in benchmarks.items():
         (suite / f"{name}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
@@ -95,7 +95,7 @@ def _copy(data: Path, suite: Path, name: str) -> str:
 
 
 def build_suite(data: Path | None, folder: Path, fill: int = 0) -> Path:
-    """A folder with the benchmarks, and `fill` items more: sentences."""
+    """Writes a folder with the benchmarks and `fill` extra items, which are sentences."""
     suite = folder / "suite"
     suite.mkdir(parents=True)
     entries = []
@@ -121,7 +121,7 @@ def _write(suite: Path, name: str, items: list[dict[str, str]]) -> str:
 
 
 def _sentences(data: Path | None, count: int) -> list[str]:
-    """Different sentences: those of lid/ in other languages, which no text of the data has."""
+    """Different sentences in other languages from lid/, which no text of the data contains."""
     if data:
         spoken = records(data / "lid" / "lingua_sentences.jsonl.zst")
         return list(dict.fromkeys(one["text"] for one in spoken if one["lang"] not in LANGUAGES))[:count]

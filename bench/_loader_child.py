@@ -1,4 +1,4 @@
-"""What bench.loader measures in processes of their own, so that imports and memory are those of the loader alone."""
+"""Measurements of bench.loader that run in separate processes, so that imports and memory are the loader's alone."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 SEQ_LEN, BATCH = 8192, 32
 ROUNDS, PAIRS = map(int, sys.argv[3:5])
-"""Of which the best counts, or the median."""
+"""The best of ROUNDS counts, and the median of PAIRS."""
 
 
 def start_up(manifest: Path) -> dict:
@@ -21,26 +21,26 @@ def start_up(manifest: Path) -> dict:
     with Loader(manifest, batch_samples=BATCH) as loader:
         next(iter(loader))
         taken = time.perf_counter() - imported
-    # Not getrusage: its maximum goes back to before exec, when the process was its parent.
+    # Not getrusage: its maximum includes the time before exec, when the process was its parent.
     memory = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1000
     return {"seconds": taken, "import_seconds": imported - begun, "mb": memory}
 
 
 def seek(manifest: Path) -> dict:
-    """Samples from anywhere: where a sample lies is computed, its shard opened, its tokens copied."""
+    """Reads random samples: computes the location of a sample, opens its shard and copies its tokens."""
     from gristmill.loader import Loader
 
     draw, found = random.Random(0), {}
     with Loader(manifest) as loader:
         for name in ("cold", "warm"):
             if name == "cold":
-                asked = [draw.randrange(loader.samples) for _ in range(2_000)]
+                numbers = [draw.randrange(loader.samples) for _ in range(2_000)]
             else:
                 first = draw.randrange(loader.samples - 10_000)
-                asked = [first + draw.randrange(1_000) for _ in range(2_000)]
+                numbers = [first + draw.randrange(1_000) for _ in range(2_000)]
                 loader.sample(first)
             times = []
-            for number in asked:
+            for number in numbers:
                 begun = time.perf_counter()
                 loader.sample(number).tokens.copy()
                 times.append((time.perf_counter() - begun) * 1e3)
@@ -49,18 +49,18 @@ def seek(manifest: Path) -> dict:
 
 
 def rate(manifest: Path) -> dict:
-    """Million tokens a second on one core, the best of some rounds."""
+    """Million tokens per second on one core, the best of several rounds."""
     from gristmill.loader import Loader
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-    def best(look=lambda batch: batch.tokens, samples: int = BATCH, threads: int = 0) -> float:
+    def best(read=lambda batch: batch.tokens, samples: int = BATCH, threads: int = 0) -> float:
         found = 0.0
         for _ in range(ROUNDS):
             with Loader(manifest, batch_samples=samples, threads=threads) as loader:
                 begun, tokens = time.process_time(), 0
                 for batch in loader:
-                    look(batch)
+                    read(batch)
                     tokens += batch.tokens.size
                 found = max(found, tokens / (time.process_time() - begun) / 1e6)
         return found
@@ -76,32 +76,34 @@ def rate(manifest: Path) -> dict:
 
 
 def masked(manifest: Path) -> dict:
-    """CPU time of all batches with a receipt by that without, the median of pairs that take turns; and to open."""
+    """CPU time of all batches with a receipt divided by the time without, as the median of alternating pairs; also the
+    time to open the loader.
+    """
     from gristmill.loader import Loader
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     opening: list[float] = []
 
-    def seconds(look, **options) -> float:
+    def seconds(read, **options) -> float:
         begun = time.process_time()
         with Loader(manifest, batch_samples=BATCH, threads=0, **options) as loader:
             opened = time.process_time()
             for batch in loader:
-                look(batch)
+                read(batch)
             taken = time.process_time() - opened
         opening.append(opened - begun)
         return taken
 
     found = {}
     for receipt in ("ten", "hundredth"):
-        for name, look, mask_tokens in (
+        for name, read, mask_tokens in (
             ("tokens", lambda batch: batch.tokens, "keep"),
             ("padded", lambda batch: batch.tokens, "padding"),
             ("labels", lambda batch: batch.labels, "keep"),
             ("labels_padded", lambda batch: batch.labels, "padding"),
         ):
             options = {"mask": manifest.parent / receipt, "mask_tokens": mask_tokens}
-            pairs = [seconds(look, **options) / seconds(look) for _ in range(PAIRS)]
+            pairs = [seconds(read, **options) / seconds(read) for _ in range(PAIRS)]
             found[f"{name}_{receipt}"] = sorted(pairs)[len(pairs) // 2]
         found[f"open_{receipt}"] = min(opening[::2]) * 1e3
         opening.clear()
@@ -109,7 +111,7 @@ def masked(manifest: Path) -> dict:
 
 
 def memmap_rate(manifest: Path) -> float:
-    """Rows from everywhere copied into batches: nothing that gives tokens can do less."""
+    """Copies rows from everywhere into batches: no loader can do less work."""
     import numpy as np
 
     maps = [np.memmap(path, np.uint16, "r").reshape(-1, SEQ_LEN) for path in sorted(manifest.parent.glob("*.bin"))]

@@ -4,7 +4,7 @@
     python -m bench._mixture train FOLDER --tokens 16M    27 + 6 + 12 trainings; needs numpy and torch only
 
 DATA has `text/` and `text_large/` with `<domain>.jsonl.zst`. Results are appended to `results.jsonl` in `--out`, and a
-run that was stopped goes on from there.
+stopped run continues from there.
 """
 
 import argparse
@@ -33,7 +33,7 @@ MEGABYTES = {
     "code": 5,
     "bible-corpus": 3,
 }
-"""Of each domain, at most."""
+"""The most bytes of each domain."""
 HELD_BYTES = 200_000
 VOCAB, PIECE, WINDOW = 16_384, 8192, 1024
 END = 0
@@ -45,7 +45,7 @@ SETTINGS = {
 
 
 def prepare(data, folder, scale):
-    """The pool and the held-out texts as files."""
+    """Writes the pool and the held-out texts to files."""
     import zstandard
     from tokenizers import ByteLevelBPETokenizer
 
@@ -204,13 +204,13 @@ def main():
     two.add_argument("--tried", type=int, default=6)
     two.add_argument("--seeds", type=int, default=3)
     two.add_argument("--budget", type=float, default=1e9, help="seconds after which no training begins")
-    asked = parser.parse_args()
-    if asked.command == "prepare":
-        prepare(asked.data, asked.folder, asked.scale)
+    options = parser.parse_args()
+    if options.command == "prepare":
+        prepare(options.data, options.folder, options.scale)
     else:
-        asked.out.mkdir(parents=True, exist_ok=True)
-        bounds = (asked.runs, asked.tried, asked.seeds, asked.budget)
-        train_all(asked.folder, asked.tokens, asked.size, asked.device, asked.out, *bounds)
+        options.out.mkdir(parents=True, exist_ok=True)
+        bounds = (options.runs, options.tried, options.seeds, options.budget)
+        train_all(options.folder, options.tokens, options.size, options.device, options.out, *bounds)
 
 
 if __name__ == "__main__":

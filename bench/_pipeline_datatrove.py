@@ -1,12 +1,12 @@
-"""datatrove's side of bench.pipeline, as a program of its own for the Python that has datatrove.
+"""datatrove's side of bench.pipeline, as a separate program for the Python that has datatrove.
 
-The blocks and settings with which FineWeb was made (its examples/fineweb.py), one task and one worker, without the
-writers of what was removed. Two things differ from there: the language model is the file that ours has, and a page may
-take TIMEOUT_S where FineWeb gave it one second of the clock, so that a busy machine does not lose pages.
+It uses the blocks and settings that made FineWeb (its examples/fineweb.py), one task and one worker, without the
+writers of removed documents. Two things differ: the language model is the same file as ours, and a page may take
+TIMEOUT_S where FineWeb gave it one second of wall time, so that a busy machine does not lose pages.
 
     python _pipeline_datatrove.py FOLDER_OF_WARC_FILES FOLDER_FOR_ALL_ELSE LANGUAGE_MODEL
 
-It prints a JSON object: documents that were read, extracted, left by the filters, and kept.
+It prints a JSON object with the number of documents read, extracted, left by the filters, and kept.
 """
 
 import json
@@ -17,7 +17,7 @@ TIMEOUT_S = 60
 
 
 def main(crawl: str, work: str, language_model: str) -> None:
-    os.environ["HF_ASSETS_CACHE"] = f"{work}/assets"  # where it copies the model to
+    os.environ["HF_ASSETS_CACHE"] = f"{work}/assets"  # the folder that datatrove copies the model to
 
     import trafilatura  # noqa: F401  the process that extracts is forked from this one
     from datatrove.executor import LocalPipelineExecutor
@@ -40,7 +40,7 @@ def main(crawl: str, work: str, language_model: str) -> None:
     config = MinhashConfig(hash_config=HashConfig(precision=64))
 
     def run(name: str, steps: list, tasks: int = 1) -> list[dict]:
-        """The counts of each step."""
+        """Runs the steps and returns the counts of each."""
         done = LocalPipelineExecutor(steps, tasks=tasks, workers=1, logging_dir=f"{work}/logs/{name}").run()
         return [dict(step.stats) for step in done.stats]
 
@@ -57,9 +57,9 @@ def main(crawl: str, work: str, language_model: str) -> None:
             JsonlWriter(f"{work}/filtered"),
         ],
     )
-    told = {"read": total(filtered, 1, "total"), "extracted": total(filtered, 1, "forwarded")}
-    told["filtered"] = told["kept"] = total(filtered, 6, "forwarded")
-    if told["filtered"]:  # its reader refuses a folder without files
+    counts = {"read": total(filtered, 1, "total"), "extracted": total(filtered, 1, "forwarded")}
+    counts["filtered"] = counts["kept"] = total(filtered, 6, "forwarded")
+    if counts["filtered"]:  # its reader refuses a folder without files
         run("signatures", [JsonlReader(f"{work}/filtered"), MinhashDedupSignature(f"{work}/signatures", config)])
         run(
             "buckets",
@@ -68,8 +68,8 @@ def main(crawl: str, work: str, language_model: str) -> None:
         )
         run("clusters", [MinhashDedupCluster(f"{work}/buckets", f"{work}/remove", config)])
         steps = [JsonlReader(f"{work}/filtered"), MinhashDedupFilter(f"{work}/remove"), JsonlWriter(f"{work}/kept")]
-        told["kept"] = total(run("deduplicated", steps), 1, "forwarded")
-    print(json.dumps(told))
+        counts["kept"] = total(run("deduplicated", steps), 1, "forwarded")
+    print(json.dumps(counts))
 
 
 def total(steps: list[dict], number: int, name: str) -> int:

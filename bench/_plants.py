@@ -1,4 +1,4 @@
-"""Ways in which eval items come into documents: as they are, in another spelling, edited, their code renamed."""
+"""Ways in which eval items get into documents: verbatim, in another spelling, edited, with renamed code."""
 
 import ast
 import builtins
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from gristmill.stages.decontaminate.suite.suite import Item
 
 Way = Callable[[Item, random.Random, Sequence[str]], str | None]
-"""From an item, what is put into a document; None where the item has nothing of the kind. The words are for edits."""
+"""Makes the text to plant from an item, or None if the item has nothing of the kind. The words are for edits."""
 
 _EDITED = 0.1
 
@@ -46,15 +46,15 @@ def _beginning(item: Item, draw: random.Random, words: Sequence[str]) -> str:
 
 
 def _item_cut(item: Item, draw: random.Random, words: Sequence[str]) -> str:
-    """As a page has it, from the label on, cut off behind 70% of its words."""
+    """The item as a page shows it, from the label on, cut off after 70% of its words."""
     lines = [f"{letter}. {choice}" for letter, choice in zip("ABCDEFGHIJ", item.choices, strict=False)]
     found = "\n".join([f"Question: {item.question}", *(lines or [item.answer, *item.code])]).split(" ")
     return " ".join(found[: round(0.7 * len(found))])
 
 
 def _as_json(item: Item, draw: random.Random, words: Sequence[str]) -> str:
-    asked = {"id": item.id, "question": item.question, "choices": item.choices, "answer": item.answer}
-    return json.dumps(asked, ensure_ascii=False)
+    record = {"id": item.id, "question": item.question, "choices": item.choices, "answer": item.answer}
+    return json.dumps(record, ensure_ascii=False)
 
 
 def _respelled(change: Callable[[str], str]) -> Way:
@@ -66,7 +66,7 @@ def _respelled(change: Callable[[str], str]) -> Way:
 
 
 def _edited(kinds: str, whole: bool) -> Way:
-    """One word in ten exchanged (x), left out (-) or put in (+), one at least."""
+    """One word in ten replaced (x), removed (-) or inserted (+), at least one."""
 
     def way(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
         text = item.question
@@ -88,12 +88,12 @@ def _curly(text: str) -> str:
 
 
 def _program(item: Item) -> str | None:
-    """The longest code of an item: the whole function."""
+    """The longest code of an item, which is the whole function."""
     return max(item.code, key=len) if item.code else None
 
 
 class _Renamed(ast.NodeTransformer):
-    """Functions, arguments and variables of a program under other names."""
+    """Renames the functions, arguments and variables of a program."""
 
     def __init__(self, tree: ast.AST, draw: random.Random) -> None:
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -188,11 +188,11 @@ WAYS: dict[str, Way] = {
 
 
 WITHIN = "verbatim: within a paragraph"
-"""The way that puts an item behind a sentence; others put it between paragraphs."""
+"""The way that puts an item after a sentence; the others put it between paragraphs."""
 
 
 def planted(text: str, carrier: str, within: bool) -> str:
-    """A document with a text in it, between two paragraphs or behind a sentence."""
+    """A document with a text inserted between two paragraphs or after a sentence."""
     middle = carrier.find("\n\n" if not within else ". ", len(carrier) // 2)
     if middle < 0:
         return f"{carrier}\n\n{text}\n\n{carrier[:200]}"

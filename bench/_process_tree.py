@@ -1,9 +1,9 @@
-"""A command with all that it starts, to the end of the last of them: their CPU seconds go to a file.
+"""Runs a command and waits for all processes that it starts; writes their CPU seconds to a file.
 
     python _process_tree.py FILE COMMAND…
 
-Linux gives a process that outlives its parent, such as the server that forks our workers, to the nearest process above
-that asks for it. Without that its time would be nobody's.
+When a parent ends before its child, as with the server that forks our workers, Linux gives the child to the nearest
+ancestor that requests it (a subreaper). Without that, the child's time would not be counted.
 """
 
 import ctypes

@@ -1,5 +1,5 @@
-"""Scoring documents with fastText models of two labels: the step `quality` against the fastText library, on the same
-texts and one core, in CPU time. The models have random weights: neither speed nor equality depends on what they say.
+"""Scoring documents with two-label fastText models: the step `quality` against the fastText library, on the same texts
+and one core, in CPU time. The models have random weights, because neither speed nor equality depends on the scores.
 """
 
 import struct
@@ -19,13 +19,13 @@ from gristmill.stages.quality.quality import Config, apply
 ROUNDS = 3
 DOCUMENT_CHARACTERS = 4000
 SHAPES = {"words": (100, 1), "word_pairs": (100, 2), "word_pairs_dim_16": (16, 2)}
-"""Dimensions and length of word n-grams; all with the library's default of 2 million buckets."""
+"""Dimensions and length of word n-grams; all have the library's default of 2 million buckets."""
 
 
 def scoring(data: Path | None, limit_bytes: int = 8_000_000, buckets: int = 2_000_000) -> Iterator[dict[str, Any]]:
-    """Speed of each shape beside the library's, and the largest difference of any score."""
+    """The speed of each shape next to the library's, and the largest difference of any score."""
     found = _cut(texts(data, limit_bytes), DOCUMENT_CHARACTERS)
-    many = _cut(found, 80)  # the issue's hundred thousand documents, where there is as much text
+    many = _cut(found, 80)  # a hundred thousand documents, if there is enough text
     with tempfile.TemporaryDirectory() as folder:
         for name, (dim, word_ngrams) in SHAPES.items():
             path = str(Path(folder) / f"{name}.bin")
@@ -57,16 +57,16 @@ def _beside_library(name: str, path: str, found: list[str], many: list[str]) -> 
     worst = 0.0
     for text, score in zip(many, scores, strict=True):
         labels, chances = library.predict(text.replace("\n", " "), 2)
-        said = dict(zip(labels, chances, strict=True)).get("__label__hq")
-        if score is None:  # the library calls a text without a word by its end
+        chance = dict(zip(labels, chances, strict=True)).get("__label__hq")
+        if score is None:  # the library labels a text without words by its end-of-line token
             worst = max(worst, float(bool(text.split())))
-        elif said is not None:
-            worst = max(worst, abs(min(float(said), 1.0) - score))
+        elif chance is not None:
+            worst = max(worst, abs(min(float(chance), 1.0) - score))
     yield measurement(f"quality.scoring.{name}.largest_difference", worst, f"of {len(many):,} documents")
 
 
 def write_model(path: str, found: list[str], dim: int, buckets: int, word_ngrams: int) -> None:
-    """A supervised model file with random weights, and the words of these texts."""
+    """Writes a supervised model file with random weights and the words of these texts."""
     counts = Counter(word for text in found for word in text.split() if "\0" not in word)
     entries = [("</s>", len(found), 0), *((word, n, 0) for word, n in counts.most_common() if n >= 5)]
     labels = [("__label__hq", 2, 1), ("__label__cc", 1, 1)]

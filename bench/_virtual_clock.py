@@ -1,4 +1,4 @@
-"""An asyncio loop whose clock jumps: where nothing is ready, it is at once as late as the next thing that is due."""
+"""An asyncio loop with a virtual clock: when nothing is ready, time jumps to the next due event."""
 
 import asyncio
 import selectors
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Time is what tasks wait for. Threads are not waited for: what would run in one runs at once."""
+    """Only waiting tasks advance the clock. Work meant for a thread runs at once, so nothing waits for threads."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -43,6 +43,6 @@ class _Jumping(selectors.DefaultSelector):
 
 
 def run_virtually(work: Any) -> Any:
-    """What a coroutine gives, in no time."""
+    """Runs a coroutine in virtual time and returns its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)

@@ -1,10 +1,10 @@
-"""A cluster that loses machines: how much of its time goes into results, by a clock that jumps.
+"""A simulated cluster that loses machines: the share of its time that goes into results, by a virtual clock.
 
 The coordinator is the real one: frontier, keys, store, retries of lost tasks, second runs of stragglers. The executor
-makes results up (`scale.py`) and takes as long for them, by its own clock, as tasks on parts of 64 MB take; nodes are
-lost at random, with all that they were at, and come back; some may be slow. A trillion tokens on 1,000 nodes of 16
-cores are two million tasks, which take the coordinator of a small machine most of an hour. So a tenth of both is run:
-as long by the clock, and a node that is lost every five minutes is ten times as much of the cluster.
+makes up results (`scale.py`) and takes as long for them, by its own clock, as tasks on parts of 64 MB take. Nodes are
+lost at random with all their running tasks and come back; some may be slow. A trillion tokens on 1,000 nodes of 16
+cores are two million tasks, which take the coordinator of a small machine most of an hour. So the bench runs a tenth of
+both: the virtual time is the same, and one lost node every five minutes is ten times as large a share of the cluster.
 """
 
 import asyncio
@@ -56,32 +56,34 @@ LOSSES = (
     ("slow_nodes", 300, 0.02, 1),
     ("slow_nodes_waited_for", 300, 0.02, 0),
 )
-"""Name, seconds between two losses on average, the share of slow nodes, and whether stragglers are run twice."""
+"""Name, average seconds between two losses, the share of slow nodes, and whether stragglers are run twice."""
 BACK_S = 300.0
 """Seconds until a lost node is replaced."""
 SLOW_TIMES = 8.0
-"""That a slow node takes as long as others."""
+"""How many times longer a slow node takes."""
 SECONDS = {Read: 6.0, Emit: 4.0, Merge: 4.0, Collect: 1.0, Scatter: 3.0, Build: 20.0, FitWork: 60.0, Gather: 10.0}
-"""Of a task by its kind, for 64 MB of text."""
+"""Seconds of a task by its kind, for 64 MB of text."""
 REDUCED_PER_S, REDUCE_S = 15e6, 0.5
-"""Bytes a second of a reducer, and its seconds at least."""
+"""Bytes per second of a reducer, and its minimum in seconds."""
 MAPS = {"extract": 20.0, "language": 8.0, "signals": 10.0, "tokens": 6.0}
 MAP = 2.0
 SPREAD = 0.3
-"""Standard deviation of the logarithm of what tasks of a kind take."""
+"""Standard deviation of the logarithm of the task times of one kind."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
-    """A node lost in five minutes, as asked; none; one in 15 seconds; and slow nodes, with second runs and without."""
+    """Runs with one node lost every five minutes (the goal), none, one every 15 seconds, and slow nodes with and
+    without second runs.
+    """
     for name, *how in LOSSES:
         with scratch() as folder:
-            said = _child(_project(folder, PARTS), *map(str, how))
-        told = (
-            f"of {NODES} x {CORES} cores' time in results, {TOKENS / 1e12:g}T tokens: {said['tasks']:,} tasks, "
-            f"{said['virtual_s'] / 60:.1f} min by the clock, {said['nodes_lost']} nodes and {said['tasks_lost']} tasks "
-            f"lost, {said['second_runs']} second runs; here {said['wall_s']:.0f} s, {said['peak_mb']:.0f} MB"
+            cost = _child(_project(folder, PARTS), *map(str, how))
+        unit = (
+            f"of {NODES} x {CORES} cores' time in results, {TOKENS / 1e12:g}T tokens: {cost['tasks']:,} tasks, "
+            f"{cost['virtual_s'] / 60:.1f} min by the clock, {cost['nodes_lost']} nodes and {cost['tasks_lost']} tasks "
+            f"lost, {cost['second_runs']} second runs; here {cost['wall_s']:.0f} s, {cost['peak_mb']:.0f} MB"
         )
-        yield measurement(f"cluster.efficiency_{name}", said["efficiency"], told)
+        yield measurement(f"cluster.efficiency_{name}", cost["efficiency"], unit)
 
 
 def _child(recipe: Path, *how: str) -> dict:
@@ -95,7 +97,7 @@ def _child(recipe: Path, *how: str) -> dict:
 
 
 class Simulated(MadeUp):
-    """Nodes with cores, on which tasks take their time."""
+    """An executor that simulates nodes with cores, on which tasks take virtual time."""
 
     def __init__(self, store: Store, nodes: int, cores: int, lost_every_s: float, slow: float, twice: bool) -> None:
         super().__init__(store, 0)
@@ -163,7 +165,7 @@ class Simulated(MadeUp):
         self._free.append(slot)
 
     async def _lose(self) -> None:
-        """Nodes, one after the other, at random moments."""
+        """Loses nodes one after the other at random moments."""
         loop = asyncio.get_running_loop()
         while self._lost_every_s:
             await asyncio.sleep(self._moments.expovariate(1 / self._lost_every_s))
@@ -185,7 +187,7 @@ class Simulated(MadeUp):
 
 
 def _seconds(task: Task) -> float:
-    """What a task takes: the same in every run of it."""
+    """The seconds that a task takes, the same in every run of it."""
     work = task.work
     if isinstance(work, Reduce):
         usual = max(REDUCE_S, bytes_read(work) / REDUCED_PER_S)
@@ -207,7 +209,7 @@ def main(recipe: str, nodes: int, cores: int, lost_every_s: float, slow: float, 
     asyncio.set_event_loop_policy(_Policy())
     begun = time.perf_counter()
     made = mill.run(None, Silent()).states
-    said = {
+    result = {
         "tasks": sum(len(one.tasks) for one in made.values()),
         "efficiency": executor.useful_s / (executor.slots * executor.ended_s),
         "virtual_s": executor.ended_s,
@@ -217,7 +219,7 @@ def main(recipe: str, nodes: int, cores: int, lost_every_s: float, slow: float, 
         "wall_s": time.perf_counter() - begun,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
     }
-    print(json.dumps(said), flush=True)
+    print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

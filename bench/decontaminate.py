@@ -1,18 +1,18 @@
-"""Decontamination: how fast, how much of what was planted it finds, and how much that is clean it flags.
+"""Decontamination: its speed, the share of planted items that it finds, and the share of clean texts that it flags.
 
-    speed    what the stage does with texts, one core, CPU time, best of the rounds: with 30,000 items and with 30 of
-             them, evenly of all benchmarks, prose and code apart; against datatrove's filter with the same items
-    recall   items of every benchmark put into real texts in many ways (_plants.py); found is one whose document is
-             flagged for it
-    clean    documents, pages and paragraphs without an item, and documents with what prompts have in common
+    speed    the stage on texts, one core, CPU time, best of the rounds: with 30,000 items and with 30 of them,
+             drawn evenly from all benchmarks, prose and code separately; against datatrove's filter with the same items
+    recall   items of every benchmark put into real texts in many ways (_plants.py); an item counts as found if its
+             document is flagged for it
+    clean    documents, pages and paragraphs without an item, and documents with phrases common in prompts
     held out `--half report`: recall and false flags with benchmarks, and on texts, that the rules were not tuned with
-             (`--half tune`: those that they were; `--half all`: both); `--texts DIR`: only false flags, on the
-             texts below DIR
+             (`--half tune`: those that they were tuned with; `--half all`: both); `--texts DIR`: only false flags,
+             on the texts below DIR
 
-datatrove's filter has an index of all 12-grams of questions and answers, made by its own indexer class: the step that
-would fetch the benchmarks from the network is left out. It looks for n-grams alone, and a text ends with the first.
+datatrove's filter has an index of all 12-grams of questions and answers, built by its own indexer class without the
+step that would download the benchmarks. It looks for n-grams only, and stops at the first match in a text.
 
-`python -m bench.decontaminate --data DIR --misses` shows recall by benchmark, and some of what was missed or flagged.
+`python -m bench.decontaminate --data DIR --misses` shows recall by benchmark, and some missed items and false flags.
 """
 
 import argparse
@@ -44,11 +44,11 @@ LIMIT_BYTES = 60_000_000
 PEER_BYTES = 400_000
 ROUNDS = 5
 PER_BENCHMARK = 400
-"""Items of each benchmark that are planted, by their hash."""
+"""The number of planted items of each benchmark, chosen by their hash."""
 CLEAN = 50_000
 CARRIER_CHARS = 3000
 SHORT = 13
-"""Words: a question of fewer has no n-gram."""
+"""A question with fewer words has no n-gram."""
 SHOWN = 8
 BATCH = 1000
 NGRAM, FUZZY = 13, 0.8
@@ -65,19 +65,19 @@ HELD_OUT = (
     "code: renamed",
     "code: renamed, with docstring",
 )
-"""Ways that are tried with a half: it is to end within minutes."""
+"""The ways that run with one half, chosen so that it ends within minutes."""
 PEER = "datatrove NGramsDecontFilter"
 
 
 class Judge(NamedTuple):
-    """A suite, and the files that the stages make of it."""
+    """A suite, and the files that the stages build from it."""
 
     suite: Suite
     index: Path
     opened: Path
 
     def flags(self, texts: Sequence[str]) -> dict[int, list[dict[str, Any]]]:
-        """The evidence of each text that is flagged, when all of them are one corpus."""
+        """The evidence of each flagged text, with all texts as one corpus."""
         config = eval_match.Config()
         found = []
         for part, begin in enumerate(range(0, len(texts), BATCH)):
@@ -110,7 +110,7 @@ def run(data: Path | None, misses: bool = False) -> Iterator[dict]:
 
 
 def speed(data: Path | None, folder: Path, fill: int) -> Iterator[dict]:
-    """Of what the stage does, with all items of a suite, filled up, and with a few."""
+    """The speed of the stage with all items of a filled-up suite, and with a few."""
     suite = read_suite(str(build_suite(data, folder, fill)))
     few = evenly(suite.items, FEW_ITEMS)
     paths = folder / "all", folder / "few"
@@ -119,7 +119,7 @@ def speed(data: Path | None, folder: Path, fill: int) -> Iterator[dict]:
     for name, found in scanned(data).items():
         column = pa.array(found, pa.string())
         size = sum(map(len, map(str.encode, found)))
-        # In turns, so that what else the machine does falls on both.
+        # In turns, so that other load on the machine affects both.
         times = [[seconds(find, column, open_index(path)) for path in paths] for _ in range(ROUNDS)]
         ours, with_few = (size / min(taken) / 1e6 for taken in zip(*times, strict=True))
         yield measurement(f"decontaminate.{name}", ours, "MB/s", f"ours with {len(few)} items", with_few)
@@ -156,7 +156,7 @@ def up_to(texts: Iterator[str], size: int) -> list[str]:
 
 
 def some_of(texts: Sequence[str], size: int) -> list[str]:
-    """Texts that are not very long, up to a size."""
+    """Texts that are not very long, up to a total size."""
     return up_to((text for text in texts if len(text) < 20_000), size)
 
 
@@ -167,7 +167,7 @@ def seconds(work: Callable[..., object], *given: object) -> float:
 
 
 def datatrove_seconds(texts: Sequence[str], items: Sequence[Item]) -> float | None:
-    """None where datatrove or its tokenizer is not installed."""
+    """CPU seconds of datatrove's filter; None if datatrove or its tokenizer is not installed."""
     try:
         import spacy  # noqa: F401
         from datatrove.data import Document
@@ -175,7 +175,7 @@ def datatrove_seconds(texts: Sequence[str], items: Sequence[Item]) -> float | No
     except ImportError:
         return None
     config = NGramsDecontConfig(find_query_ngrams=True)
-    NGramsDecontIndexer._requires_dependencies = []  # lighteval, which fetches benchmarks
+    NGramsDecontIndexer._requires_dependencies = []  # lighteval would download benchmarks
     with scratch() as folder:
         indexer = NGramsDecontIndexer(str(folder), config=config)
         hashes = {one for item in items for one in indexer.compute_hashes(item.answer, item.question)}
@@ -187,7 +187,7 @@ def datatrove_seconds(texts: Sequence[str], items: Sequence[Item]) -> float | No
 
 
 def recall(data: Path | None, judge: Judge, misses: bool, ways: Sequence[str] = tuple(WAYS)) -> Iterator[dict]:
-    """The share of planted items that their documents are flagged for, by way and among short ones."""
+    """The share of planted items that their documents are flagged for, by way and for short items."""
     chosen = sample_of(judge.suite.items)
     sizes = count_words([item.question for item in chosen]).sizes().tolist()
     places = carriers(data)
@@ -202,8 +202,8 @@ def recall(data: Path | None, judge: Judge, misses: bool, ways: Sequence[str] = 
         documents = [planted(texts[one] or "", places[one % len(places)], name == WITHIN) for one in there]
         flags = judge.flags(documents)
         found = [key_of(chosen[one]) in {flag["item"] for flag in flags.get(at, ())} for at, one in enumerate(there)]
-        # Of code by benchmark, as it differs; of questions all, and the short ones. Items that were written to provoke
-        # false flags are apart.
+        # Code is reported by benchmark, because it differs; questions as all and short ones. Items that were written to
+        # provoke false flags are reported separately.
         groups: dict[str, list[bool]] = {}
         for one, ok in zip(there, found, strict=True):
             is_apart = name.startswith("code") or chosen[one].benchmark == OWN
@@ -216,7 +216,7 @@ def recall(data: Path | None, judge: Judge, misses: bool, ways: Sequence[str] = 
 
 
 def tell(name: str, items: Sequence[Item], texts: Sequence[str], found: Sequence[bool]) -> None:
-    """Recall by benchmark, and some of what was missed."""
+    """Prints recall by benchmark and some missed items."""
     total = Counter(item.benchmark for item in items)
     held = Counter(item.benchmark for item, ok in zip(items, found, strict=True) if ok)
     print(f"{name}: {', '.join(f'{one} {held[one] / count:.3f}' for one, count in total.items())}", file=sys.stderr)
@@ -230,13 +230,15 @@ def sample_of(items: Sequence[Item]) -> list[Item]:
 
 
 def evenly(items: Sequence[Item], count: int) -> list[Item]:
-    """As many of each benchmark, code among them: 30 drawn from all would be questions and sentences alone."""
+    """Takes the same number from each benchmark, including code: 30 drawn from all would be only questions and
+    sentences.
+    """
     rounds = zip_longest(*by_benchmark(items).values())
     return [item for one in rounds for item in one if item][:count]
 
 
 def by_benchmark(items: Sequence[Item]) -> dict[str, list[Item]]:
-    """By their hash."""
+    """The items of each benchmark, ordered by their hash."""
     found: dict[str, list[Item]] = {}
     for item in sorted(items, key=lambda item: item.digest):
         found.setdefault(item.benchmark, []).append(item)
@@ -244,7 +246,7 @@ def by_benchmark(items: Sequence[Item]) -> dict[str, list[Item]]:
 
 
 def carriers(data: Path | None) -> list[str]:
-    """Stretches of real documents into which items are put."""
+    """Passages of real documents that items are inserted into."""
     if data is None:
         return up_to(made_up_texts(seed=4), 300_000)
     found = []
@@ -257,11 +259,11 @@ def carriers(data: Path | None) -> list[str]:
 
 
 def planted_by_others(data: Path, judge: Judge) -> Iterator[dict]:
-    """The documents of decontam/, which name what was put into them, and how."""
-    told = list(records(data / "decontam" / "planted.jsonl.zst"))
-    flags = judge.flags([one["text"] for one in told])
+    """Recall on the documents of decontam/, which name what was inserted into them, and how."""
+    documents = list(records(data / "decontam" / "planted.jsonl.zst"))
+    flags = judge.flags([one["text"] for one in documents])
     found: dict[str, list[bool]] = {}
-    for row, one in enumerate(told):
+    for row, one in enumerate(documents):
         found.setdefault(one["planted"]["mode"] if one["planted"] else "clean", []).append(row in flags)
     for mode, held in sorted(found.items()):
         yield measurement(f"decontaminate.planted, {mode}, {len(held)} documents", float(np.mean(held)), "flagged")
@@ -280,12 +282,14 @@ PROMPTS: tuple[tuple[str, str, str, str], ...] = (
     ("Question: {q}\nChoices: {c}\nAnswer:", "{x}", ", ", ""),
     ("Answer the following multiple choice question.\n\n{q}\n\n{c}\n\nAnswer:", "{l}. {x}", "\n", "A"),
 )
-"""Styles of a prompt: all of it, one choice, what is between choices, and the first label."""
+"""Styles of a prompt: the whole prompt, one choice, the text between choices, and the first label."""
 PROMPTED, PROMPT_ITEMS = ("arc_easy", "arc_challenge", "openbook_qa", "piqa", "copa"), 25
 
 
 def prompted(data: Path) -> Iterator[dict]:
-    """Items in llm-foundry form whose questions are prompts; texts have the question and its right answer behind it."""
+    """Items in llm-foundry form whose questions are prompts; the texts contain the question followed by its right
+    answer.
+    """
     places = carriers(data)
     for like in ("commonsenseqa", "arc", "multiple_choice"):
         found = []
@@ -296,13 +300,13 @@ def prompted(data: Path) -> Iterator[dict]:
                     list(records(data / "bench" / FILES[benchmark][0])), PROMPT_ITEMS
                 )
                 for at, record in enumerate(drawn):
-                    asked, choices = record["query"].removeprefix("Question: ").strip(), record["choices"]
+                    question, choices = record["query"].removeprefix("Question: ").strip(), record["choices"]
                     labels = [chr(ord(label or "A") + place) for place in range(len(choices))]
                     listed = between.join(
                         one.format(l=name, x=text) for name, text in zip(labels, choices, strict=True)
                     )
-                    items.append({**record, "query": whole.format(q=asked, c=listed)})
-                    answered = f"{asked}{' ' if number % 2 else chr(10)}{choices[record['gold']]}"
+                    items.append({**record, "query": whole.format(q=question, c=listed)})
+                    answered = f"{question}{' ' if number % 2 else chr(10)}{choices[record['gold']]}"
                     texts.append(planted(answered, places[at], within=False))
             with scratch() as folder:
                 flags = judge_of(described(folder / "suite", {"prompted": (items, like)})).flags(texts)
@@ -311,7 +315,7 @@ def prompted(data: Path) -> Iterator[dict]:
 
 
 def held_out(data: Path, half: str, misses: bool, texts: Path | None = None) -> Iterator[dict]:
-    """Recall and flags on one half of benchmarks and texts, which are divided by their sources; or on other texts."""
+    """Recall and flags on one half of benchmarks and texts, which are divided by their sources, or on other texts."""
     with scratch() as folder:
         judge = judge_of(build_half(data, folder, half))
         if not texts:
@@ -325,18 +329,18 @@ def held_out(data: Path, half: str, misses: bool, texts: Path | None = None) -> 
 
 
 def text_is_code(source: str) -> bool:
-    """Whether texts of a source (`sources`) are programs."""
+    """Whether the texts of a source (`sources`) are programs."""
     return source.startswith(("code/", "python", "site-packages/", "perl/", "npm/"))
 
 
 def clean(data: Path | None, judge: Judge, misses: bool) -> Iterator[dict]:
-    """Texts that are flagged, and should not be."""
+    """Clean texts that are flagged by mistake."""
     texts = clean_texts(data, CLEAN)
     yield from flagged({"clean": texts, "boilerplate": with_boilerplate(texts[: len(texts) // 2 : 20])}, judge, misses)
 
 
 def flagged(kinds: dict[str, list[str]], judge: Judge, misses: bool) -> Iterator[dict]:
-    """How many texts of each kind are flagged, every kind as one corpus."""
+    """The number of flagged texts of each kind, with every kind as one corpus."""
     for name, held in kinds.items():
         flags = judge.flags(held)
         yield measurement(f"decontaminate.{name}, {len(held)} documents", len(flags), "flagged")

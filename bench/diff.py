@@ -1,9 +1,9 @@
 """`gristmill diff` of two versions of a corpus: the whole command, from typing it to the answer.
 
-Documents of about 60 words are made up, measured and judged (not timed); then they are judged by another threshold, and
-in a third version cut into other parts, so that no part is in two versions and every document has to be found by its
-id. The peer holds the ids and verdicts of both versions in dictionaries, and counts the same documents; it reads no
-languages and no scores. BENCH_DOCUMENTS sets how many documents there are.
+The bench generates documents of about 60 words, measures and judges them (not timed). A second version judges them by
+another threshold, and a third version splits them into other parts, so that no part is in two versions and every
+document must be found by its id. The peer holds the ids and verdicts of both versions in dictionaries and counts the
+same documents; it reads no languages and no scores. BENCH_DOCUMENTS sets the number of documents.
 """
 
 import json
@@ -48,18 +48,18 @@ def run(data: Path | None) -> Iterable[dict]:
         first, second, third = hashes
         yield measurement("diff.documents", DOCUMENTS, "documents")
         for what, before, now in (("threshold", first, second), ("other_parts", first, third)):
-            seconds, cpu, told = ask(folder, before, now)
+            seconds, cpu, answer = ask(folder, before, now)
             begun = time.perf_counter()
             counts = count_in_dictionaries(folder / "store", before, now)
             peer = time.perf_counter() - begun
-            assert counts == (told["came"]["documents"], told["went"]["documents"]), (counts, told["came"])
-            yield measurement(f"diff.{what}", seconds, "s (asked: under 10)", "dictionaries", peer, less=True)
+            assert counts == (answer["came"]["documents"], answer["went"]["documents"]), (counts, answer["came"])
+            yield measurement(f"diff.{what}", seconds, "s (goal: under 10)", "dictionaries", peer, less=True)
             yield measurement(f"diff.{what}.cpu", cpu, "s of CPU")
-            yield measurement(f"diff.{what}.came", told["came"]["documents"], "documents")
+            yield measurement(f"diff.{what}.came", answer["came"]["documents"], "documents")
 
 
 def ask(folder: Path, before: str, now: str) -> tuple[float, float, dict]:
-    """Seconds by the clock and of CPU, which is the better figure on a busy machine; and the answer."""
+    """Wall seconds, CPU seconds (the better figure on a busy machine) and the answer."""
     command = [sys.executable, "-m", "gristmill.cli.main", "diff", str(folder / "store"), before, now, "--json"]
     begun, used = time.perf_counter(), _cpu_of_children()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -72,7 +72,7 @@ def _cpu_of_children() -> float:
 
 
 def count_in_dictionaries(store: Path, before: str, now: str) -> tuple[int, int]:
-    """Documents that came, and that went."""
+    """The number of added and of removed documents."""
     kept = []
     for name in (before, now):
         view, found = see(Store(str(store)), name), {}

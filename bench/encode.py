@@ -1,13 +1,13 @@
 """Encoding with a vocabulary of 128,000: ours against other libraries, on the same texts and one core.
 
 The texts of all files of the data folder are shuffled, so that languages and code are mixed. Texts that quote special
-tokens are left out, since gigatoken always encodes those as such. The vocabulary is trained on the texts with our
-trainer, or is the tokenizer.json that BENCH_TOKENIZER names. Ours encodes all texts once in batches, from an empty
-cache of pre-tokens (compiled before). gigatoken and fastokens encode the same batches, also from an empty cache; then
-gigatoken encodes them again with the cache it has by then.
-`tokenizers` and tiktoken, which are slower, encode the first 8 MB only, and so does ours, once more, for a ratio on the
-same texts. Everything is CPU time on one thread, and the ids must be equal. The peers other than `tokenizers` run in
-the Python that BENCH_ENCODERS_PYTHON names, so that they need not be installed beside ours.
+tokens are left out, because gigatoken always encodes those as special tokens. The vocabulary is trained on the texts
+with our trainer, or is the tokenizer.json that BENCH_TOKENIZER names. Ours encodes all texts once in batches with
+compiled kernels and an empty cache of pre-tokens. gigatoken and fastokens encode the same batches, also from an empty
+cache; then gigatoken encodes them again with its warm cache. `tokenizers` and tiktoken are slower, so they encode only
+the first 8 MB. Ours encodes those again, for a ratio on the same texts. All times are CPU time on one thread, and the
+ids must be equal. The peers other than `tokenizers` run in the Python that BENCH_ENCODERS_PYTHON names, so they need
+not be installed next to Gristmill.
 """
 
 import json
@@ -39,7 +39,7 @@ BATCH_BYTES = 8_000_000
 MERGES = 127_488  # 128,000 entries without 256 bytes and 256 special tokens
 PATTERN = "llama3"
 Answer = tuple[float, float, np.ndarray]
-"""CPU seconds from an empty cache and from a warm one, and the ids."""
+"""CPU seconds from an empty cache and from a warm cache, and the ids."""
 
 PEER = """
 import base64, json, os, sys, time
@@ -84,7 +84,7 @@ def run(data: Path | None) -> Iterable[dict]:
         tokenizer = load(given) if given else trained(batches)
         assert isinstance(tokenizer, Tokenizer), f"{given} cannot be encoded by our kernel: {tokenizer.reason}"
         write_json(tokenizer, folder)
-        tokenizer.decode(tokenizer.encode(batches[0][:1])[0])  # compiles
+        tokenizer.decode(tokenizer.encode(batches[0][:1])[0])  # compiles the kernels
         new = fresh(tokenizer)
         rate = size / seconds(lambda: [new.encode(batch) for batch in batches]) / 1e6
         ours = few_size / seconds(lambda: fresh(tokenizer).encode(batches[0])) / 1e6
@@ -110,7 +110,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def batches_of(found: list[str]) -> list[pa.Array]:
-    """The texts in batches of some megabytes, up to the limit."""
+    """The texts in batches of a few megabytes, up to the limit."""
     batches: list[pa.Array] = []
     batch, size, total = [], 0, 0
     for text in found:
@@ -134,7 +134,7 @@ def trained(batches: list[pa.Array]) -> Tokenizer:
 
 
 def fresh(tokenizer: Tokenizer) -> Tokenizer:
-    """The same with its tables built and an empty cache."""
+    """A copy of the tokenizer with built tables and an empty cache."""
     made = Tokenizer(tokenizer.definition)
     made.__dict__["_vocabulary"] = tokenizer._vocabulary
     return made
@@ -147,7 +147,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def wall_seconds(tokenizer: Tokenizer, batches: list[pa.Array], workers: int) -> float:
-    """Until so many threads have each encoded all batches, from a cache of its own."""
+    """Runs until every thread has encoded all batches, each with its own cache."""
     with ThreadPoolExecutor(workers) as threads:
         begun = time.perf_counter()
         list(
@@ -161,14 +161,14 @@ def wall_seconds(tokenizer: Tokenizer, batches: list[pa.Array], workers: int) ->
 def compared(
     peer: str, name: str, rate: float, size: int, unit: str, answer: Answer | None, ids: np.ndarray
 ) -> Iterable[dict]:
-    """Our rate beside the peer's, and whether the ids are the same; a peer that is not installed has no rate."""
+    """Our rate next to the peer's, and whether the ids are equal; a peer that is not installed has no rate."""
     yield measurement(f"{name}_{peer}", rate, unit, peer, None if answer is None else size / answer[0] / 1e6)
     if answer is not None:
         yield measurement(f"encode.same_ids_as_{peer}", float(np.array_equal(ids, answer[2])), "(required: 1)")
 
 
 def with_library(folder: Path, few: list[str]) -> Answer | None:
-    """`tokenizers` on one thread."""
+    """Encodes with `tokenizers` on one thread."""
     os.environ["RAYON_NUM_THREADS"], os.environ["TOKENIZERS_PARALLELISM"] = "1", "false"
     try:
         from tokenizers import Tokenizer as Library
@@ -183,7 +183,7 @@ def with_library(folder: Path, few: list[str]) -> Answer | None:
 
 
 def with_peer(peer: str, folder: Path, batches: list[pa.Array]) -> Answer | None:
-    """A peer in a Python that has it; None where it cannot be imported."""
+    """Encodes with a peer in a Python that has it; None if it cannot be imported."""
     python = os.environ.get("BENCH_ENCODERS_PYTHON", sys.executable)
     (folder / f"{peer}.json").write_text(json.dumps([batch.to_pylist() for batch in batches]))
     found = subprocess.run([python, "-c", f"import {peer}"], stderr=subprocess.DEVNULL)

@@ -1,8 +1,8 @@
-"""What the engine itself costs: per task, per worker, and to find that nothing is to be done.
+"""The cost of the engine itself: per task, per worker, and to find that there is nothing to do.
 
-- `engine.task_overhead`: many tiny tasks on one worker; wall time that is not inside a task, per task.
+- `engine.task_overhead`: many tiny tasks on one worker; the wall time per task that is not inside a task.
 - `engine.scaling`: the same CPU-bound work (extraction) with one worker and with two.
-- `engine.cached_run`: a second run of the same recipe, in a process of its own, as a user would type it.
+- `engine.cached_run`: a second run of the same recipe in a new process, as a user would type it.
 """
 
 import json
@@ -39,7 +39,7 @@ def task_overhead(folder: Path) -> Iterable[dict]:
     seconds, run = timed(recipe, folder / "tiny-store", 1)
     tasks = sum(len(made.executed) for made in run.states.values())
     inside = sum(made.cost["wall_s"] for made in run.states.values())
-    yield measurement("engine.task_overhead", 1e3 * (seconds - inside) / tasks, "ms a task (asked: under 5)")
+    yield measurement("engine.task_overhead", 1e3 * (seconds - inside) / tasks, "ms a task (goal: under 5)")
     yield measurement("engine.tiny_task", 1e3 * inside / tasks, "ms inside a task")
     command = [sys.executable, "-m", "gristmill.cli.main", "run", str(recipe), "--store", str(folder / "tiny-store")]
     begun = time.perf_counter()
@@ -48,7 +48,7 @@ def task_overhead(folder: Path) -> Iterable[dict]:
 
 
 def scaling(data: Path | None, folder: Path) -> Iterable[dict]:
-    """Every file four times under other names, so that there are enough parts to share out."""
+    """Copies every file four times under other names, so that there are enough parts for the workers."""
     (folder / "crawl").mkdir()
     for path in warc_files(data, folder):
         for copy in range(4):
@@ -60,7 +60,7 @@ def scaling(data: Path | None, folder: Path) -> Iterable[dict]:
     )
     one, _ = timed(recipe, folder / "one", 1)
     two, _ = timed(recipe, folder / "two", 2)
-    yield measurement("engine.two_workers", one / two, "x one worker (asked: at least 1.8)", "one worker", 1.0)
+    yield measurement("engine.two_workers", one / two, "x one worker (goal: at least 1.8)", "one worker", 1.0)
 
 
 def timed(recipe: Path, store: Path, workers: int):  # type: ignore[no-untyped-def]

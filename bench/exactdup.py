@@ -1,8 +1,8 @@
 """Exact deduplication, emit and reduce, against hashing in plain Python and grouping in Arrow; one core, same texts.
 
-A third of the documents are copies, half of these with another layout. The plain way is what one would write: SHA-256
-of the text in a dictionary; it also says which documents must stay, and ours must agree. Arrow's group-by compares
-bytes only, so it runs against `normalise: none`. CPU time, best of three rounds; reading and storing are left out.
+A third of the documents are copies, half of them with another layout. The plain way is a dictionary of the SHA-256 of
+each text. It also says which documents must stay, and ours must agree. Arrow's group-by compares only bytes, so it runs
+against `normalise: none`. CPU time, best of three rounds, without reading and storing.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def with_copies(found: list[str]) -> list[str]:
-    """Half as many copies as documents, every other with more white space."""
+    """Adds half as many copies as documents, every other one with more white space."""
     draw = random.Random(0)
     copies = draw.choices(found, k=len(found) // 2)
     copies[::2] = [" " + text.replace("\n", " \n\t") for text in copies[::2]]
@@ -62,7 +62,7 @@ def with_copies(found: list[str]) -> list[str]:
 
 
 def survivors(batches: list[pa.RecordBatch], config: Config) -> set[bytes]:
-    """The ids that stay, with the sorting that the engine does between emit and reduce."""
+    """The ids that stay, including the sorting that the engine does between emit and reduce."""
     sent = []
     for part, batch in enumerate(batches):
         records = exact_dedup.emit(batch, config)
@@ -90,7 +90,7 @@ def grouped(table: pa.Table) -> set[bytes]:
 
 
 def best(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of the quickest round, after one that is not counted, and the result."""
+    """CPU seconds of the fastest round, after one that is not counted, and the result."""
     result = work()
     times = []
     for _ in range(ROUNDS):

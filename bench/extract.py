@@ -1,13 +1,13 @@
-"""Main text of web pages: megabytes of HTML a second on one core, and how right it is, beside two libraries.
+"""Main text of web pages: megabytes of HTML per second on one core, and its accuracy, next to two libraries.
 
-Ours is the step `extract` as it comes. The libraries are resiliparse, its main content and nothing else, and
-trafilatura through the step, set for precision. Speed is CPU time over all pages of the data folder, in batches, the
-best of some rounds in turns; trafilatura takes longer, so it gets some of the pages, spread evenly, and one round.
+Ours is the step `extract` with its defaults. The libraries are resiliparse with its main content alone, and trafilatura
+through the step, set for precision. Speed is CPU time over all pages of the data folder, in batches, the best of
+several alternating rounds. trafilatura is slower, so it gets an even sample of the pages and one round.
 
-F1 is that of words against gold text, as `gristmill extractor evaluate` has it (docs/extraction.md), where the data
-folder has gold. What our extractor has learned it learned from gold: so it is trained anew for each of FOLDS parts of
-the domains without them, and scored on these: a minute each. `FOLDS=0` in the environment scores the step as it comes,
-which has seen the pages.
+F1 compares words with gold text, as `gristmill extractor evaluate` does (docs/extraction.md), if the data folder has
+gold text. Our extractor has learned from gold text, so it is trained again for each of FOLDS parts of the domains
+without that part, and scored on it. This takes a minute each. `FOLDS=0` in the environment scores the step with its
+defaults, which has seen the pages.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ from gristmill_extractor.gold_scores import Score, mean
 
 ROUNDS = 3
 SLOW_PAGES = 800
-"""For trafilatura."""
+"""The number of pages for trafilatura."""
 FOLDS = int(os.environ.get("FOLDS", "5"))
 OURS = Config().tool
 BARE, SLOW = "resiliparse", "trafilatura"
@@ -72,7 +72,7 @@ def is_there(library: str) -> bool:
 
 
 def size(pages: Sequence[Record]) -> float:
-    """MB of HTML."""
+    """The size of the pages in MB of HTML."""
     return sum(len(as_str(page.html).encode()) for page in pages if page.html is not None) / 1e6
 
 
@@ -87,19 +87,19 @@ def quality(data: Path) -> Iterator[dict[str, Any]]:
     results = {one.tool: one for one in evaluate(read_gold(data), tools, folds, _Silent())}
     ours = results.pop(TRIMMED if OURS == BARE else OURS)
     others = {name: results.get(name) for name in (BARE, TRIMMED, SLOW) if name != ours.tool}
-    told = f"pages, {folds} folds" if folds else "pages that it was trained on" if OURS in TRAINED else "pages"
+    kind = f"pages, {folds} folds" if folds else "pages that it was trained on" if OURS in TRAINED else "pages"
     for name, scores in ours.sets().items():
         its = {tool: result and mean(result.sets()[name]) for tool, result in others.items()}
-        yield from beside(f"f1_{name}", f"F1, {len(scores):,} {told}", mean(scores), its)
+        yield from beside(f"f1_{name}", f"F1, {len(scores):,} {kind}", mean(scores), its)
     counted = sum(not page.is_weak for page in ours.pages)
     for name, of in (("over_pages", ToolResult.mean_over_pages), ("over_sets", ToolResult.mean_over_sets)):
         if (score := of(ours)) is not None:
             its = {tool: result and of(result) for tool, result in others.items()}
-            yield from beside(f"f1_mean_{name}", f"F1, {counted:,} {told}", score, its)
+            yield from beside(f"f1_mean_{name}", f"F1, {counted:,} {kind}", score, its)
 
 
 def beside(name: str, unit: str, score: Score, others: dict[str, Score | None]) -> Iterator[dict[str, Any]]:
-    """A row for each of the others."""
+    """Yields one row for each of the others."""
     for tool, its in others.items():
         yield measurement(f"extract.{name}", score.value, unit, tool, its and its.value)
 

@@ -1,9 +1,9 @@
 """WARC to documents in Parquet, against a bare loop of fastwarc and resiliparse over the same files on one core.
 
-The bare loop parses records, decodes them and extracts main content, and keeps nothing. Ours does that and also
-accounts for every record, checks and hashes inputs, normalises text, stores markup and text as Parquet, and writes
-records of what it did; all in one process and measured in CPU time, so that both have the same core and a busy
-machine does not count. Ours extracts with the step's default tool. `ratio` is bare time over our time.
+The bare loop parses records, decodes them, extracts main content and stores nothing. Ours does that and also accounts
+for every record, checks and hashes inputs, normalises text, stores markup and text as Parquet, and writes records of
+its tasks. Both run in one process and are measured in CPU time, so that both have the same core and a busy machine does
+not matter. Ours extracts with the step's default tool. `ratio` is bare time over our time.
 """
 
 import os
@@ -24,8 +24,9 @@ from gristmill.recipe.load import load
 
 ROUNDS = 3
 MOST_DIVS = 10_000
-"""Of a page that the bare loop takes: the demo plants one of 50,000 inside each other, in which it would stay for
-minutes; ours refuses it."""
+"""The most `div` elements of a page that the bare loop reads. The demo plants a page of 50,000 nested ones, which would
+take the loop minutes; ours refuses it.
+"""
 
 
 def run(data: Path | None) -> Iterable[dict]:
@@ -52,12 +53,12 @@ def run(data: Path | None) -> Iterable[dict]:
             "bare fastwarc + resiliparse",
             html_bytes / bare_s / 1e6,
         )
-        yield measurement("ingest.cost_of_bare_loop", min(ours) / bare_s, "x (asked: below 1)")
+        yield measurement("ingest.cost_of_bare_loop", min(ours) / bare_s, "x (goal: below 1)")
         yield measurement("ingest.pages", pages, "pages")
 
 
 def bare_loop(files: list[Path]) -> tuple[int, int, float]:
-    """Pages, bytes of HTML, seconds."""
+    """Returns the number of pages, bytes of HTML and seconds."""
     pages = html_bytes = 0
     begun = time.process_time()
     for charset, body in (page for path in files for page in bodies(path)):
@@ -72,7 +73,7 @@ def bare_loop(files: list[Path]) -> tuple[int, int, float]:
 
 
 def bodies(path: Path) -> Iterator[tuple[str | None, bytes]]:
-    """Charset and bytes of the pages of a file, as far as it can be read: the demo plants files that are cut off."""
+    """Charset and bytes of the pages of a file, up to where it can be read: the demo plants truncated files."""
     with suppress(OSError):
         for record in ArchiveIterator(str(path), record_types=WarcRecordType.response, parse_http=True):
             if record.http_headers is None or record.http_headers.status_code != 200:
@@ -82,7 +83,7 @@ def bodies(path: Path) -> Iterator[tuple[str | None, bytes]]:
 
 
 def ours_of(recipe: Path, store: Path) -> float:
-    """Seconds for the whole run in this process."""
+    """Seconds of the whole run in this process."""
     begun = time.process_time()
     mill = Mill(load(recipe, store=str(store)))
     mill.executor = lambda *_: InlineExecutor(mill.store)  # type: ignore[method-assign]

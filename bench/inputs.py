@@ -1,4 +1,4 @@
-"""What benches measure on: a folder that the user names, or data made on the spot."""
+"""The input data of benches: a folder that the user names, or generated data."""
 
 import io
 import json
@@ -16,18 +16,18 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
 
 DEMO_SCALE = 1.0
-"""Of the demo's crawl, where a bench makes one."""
+"""The scale of the demo's crawl, if a bench generates one."""
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder that is gone afterwards."""
+    """A folder that is deleted afterwards."""
     with TemporaryDirectory(prefix="gristmill-bench-") as folder:
         yield Path(folder)
 
 
 def warc_files(data: Path | None, folder: Path) -> list[Path]:
-    """WARC files of the data folder, or the demo's crawl."""
+    """The WARC files of the data folder, or the demo's crawl."""
     found = sorted(data.rglob("*.warc.gz")) if data else []
     if found:
         return found
@@ -48,13 +48,13 @@ def web_pages(data: Path | None, folder: Path) -> list[Record]:
 
 
 def spread(pages: Sequence[Record], most: int) -> list[Record]:
-    """So many of them, evenly over all."""
+    """At most `most` of the pages, evenly spaced."""
     count = min(most, len(pages))
     return [pages[number * len(pages) // count] for number in range(count)]
 
 
 def texts(data: Path | None, limit_bytes: int) -> list[str]:
-    """Texts of the data folder's JSONL files, or the reference prose that comes with Python, up to a size."""
+    """Texts of the data folder's JSONL files, or the reference prose that comes with Python, up to a total size."""
     found: list[str] = []
     size = 0
     for text in _texts(data):
@@ -92,7 +92,7 @@ def made_up_texts(seed: int = 0) -> Iterator[str]:
 def measurement(
     name: str, value: float, unit: str, peer: str | None = None, peer_value: float | None = None, less: bool = False
 ) -> dict:
-    """One line of output. `less`: a smaller value is better. Numbers of numpy become plain ones, which JSON knows."""
+    """One line of output. With `less`, a smaller value is better. NumPy numbers become plain ones for JSON."""
     value, ratio = float(value) if not isinstance(value, int) else value, None
     if peer_value is not None and value:
         ratio = peer_value / value if less else value / peer_value

@@ -1,7 +1,8 @@
 """Language identification with lid.176.ftz: the stage against the fastText library, on the same texts and one core.
 
-The library gets strings whose newlines are already spaces; ours gets an Arrow column as it lies in a part. Both in
-CPU time, the best of five rounds in turn, so that a busy machine does not count. The labels are compared too.
+The library gets strings whose newlines are already spaces; ours gets an Arrow column as a part stores it. Both are
+measured in CPU time, the best of five alternating rounds, so that a busy machine does not matter. The labels are
+compared too.
 """
 
 import time
@@ -47,7 +48,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def peer() -> Callable[[str], str] | None:
-    """The label that the library gives, or None where it is not installed."""
+    """The label that the library gives, or None if it is not installed."""
     try:
         import fasttext
     except ImportError:

@@ -1,8 +1,8 @@
-"""Random tokens of trainings, each led back to bytes of an input file that give it.
+"""Random tokens of trainings, each traced back to the bytes of an input file that produce it.
 
-For the demo, and with --data for the WARC and JSONL files of a folder: a training sample and a token of it are drawn at
-random, its document is looked up, its record is read again from the input, every map step is run again on it, and what
-comes out is compared with every layer and with the shards (`gristmill lineage --prove`). All of them must hold.
+The bench runs on the demo, and with --data on the WARC and JSONL files of a folder. It draws a training sample and a
+token of it at random, looks up its document, reads its record again from the input, runs every map step again on it,
+and compares the result with every layer and with the shards (`gristmill lineage --prove`). Every proof must succeed.
 """
 
 import os
@@ -23,7 +23,7 @@ from gristmill.recipe.load import load
 
 TOKENS = int(os.environ.get("TOKENS", "1000"))
 SCALE = 1.0
-"""Of the demo's inputs, and of the tokens that its mixture draws from them."""
+"""The scale of the demo's inputs, and of the tokens that its mixture draws from them."""
 DEMO = Path(__file__).parents[1] / "recipes" / "demo.yaml"
 BUDGET = "  tokens: 2M\n"
 REAL = """recipe: real
@@ -77,21 +77,21 @@ def demo(folder: Path) -> Path:
 def real(data: Path, folder: Path) -> Path:
     here = {name: text for name, (files, text) in SOURCES.items() if any(data.rglob(files))}
     recipe = folder / "real.yaml"
-    told = "\n".join(f"  {name}: {text.format(data.resolve())}" for name, text in here.items())
-    recipe.write_text(REAL.format(sources=told))
+    sources = "\n".join(f"  {name}: {text.format(data.resolve())}" for name, text in here.items())
+    recipe.write_text(REAL.format(sources=sources))
     return recipe
 
 
 def proved(name: str, recipe: Path, store: Path) -> Iterator[dict]:
     mill = Mill(load(recipe, store=str(store)))
     mill.run(None, Silent())
-    looked = mill.dry_run()
-    shards = Published(looked)
+    state = mill.dry_run()
+    shards = Published(state)
     drawn = list(draw(shards))
     begun = time.perf_counter()
-    places = {place.doc_id: place for place in find(looked, doc_id=sorted({doc_id.hex() for doc_id, *_ in drawn}))}
+    places = {place.doc_id: place for place in find(state, doc_id=sorted({doc_id.hex() for doc_id, *_ in drawn}))}
     ordered = sorted(places.values(), key=lambda place: (place.document.source, place.document.order, place.row))
-    prover, holds, faults = Prover(looked, ordered), {}, []
+    prover, holds, faults = Prover(state, ordered), {}, []
     for place in ordered:
         pieces = list(shard_pieces(shards, place.doc_id.hex()))
         try:
@@ -107,7 +107,7 @@ def proved(name: str, recipe: Path, store: Path) -> Iterator[dict]:
 
 
 def draw(shards: Published) -> Iterator[tuple[bytes, int, int]]:
-    """Tokens at random places of a training: their document, where in it, and what they are. Padding is none."""
+    """Tokens at random positions of a training, without padding: their document, the position in it, and the token."""
     manifest, order, rng = shards.manifest, Order(shards.manifest), random.Random(11)
     left = TOKENS
     while left:
@@ -124,6 +124,6 @@ def draw(shards: Published) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _is_there(pieces: list, at: int, token: int) -> bool:
-    """Whether the tokens that were proved have that one there."""
+    """Whether the proved tokens have this token at this position."""
     held = [piece for piece in pieces if piece.doc_offset <= at < piece.doc_offset + len(piece.ids)]
     return len(held) == 1 and int(held[0].ids[at - held[0].doc_offset]) == token

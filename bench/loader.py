@@ -1,10 +1,10 @@
-"""The loader: start-up and seeks on 10,000 shards of 10^12 tokens, tokens a second on one core, waiting.
+"""The loader: start-up and seeks on 10,000 shards of 10^12 tokens, tokens per second on one core, waiting.
 
-The 10,000 shards are sparse files (100 million tokens each, 8192 to a sample, two bytes a token; samples without
-documents, so that an index is as long as it must be and no longer). The rate is measured on 400 MB that lie in the page
-cache, on one core, in CPU time, in batches of 32 samples. The bound beside it is a loop that does the same copies from
-numpy memmaps, in an order that is given to it. datatrove, OLMo-core and megatron-core read samples of the same files by
-number, without any order or batches, in the Python that BENCH_LOADER_PYTHON names. Of seven runs the best counts.
+The 10,000 shards are sparse files (100 million tokens each, 8192 per sample, two bytes per token; samples without
+documents, so that an index has its smallest size). The rate is measured on 400 MB in the page cache, on one core, in
+CPU time, in batches of 32 samples. The upper bound is a loop that does the same copies from numpy memmaps in a given
+order. datatrove, OLMo-core and megatron-core read samples of the same files by number, without any order or batches, in
+the Python that BENCH_LOADER_PYTHON names. The best of seven runs counts.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ SEQ_LEN, BATCH = 8192, 32
 SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
 WARM_SHARDS, WARM_SAMPLES, WARM_GROUPS = 8, 3_000, 4
 ROUNDS, PAIRS = 7, 15
-"""Of rates, the best of which counts; and of runs with a receipt and without one, the median."""
+"""The best of ROUNDS rates counts, and the median of PAIRS of runs with and without a receipt."""
 
 GIVEN = """
 import json, os, random, struct, sys, time, numpy as np
@@ -37,11 +37,11 @@ paths, seq_len, count = json.loads(sys.argv[1])
 """
 READ_AT_RANDOM = """
 draw = random.Random(0)
-asked = [(draw.randrange(len(sets)), draw.randrange(len(sets[0]))) for _ in range(count)]
+rows = [(draw.randrange(len(sets)), draw.randrange(len(sets[0]))) for _ in range(count)]
 times = []
 for _ in range(7):
     begun = time.process_time()
-    for which, row in asked: read(sets[which], row)
+    for which, row in rows: read(sets[which], row)
     times.append(time.process_time() - begun)
 print(count * seq_len / min(times))
 """
@@ -87,17 +87,17 @@ def run(_data: Path | None) -> Iterable[dict]:
     with scratch() as folder:
         large, warm = sparse(folder / "large"), warmed(folder / "warm")
         start = child("start_up", large)
-        yield measurement("loader.start_up", start["seconds"], "s to the first batch, 10,000 shards (asked: < 1)")
+        yield measurement("loader.start_up", start["seconds"], "s to the first batch, 10,000 shards (goal: < 1)")
         yield measurement("loader.start_up_import", start["import_seconds"], "s to import it")
-        yield measurement("loader.start_up_memory", start["mb"], "MB resident, all in all (asked: < 200)")
+        yield measurement("loader.start_up_memory", start["mb"], "MB resident, all in all (goal: < 200)")
         seek = child("seek", large)
         for name, unit in (("cold", "ms, shard not open"), ("warm", "ms, shard open")):
-            yield measurement(f"loader.seek_{name}", seek[name], f"{unit}, mean of 2,000 (asked: < 1)")
+            yield measurement(f"loader.seek_{name}", seek[name], f"{unit}, mean of 2,000 (goal: < 1)")
             yield measurement(f"loader.seek_{name}_99", seek[f"{name}_99"], f"{unit}, 99 of 100 are faster")
         rates = child("rate", warm)
         bound = rates["memmap"]
         for name, unit in (
-            ("tokens", "million tokens/s on one core (asked: >= 250)"),
+            ("tokens", "million tokens/s on one core (goal: >= 250)"),
             ("tokens_one_thread", "million tokens/s on one core, read ahead by a thread"),
             ("batch_of_1", "million tokens/s on one core, batches of 1"),
             ("with_spans", "million tokens/s on one core, with cu_seqlens"),
@@ -112,7 +112,7 @@ def run(_data: Path | None) -> Iterable[dict]:
         for peer, script in PEERS.items():
             paths = sorted(str(path) for path in warm.parent.glob("*.bin"))
             rate = elsewhere(GIVEN + script + READ_AT_RANDOM, json.dumps([paths, SEQ_LEN, 24_000]))
-            # Megatron gives arrays, the others tensors.
+            # Megatron returns arrays, the others tensors.
             ours = rates["tokens"] if tensors is None or peer == "megatron-core" else tensors
             yield measurement(f"loader.against_{peer}", ours, "million tokens/s", peer, rate)
         receipts(warm)
@@ -124,22 +124,22 @@ def run(_data: Path | None) -> Iterable[dict]:
                 ("labels", "tokens and labels"),
                 ("labels_padded", "tokens and labels, padded"),
             ):
-                unit = f"x the time without a receipt: {what}, {taken} taken down (asked: <= 1.03)"
+                unit = f"x the time without a receipt: {what}, {taken} taken down (goal: <= 1.03)"
                 yield measurement(f"loader.masked_{name}_{receipt}", times[f"{name}_{receipt}"], unit)
             yield measurement(f"loader.masked_open_{receipt}", times[f"open_{receipt}"], f"ms to open, {taken}")
         waits = child("waiting", warm)
-        yield measurement("loader.waiting", 100 * waits["share"], "% of the time, 10 ms a batch (asked: < 1)")
+        yield measurement("loader.waiting", 100 * waits["share"], "% of the time, 10 ms a batch (goal: < 1)")
         yield measurement("loader.starved", waits["batches"], f"batches of {waits['of']} that were waited for")
 
 
 def child(what: str, manifest: Path) -> dict:
-    """A measurement in a process of its own, so that memory and imports are those of the loader."""
+    """Runs a measurement in a new process, so that memory and imports are the loader's alone."""
     command = [sys.executable, "-m", "bench._loader_child", what, str(manifest), str(ROUNDS), str(PAIRS)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def elsewhere(script: str, given: str) -> float | None:
-    """Million tokens a second that a script prints, in the Python that has the peers; None where they are missing."""
+    """Million tokens per second that a script prints, in the Python that has the peers; None if they are missing."""
     python = os.environ.get("BENCH_LOADER_PYTHON", sys.executable)
     environment = {**os.environ, "PYTHONPATH": str(Path(gristmill.__file__).parents[1])}
     command = [python, "-c", script, given]
@@ -148,7 +148,7 @@ def elsewhere(script: str, given: str) -> float | None:
 
 
 def sparse(folder: Path) -> Path:
-    """10,000 shards that take no room."""
+    """10,000 sparse shards, which take no disk space."""
     folder.mkdir()
     groups, files = [], {}
     for group in range(GROUPS):
@@ -174,7 +174,9 @@ def sparse(folder: Path) -> Path:
 
 
 def warmed(folder: Path) -> Path:
-    """400 MB of tokens in four groups, documents of about 1000 tokens, read once so that they lie in the page cache."""
+    """400 MB of tokens in four groups, with documents of about 1000 tokens, read once so that they are in the page
+    cache.
+    """
     folder.mkdir()
     groups, files = [], {}
     draw = np.random.default_rng(0)
@@ -201,7 +203,7 @@ def warmed(folder: Path) -> Path:
 
 
 def receipts(warm: Path) -> None:
-    """Beside a manifest: one that names 10 documents, and one that names every hundredth."""
+    """Writes two receipts next to a manifest: one names 10 documents, the other every hundredth."""
     manifest = read_manifest(warm)
     documents = [
         {"doc_id": bytes(doc_id).hex(), "request": "1", "group": group.name, "shard": number, "rows": [piece // 8]}
@@ -217,7 +219,7 @@ def receipts(warm: Path) -> None:
 
 
 def sealed(folder: Path, files: dict[str, str], *digests: str) -> None:
-    """Give files the modification time by which a loader knows them."""
+    """Gives files the modification time that a loader recognises them by."""
     for digest in digests:
         renew_seal(str(folder / files[digest]), digest)
 

@@ -1,9 +1,9 @@
-"""Finding documents among many by the index of a corpus: how long a look-up takes, and what the index costs.
+"""Finding documents by the index of a corpus: how long a look-up takes, and what the index costs.
 
-`DOCUMENTS=10000000 python -m bench lookup` is a corpus of ten million documents of some words each. Readers would take
-most of the time, so the document parts are made up, a million documents in each; verdicts, index and records are those
-of a real run. With --data, WARC files go through recipes/web.yaml with a tokenizer and shards, and the share of the
-index in the CPU time of that run is told.
+`DOCUMENTS=10000000 python -m bench lookup` uses a corpus of ten million documents of a few words each. Readers would
+take most of the time, so the document parts are generated, a million documents in each. Verdicts, index and records are
+those of a real run. With --data, WARC files go through recipes/web.yaml with a tokenizer and shards, and the bench
+reports the share of the index in the CPU time of that run.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ DOCUMENTS = int(os.environ.get("DOCUMENTS", "200000"))
 PART_ROWS = 1_000_000
 GROUP_ROWS = 1 << 16
 PER_HOST = 50
-ASKED = 20
-"""Documents that are looked up, each in a run that was not looked at before."""
+LOOKUPS = 20
+"""The number of documents to look up, each in a newly opened run."""
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
 RECIPE = Path(__file__).parents[1] / "recipes" / "web.yaml"
 
@@ -71,7 +71,7 @@ def made_up(folder: Path) -> Iterable[dict]:
     yield measurement("lookup.build", 1e6 * cpu(made, INDEX) / DOCUMENTS, "µs of CPU a document")
     store = str(folder / "store")
     draw = random.Random(5)
-    rows = [draw.randrange(DOCUMENTS) for _ in range(ASKED)]
+    rows = [draw.randrange(DOCUMENTS) for _ in range(LOOKUPS)]
     yield timed("lookup.doc_id", store, [{"doc_id": ids_of(row, 1)[0].tobytes().hex()} for row in rows])
     yield timed("lookup.url", store, [{"url": url_of(row)} for row in rows])
     yield timed("lookup.domain", store, [{"domain": f"site{row // PER_HOST}.example"} for row in rows], PER_HOST)
@@ -80,18 +80,18 @@ def made_up(folder: Path) -> Iterable[dict]:
 
 
 def timed(name: str, store: str, questions: list[dict[str, str]], wanted: int = 1) -> dict:
-    """The median of a look-up, from the record of the run on; with the slowest in the unit."""
+    """The median time of a look-up, starting from the record of the run; the unit contains the slowest."""
     seconds = []
     for question in questions:
         begun = time.perf_counter()
         found = find(see(Store(store), "many"), **question)  # type: ignore[arg-type]
         seconds.append(time.perf_counter() - begun)
         assert len(found) == wanted, question
-    return measurement(name, statistics.median(seconds), f"s, the slowest {max(seconds):.2f} (asked: under 1)")
+    return measurement(name, statistics.median(seconds), f"s, the slowest {max(seconds):.2f} (goal: under 1)")
 
 
 def command(store: str, url: str) -> dict:
-    """The same as a user types it: all of the document's life, and the versions that hold it."""
+    """The same as a user types it: the whole history of the document, and the versions that contain it."""
     typed = [sys.executable, "-m", "gristmill", "lineage", f"{store}@many", url]
     begun = time.perf_counter()
     subprocess.run(typed, check=True, capture_output=True)
@@ -99,7 +99,7 @@ def command(store: str, url: str) -> dict:
 
 
 def share_of_index(data: Path, folder: Path) -> dict:
-    """The run of a recipe for the web over real pages."""
+    """Runs a recipe for the web over real pages."""
     recipe, good = folder / "web.yaml", folder / "good.jsonl"
     good.write_text("".join(json.dumps({"text": text}) + "\n" for text in itertools.islice(made_up_texts(), 200)))
     recipe.write_text(
@@ -111,19 +111,17 @@ def share_of_index(data: Path, folder: Path) -> dict:
     )
     made = Mill(load(recipe, store=str(folder / "web-store"))).run(1, Silent())
     whole = sum(cpu(made, node.name) for node in {node.name: node for node in made.nodes.values()}.values())
-    return measurement(
-        "lookup.share_of_index", 100 * cpu(made, INDEX) / whole, "% of the CPU of a run (asked: up to 5)"
-    )
+    return measurement("lookup.share_of_index", 100 * cpu(made, INDEX) / whole, "% of the CPU of a run (goal: up to 5)")
 
 
 def cpu(made: Run, name: str) -> float:
-    """CPU seconds of the steps of a name, without what compiling took."""
+    """CPU seconds of the steps with a name, without compilation."""
     costs = [made.states[node.id].cost for node in made.nodes.values() if node.name == name]
     return sum(cost.get("cpu_s", 0.0) - cost.get("compile_s", 0.0) for cost in costs)
 
 
 class MakesUp(InlineExecutor):
-    """Answers a task that reads with documents that it makes up; all others it does."""
+    """Answers a read task with generated documents, and runs all other tasks."""
 
     async def run(self, task: Task) -> Result:
         if isinstance(task.work, Preview):
@@ -144,7 +142,7 @@ class MakesUp(InlineExecutor):
 
 
 def batch_of(first: int, rows: int) -> pa.RecordBatch:
-    """Documents of a few words."""
+    """Documents of a few words each."""
     numbers = range(first, first + rows)
     texts = [
         f"{WORDS[n % 12]} {WORDS[n // 12 % 12]} {WORDS[n // 144 % 12]} of page {n} and the {n % 977}" for n in numbers
@@ -163,7 +161,7 @@ def batch_of(first: int, rows: int) -> pa.RecordBatch:
 
 
 def ids_of(first: int, rows: int) -> np.ndarray:
-    """Ids that are spread as those of readers are."""
+    """Ids that are spread as evenly as those of readers."""
     numbers = np.arange(first, first + rows, dtype=np.uint64)
     halves = np.stack(
         [(numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15), numbers * np.uint64(0xD1342543DE82EF95)]

@@ -1,6 +1,7 @@
 """Memory is bounded by the part, not the corpus: peak memory of a worker on 1 GB and on 8 GB of the same kind of input.
 
-One plain JSONL file and steps that read and rewrite every text; the peak is the kernel's high-water mark of each task.
+The input is one plain JSONL file, and the steps read and rewrite every text. The peak is the kernel's high-water mark
+of each task.
 """
 
 import json
@@ -29,7 +30,7 @@ def run(data: Path | None) -> Iterable[dict]:
     yield measurement(
         "memory.peak_worker",
         peaks[-1],
-        "MB at 8 GB (asked: within 10%, under 1500)",
+        "MB at 8 GB (goal: within 10%, under 1500)",
         "the same at 1 GB",
         peaks[0],
         less=True,
@@ -37,7 +38,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def write_input(path: Path, size: int) -> None:
-    """Blocks of 64 MB of made-up documents, each under other ids, until the size is reached."""
+    """Writes blocks of 64 MB of generated documents, each with different ids, until the size is reached."""
     texts = made_up_texts()
     written = 0
     with path.open("w", encoding="utf-8") as file:

@@ -1,8 +1,8 @@
-"""Near duplicates: the whole stage from sketch to verdicts, its memory, its growth, and its answer against all pairs.
+"""Near duplicates: the whole stage from sketch to verdicts, its memory, its growth, and its result against all pairs.
 
-Documents are real ones with their letters exchanged, another way in each round, until there are enough bytes: words and
-lengths as in life, nothing in common between rounds. Every fourth document is followed by one or two copies with about
-one word in fifty changed. Documents are read before the clock starts; it stops when every verdict is stored.
+Documents are real ones with their letters exchanged, differently in each round, until there are enough bytes. Words and
+lengths are realistic, and rounds have nothing in common. Every fourth document is followed by one or two copies with
+about one word in fifty changed. Documents are read before the clock starts; it stops when every verdict is stored.
 """
 
 import json
@@ -47,15 +47,15 @@ def growth(data: Path | None) -> Iterable[dict]:
             recipe = write_recipe(folder)
             taken, peak, _ = timed_stage(recipe)
         seconds[size] = taken
-        yield measurement(f"neardup.stage_{gigabytes:g}_gb", size / taken / 1e6, "MB/s, two cores (asked: 60 at 1 GB)")
-        yield measurement(f"neardup.peak_{gigabytes:g}_gb", peak / 1e6, "MB, all processes (asked: under 2000 at 1 GB)")
+        yield measurement(f"neardup.stage_{gigabytes:g}_gb", size / taken / 1e6, "MB/s, two cores (goal: 60 at 1 GB)")
+        yield measurement(f"neardup.peak_{gigabytes:g}_gb", peak / 1e6, "MB, all processes (goal: under 2000 at 1 GB)")
     if len(seconds) > 2:
         exponent = np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0]
-        yield measurement("neardup.exponent", float(exponent), "time ~ size^x (asked: at most 1.05)")
+        yield measurement("neardup.exponent", float(exponent), "time ~ size^x (goal: at most 1.05)")
 
 
 def crowd() -> Iterable[dict]:
-    """Documents that all share a band: a sentence that begins every page, and sketches of one hash a band."""
+    """Documents that all share a band: pages begin with the same sentence, and sketches have one hash per band."""
     seconds = {}
     for number in CROWDS:
         with scratch() as folder:
@@ -65,7 +65,7 @@ def crowd() -> Iterable[dict]:
             with (folder / "in" / "crowd.jsonl").open("w") as file:
                 for _ in range(number):
                     file.write(json.dumps({"text": f"{BOILERPLATE} {' '.join(draw.choices(words, k=40))}"}) + "\n")
-            # One hash a band: documents share a fourth of their shingles, so nearly all of them share some band.
+            # One hash per band: documents share a fourth of their shingles, so nearly all of them share some band.
             recipe = write_recipe(folder, "bands: 14, rows: 1, ")
             taken, peak, _ = timed_stage(recipe)
         seconds[number] = taken
@@ -79,7 +79,7 @@ BOILERPLATE = "this page belongs to the mill and all that stands on it may be us
 
 
 def against_all_pairs(data: Path | None) -> Iterable[dict]:
-    """Recall of pairs by their similarity, precision, and lengths of chains, on real documents."""
+    """Recall of pairs by their similarity, precision, and chain lengths, on real documents."""
     found: list[str] = []
     for text in _texts(data):
         found.append(text)
@@ -100,7 +100,7 @@ def against_all_pairs(data: Path | None) -> Iterable[dict]:
         here = (similar >= low) & (similar < high)
         same = (clusters[ones] == clusters[others]) & (clusters[ones] >= 0)
         name = f"neardup.recall_{low:g}" + (f"_to_{high:g}" if high < 1 else "")
-        recall = float(same[here].mean()) if here.any() else 1.0  # of no pairs none is missed
+        recall = float(same[here].mean()) if here.any() else 1.0  # if there are no pairs, none is missed
         yield measurement(name, recall, f"of {here.sum()} pairs of {len(found)} documents")
     exact = {(int(one), int(other)): float(value) for one, other, value in zip(ones, others, similar, strict=True)}
     wrong = sum(exact.get((max(pair), min(pair)), 0.0) < 0.8 for pair in links)
@@ -112,7 +112,7 @@ def against_all_pairs(data: Path | None) -> Iterable[dict]:
 
 
 def read_layer(mill: Mill, run) -> tuple[np.ndarray, set[tuple[int, int]]]:
-    """Per document the number of its keeper (-1: alone), and all links."""
+    """The number of each document's keeper (-1: alone), and all links."""
     from gristmill.store.parquet import PartReader
 
     keeper, linked, of = {}, {}, {}
@@ -135,7 +135,7 @@ def read_layer(mill: Mill, run) -> tuple[np.ndarray, set[tuple[int, int]]]:
 
 
 def count_loose(clusters: np.ndarray, links: set[tuple[int, int]]) -> int:
-    """Documents that the links do not join to their keeper."""
+    """The number of documents that the links do not connect to their keeper."""
     parent = list(range(len(clusters)))
 
     def root(at: int) -> int:
@@ -150,7 +150,7 @@ def count_loose(clusters: np.ndarray, links: set[tuple[int, int]]) -> int:
 
 
 def all_pairs(found: list[str], least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every pair with a Jaccard of at least `least`, by counting the shingles that each two documents share."""
+    """All pairs with a Jaccard similarity of at least `least`, by counting the shingles that two documents share."""
     data, offsets = bytes_of(pa.array(found, pa.string()))
     ends, values = shingle_sets(data, offsets, 5, word_tables())
     _, number = np.unique(values, return_inverse=True)
@@ -183,7 +183,7 @@ def count_shared(ends, number, owners, starts, least):  # type: ignore[no-untype
 
 
 def write_documents(folder: Path, base: list[str], size: int) -> int:
-    """Files of 256 MB; the bytes of text in them."""
+    """Writes files of 256 MB; returns the bytes of text in them."""
     folder.mkdir()
     written, file_number, in_file = 0, 0, 0
     file = (folder / "0.jsonl").open("w")
@@ -243,7 +243,7 @@ def timed_stage(recipe: Path) -> tuple[float, int, object]:
 
 
 class Watch:
-    """The most memory that this process and its children had together (proportional share of shared pages)."""
+    """The peak memory of this process and its children together (proportional share of shared pages)."""
 
     def __enter__(self) -> "Watch":
         self.peak, self._before, self._over = 0, _memory([os.getpid()]), threading.Event()

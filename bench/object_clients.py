@@ -1,11 +1,11 @@
-"""obstore against s3fs on an S3 server of this machine: reads by range, and many small writes.
+"""obstore against s3fs on an S3 server on this machine: range reads, and many small writes.
 
     pip install obstore s3fs boto3 'moto[server]' && moto_server -p 5011 &
     export AWS_ENDPOINT_URL=http://127.0.0.1:5011 AWS_ACCESS_KEY_ID=S3RVER AWS_SECRET_ACCESS_KEY=S3RVER
     python -m bench object_clients
 
-The server is as busy as its clients are, and takes its share of the cores: what counts is the ratio. Both ask for
-AT_ONCE things at a time from threads, as workers do. Without a server (AWS_ENDPOINT_URL) there is nothing to measure.
+The server is as busy as its clients and takes its share of the cores, so only the ratio matters. Both clients make
+AT_ONCE requests at a time from threads, as workers do. Without a server (AWS_ENDPOINT_URL) there is nothing to measure.
 """
 
 import os
@@ -21,7 +21,7 @@ from bench.inputs import measurement
 AT_ONCE = 16
 OBJECT_BYTES = 16 << 20
 RANGES = ((64 << 10, 128), (1 << 20, 48), (8 << 20, 12))
-"""Bytes of a range, and how many are read."""
+"""Bytes of a range, and how many ranges are read."""
 WRITES, WRITE_BYTES = 300, 4096
 ROUNDS = 2
 BUCKET = "gristmill-bench"
@@ -47,7 +47,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def _best(clients: dict[str, Any], act: Callable[[Any], None]) -> Iterator[tuple[str, float]]:
-    """The fastest of some rounds, in turns."""
+    """The fastest of several alternating rounds."""
     took: dict[str, list[float]] = {name: [] for name in clients}
     for _ in range(ROUNDS):
         for name, client in clients.items():

@@ -1,10 +1,10 @@
-"""The Ray executor on a cluster of this machine: what a task costs, a whole run beside local, and what losses change.
+"""The Ray executor on a cluster on this machine: the cost of a task, a whole run next to local, and the effect of
+losses.
 
-- `on_ray.task_overhead`: tasks with next to nothing to do, on two nodes of one core.
-- `on_ray.whole_run`: a run of tasks of two seconds, in which nothing computes, from its start to its end.
+- `on_ray.task_overhead`: tasks with almost nothing to do, on two nodes of one core.
+- `on_ray.whole_run`: a whole run of tasks of two seconds that compute nothing, from start to end.
 - `on_ray.chaos`: the same recipe again and again while nodes are lost at random moments, and one time in eight the
-  coordinator with them: a run that ends has the hashes of one that nobody disturbed, on local, and no task was tried
-  again that no loss explains.
+  coordinator too. A run that ends has the hashes of an undisturbed local run, and every retry is explained by a loss.
 
 A cluster is a head without cores and nodes of one core, all of them processes here (`ray.cluster_utils.Cluster`).
 """
@@ -32,15 +32,15 @@ from gristmill.store.store import Store
 
 TASKS = 500
 PARTS = 60
-"""Of a run of tasks of two seconds."""
+"""The parts of the run with tasks of two seconds."""
 TASK_S = 2.0
-"""What each of them waits."""
+"""The seconds that each of these tasks waits."""
 FILES = 24
-"""Of a run that loses nodes."""
+"""The input files of the run that loses nodes."""
 LOSSES = int(os.environ.get("LOSSES", "12"))
-"""Nodes that are lost, in all."""
+"""The total number of lost nodes."""
 NODES = 2
-"""Of one core each, and as many workers on local."""
+"""Nodes of one core each; local runs have the same number of workers."""
 NODE = {"num_cpus": 1, "memory": 3 << 30, "object_store_memory": 80 << 20}
 WAITING = """
 import time
@@ -95,7 +95,7 @@ def task_overhead(folder: Path, address: str) -> Iterable[dict]:
         executor = make_executor(Store(str(folder / "tiny")), workers, name=name, address=address)
         found[name] = asyncio.run(work(executor))
         executor.close()
-    unit = f"ms a task with {NODES} workers (asked: at most 10)"
+    unit = f"ms a task with {NODES} workers (goal: at most 10)"
     yield measurement("on_ray.task_overhead", found["ray"], unit, "local", found["local"], less=True)
 
 
@@ -107,7 +107,7 @@ def whole_run(folder: Path, address: str) -> Iterable[dict]:
         mill = Mill(load(recipe, store=str(folder / name)), executor=name, address=address if name == "ray" else None)
         mill.run(workers, Silent())
         seconds[name] = time.perf_counter() - begun
-    unit = f"s for {PARTS} tasks of {TASK_S:g} s with {NODES} workers (asked: within 10% of local)"
+    unit = f"s for {PARTS} tasks of {TASK_S:g} s with {NODES} workers (goal: within 10% of local)"
     yield measurement("on_ray.whole_run", seconds["ray"], unit, "local", seconds["local"], less=True)
 
 
@@ -147,10 +147,10 @@ def chaos(folder: Path, cluster: Any) -> Iterable[dict]:
                 process.send_signal(signal.SIGKILL)
                 killed += 1
             cluster.add_node(**NODE)
-        said = process.communicate()[1]
-        retried += said.count("trying again")
-        assert said.count("trying again") == said.count("its node was lost"), said
-        assert "Traceback" not in said, said
+        errors = process.communicate()[1]
+        retried += errors.count("trying again")
+        assert errors.count("trying again") == errors.count("its node was lost"), errors
+        assert "Traceback" not in errors, errors
         if process.returncode == 0:
             mill = Mill(load(recipe))
             assert _hashes(mill) == wanted, "other bytes than without losses"
@@ -161,7 +161,7 @@ def chaos(folder: Path, cluster: Any) -> Iterable[dict]:
                 if draw.random() < 0.5:
                     path.unlink()
         else:
-            assert process.returncode == -signal.SIGKILL, f"ended with {process.returncode}: {said}"
+            assert process.returncode == -signal.SIGKILL, f"ended with {process.returncode}: {errors}"
     assert retried <= lost, f"{retried} tasks were tried again, and {lost} nodes of one core were lost"
     minutes = (time.perf_counter() - begun) / 60
     unit = f"nodes lost, {killed} coordinators killed, {retried} tasks tried again, {ended} runs with the same hashes"

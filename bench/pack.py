@@ -1,13 +1,14 @@
 """Packing 10 million documents on one core, against best fit from long to short in plain Python and in OLMo-core.
 
-Padding, and how much lengths differ inside a sample: the standard deviation of their logarithms, on average over
-samples with two pieces or more; also by chance, as many pieces to a sample whatever their lengths. And what is cut by
-documents end to end, and lost where samples crop documents.
+The bench measures padding, and how much lengths differ within a sample: the standard deviation of their logarithms,
+averaged over samples with two pieces or more. It compares this with random packing, which has the same number of pieces
+per sample regardless of their lengths. It also measures how many documents end-to-end packing cuts, and the tokens lost
+when samples crop documents.
 
-Lengths are those of the texts of --data at 4 bytes a token with an end-of-document token, resampled; without data they
-are lognormal (median 500 tokens, sigma 1.2, mean about 1000), an assumption. Padding and lengths are compared on shards
-of one, 4 and 64 million tokens, 16 of them or one. The peers' rate is that on the first 100,000 documents, ours that of
-all. OLMo-core's packer runs in the Python that BENCH_READERS_PYTHON names. All in CPU time.
+Lengths are those of the texts of --data at 4 bytes per token with an end-of-document token, resampled. Without data
+they are assumed to be lognormal (median 500 tokens, sigma 1.2, mean about 1000). Padding and lengths are compared on
+shards of one, 4 and 64 million tokens, 16 of them or one. The peers' rate is measured on the first 100,000 documents,
+ours on all. OLMo-core's packer runs in the Python that BENCH_READERS_PYTHON names. All times are CPU time.
 """
 
 import json
@@ -27,7 +28,7 @@ from gristmill.kernels.pack import Pieces, best_fit, concat
 DOCUMENTS = 10_000_000
 FEW = 100_000
 SHARDS = {"1M": (1 << 20, 16), "4M": (1 << 22, 16), "64M": (1 << 26, 1)}
-"""Tokens of a shard, and how many are packed."""
+"""Tokens of a shard, and how many shards are packed."""
 READ_BYTES = 200_000_000
 BYTES_A_TOKEN = 4
 
@@ -48,15 +49,15 @@ def run(data: Path | None) -> Iterable[dict]:
     lengths = lengths_of(data)
     whose = "the texts of --data, resampled" if data else "made up, lognormal"
     yield measurement("pack.documents", len(lengths), f"documents ({whose}), mean {lengths.mean():.0f} tokens")
-    best_fit(lengths[:10], 64), concat(lengths[:10], 64)  # compiles
+    best_fit(lengths[:10], 64), concat(lengths[:10], 64)  # compiles the kernels
     for seq_len in (2048, 8192):
         name = f"pack.{seq_len}"
         begun = time.process_time()
         pieces = best_fit(lengths, seq_len)
         taken = time.process_time() - begun
         assert np.array_equal(np.bincount(pieces.document, pieces.length, len(lengths)).astype(np.int64), lengths)
-        yield measurement(f"{name}.seconds", taken, "s for all (asked: under 20)")
-        yield measurement(f"{name}.padding", padding(pieces, seq_len), "% of tokens (asked: at most 0.2)")
+        yield measurement(f"{name}.seconds", taken, "s for all (goal: under 20)")
+        yield measurement(f"{name}.padding", padding(pieces, seq_len), "% of tokens (goal: at most 0.2)")
         chance = by_chance(pieces, seq_len)
         yield measurement(f"{name}.spread", spread(pieces), "of log lengths in a sample", "by chance", spread(chance))
         yield from against(name, lengths[:FEW], seq_len, len(lengths) / taken)
@@ -68,7 +69,7 @@ def run(data: Path | None) -> Iterable[dict]:
         cut = share_cut(concat(lengths, seq_len), fitting)
         ours = share_cut(pieces, fitting)
         yield measurement(
-            f"{name}.cut", 100 * ours, "% of documents that fit (asked: 0)", "concat", 100 * cut, less=True
+            f"{name}.cut", 100 * ours, "% of documents that fit (goal: 0)", "concat", 100 * cut, less=True
         )
         lost = 100 * cropped(lengths[: 10 * FEW].tolist(), seq_len)
         yield measurement(f"{name}.lost", 0.0, "% of tokens", "documents in order, cropped at a sample's end", lost)
@@ -83,7 +84,7 @@ def lengths_of(data: Path | None) -> np.ndarray:
 
 
 def against(name: str, lengths: np.ndarray, seq_len: int, rate: float) -> Iterable[dict]:
-    """The same rests, long to short, by two others."""
+    """Packs the same remainders from long to short with two peers."""
     begun = time.process_time()
     samples = int(long_to_short(lengths, seq_len).sample.max()) + 1
     theirs = len(lengths) / (time.process_time() - begun)
@@ -100,7 +101,7 @@ def against(name: str, lengths: np.ndarray, seq_len: int, rate: float) -> Iterab
 
 
 def beside(name: str, shards: Sequence[np.ndarray], seq_len: int) -> Iterable[dict]:
-    """Padding and spread of ours and of long to short, over all shards."""
+    """Padding and spread of ours and of long-to-short packing, over all shards."""
     ours = together([best_fit(lengths, seq_len) for lengths in shards])
     theirs = together([long_to_short(lengths, seq_len) for lengths in shards])
     peer, unit = "long to short", "% of tokens"
@@ -109,14 +110,14 @@ def beside(name: str, shards: Sequence[np.ndarray], seq_len: int) -> Iterable[di
 
 
 def together(shards: Sequence[Pieces]) -> Pieces:
-    """The samples of all shards, numbered through."""
+    """The samples of all shards, numbered consecutively."""
     ends = np.cumsum([int(pieces.sample.max()) + 1 for pieces in shards])
     moved = [pieces._replace(sample=pieces.sample + end) for pieces, end in zip(shards[1:], ends, strict=False)]
     return Pieces(*(np.concatenate(columns) for columns in zip(shards[0], *moved, strict=True)))
 
 
 def long_to_short(lengths: np.ndarray, seq_len: int) -> Pieces:
-    """Best fit, long to short (Ding et al. 2024), with a sorted list of open samples by space; pieces in any order."""
+    """Best fit, long to short (Ding et al. 2024), with a list of open samples sorted by space; pieces in any order."""
     full = np.repeat(np.arange(len(lengths)), lengths // seq_len)
     document = np.flatnonzero(lengths % seq_len)
     document = document[np.argsort(-(lengths[document] % seq_len), kind="stable")]
@@ -137,18 +138,18 @@ def long_to_short(lengths: np.ndarray, seq_len: int) -> Pieces:
     return Pieces(
         np.concatenate([np.arange(len(full)), np.array(sample, np.int64)]),
         np.concatenate([full, document]),
-        np.zeros(len(full) + len(document), np.int64),  # nobody asks
+        np.zeros(len(full) + len(document), np.int64),  # not needed
         np.concatenate([np.full(len(full), seq_len), rests]),
     )
 
 
 def padding(pieces: Pieces, seq_len: int) -> float:
-    """Share of the tokens of all samples, in percent."""
+    """Padding as a percentage of the tokens of all samples."""
     return 100 * (1 - int(pieces.length.sum()) / ((int(pieces.sample.max()) + 1) * seq_len))
 
 
 def spread(pieces: Pieces) -> float:
-    """Standard deviation of the logarithms of lengths inside a sample, on average over those with two or more."""
+    """Standard deviation of the log lengths within a sample, averaged over samples with two pieces or more."""
     logs, count = np.log(pieces.length), np.bincount(pieces.sample)
     mean = np.bincount(pieces.sample, logs) / count
     deviation = np.sqrt(np.bincount(pieces.sample, (logs - mean[pieces.sample]) ** 2) / count)
@@ -156,7 +157,7 @@ def spread(pieces: Pieces) -> float:
 
 
 def by_chance(pieces: Pieces, seq_len: int) -> Pieces:
-    """As many pieces to a sample, whatever their lengths."""
+    """The same number of pieces per sample, regardless of their lengths."""
     length = pieces.length.copy()
     part = length < seq_len
     length[part] = np.random.default_rng(1).permutation(length[part])
@@ -173,13 +174,13 @@ def by_olmo(rests: np.ndarray, seq_len: int) -> tuple[float, int] | None:
 
 
 def share_cut(pieces: Pieces, fitting: np.ndarray) -> float:
-    """Of the documents that would fit into a sample, those that lie in two."""
+    """The share of documents that would fit into a sample but are split over two."""
     cut = np.unique(pieces.document[pieces.doc_offset > 0])
     return float(fitting[cut].sum() / fitting.sum())
 
 
 def cropped(lengths: list[int], seq_len: int) -> float:
-    """Share of tokens that are thrown away where a sample that is full ends the document too."""
+    """The share of tokens that are thrown away if a full sample also ends the document."""
     used = lost = 0
     for length in lengths:
         taken = min(length, seq_len - used)

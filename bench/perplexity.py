@@ -1,11 +1,11 @@
-"""Language models of n-grams: how fast they are trained and score, against KenLM on the same text and the same model.
+"""N-gram language models: the speed of training and scoring, against KenLM on the same text and the same model.
 
     train     MB/s of text, wall time, and the peak memory of a process that does nothing else (`memory` is 256 MB)
-    score     MB/s of text, CPU time of one core, best of the rounds in turn; KenLM gets an ARPA file of ours, and lines
-              that are cut and in lower case already, which for ours is part of the time; then text as it is, which
-              Python cuts for it by a regular expression
-    equal     the largest difference of the sum of a document between the two
-    AUC       held-out documents against themselves with their words shuffled, and against letters drawn by chance
+    score     MB/s of text, CPU time of one core, best of alternating rounds. KenLM gets an ARPA file of ours and lines
+              that are already split and lower-cased, which for ours is part of the time. Then it gets plain text, which
+              Python splits for it by a regular expression
+    equal     the largest difference between the two in the sum of a document
+    AUC       held-out documents against themselves with their words shuffled, and against random letters
 
 KenLM's Python package is the peer: `pip install kenlm`.
 """
@@ -33,13 +33,13 @@ ROUNDS = 5
 MEMORY = 256_000_000
 WORD, DIGIT = re.compile(r"\w+"), re.compile(r"\d")
 DOCUMENT_CHARS = 20_000
-"""Longer texts are cut, so that there are documents enough to hold some out."""
+"""Longer texts are cut, so that there are enough documents to hold some out."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
     whole = texts(data, TRAIN_BYTES + SCORE_BYTES)
     random.Random(1).shuffle(whole)
-    apart = up_to(whole, SCORE_BYTES)  # whole texts: the pieces of a book know each other
+    apart = up_to(whole, SCORE_BYTES)  # whole texts, because the pieces of a book resemble each other
     held, learned = ([part for text in some for part in cut(text)] for some in (apart, whole[len(apart) :]))
     with scratch() as folder:
         yield from training(learned, folder)
@@ -128,7 +128,7 @@ def scoring(model: Language, held: list[str], arpa: Path) -> Iterator[dict]:
 
 
 def kenlm_of(arpa: Path) -> Any:
-    """None where it is not installed."""
+    """The KenLM model; None if KenLM is not installed."""
     try:
         import kenlm
     except ImportError:
@@ -174,8 +174,8 @@ COMMON = frozenset(
 
 
 def separation(model: Language, held: list[str]) -> Iterator[dict]:
-    """Of all held-out documents, and of those that are English prose: three words of ten are common ones, which
-    indexes, tables and lists of dates do not have.
+    """The AUC of all held-out documents, and of those that are English prose: at least three words in ten are common
+    ones, unlike in indexes, tables and lists of dates.
     """
     found = [text for text in held if len(text.split()) >= 20][:2000]
     prose = [text for text in found if sum(w in COMMON for w in text.lower().split()) >= len(text.split()) * 0.3]
@@ -187,7 +187,7 @@ def apart(model: Language, found: list[str], kind: str) -> Iterator[dict]:
     draw = random.Random(2)
     shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in found]
     letters = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz     ", k=len(text))) for text in found]
-    plain = [" ".join(text.split()) for text in found]  # in one line, as the shuffled ones are
+    plain = [" ".join(text.split()) for text in found]  # on one line, like the shuffled ones
     good = perplexities_of(model, pa.array(plain, pa.string()))
     for name, bad in (("shuffled words", shuffled), ("random characters", letters)):
         value = auc(good, perplexities_of(model, pa.array(bad, pa.string()))) if found else 0.0
@@ -195,7 +195,7 @@ def apart(model: Language, found: list[str], kind: str) -> Iterator[dict]:
 
 
 def auc(low: np.ndarray, high: np.ndarray) -> float:
-    """How often one of the first has less than one of the second."""
+    """The probability that a value of the first is less than one of the second."""
     order = np.sort(low)
     below = np.searchsorted(order, high, side="left") + np.searchsorted(order, high, side="right")
     return float(below.mean() / 2 / len(low))

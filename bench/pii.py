@@ -1,9 +1,9 @@
 """`scrub` against datatrove's PIIFormatter on the same texts and one core, and what each of them finds.
 
-Speed is CPU time, ours the best of some rounds. *Without* are the documents in which nothing is found, *all* those and
-the others. datatrove looks for e-mail addresses and IPv4 alone, so it is also measured against ours for those two.
-Inputs that are made to be slow are given at three sizes; the exponent is that of time over size, and 1 is linear.
-Precision and recall are on the labelled set of the tests (tests/stages/scrub/labelled.py), spans to the byte.
+Speed is CPU time, ours the best of several rounds. *Without* are the documents in which nothing is found; *all* are all
+documents. datatrove looks only for e-mail addresses and IPv4, so it is also measured against ours for those two. Inputs
+designed to be slow are measured at three sizes; the exponent is that of time over size, and 1 is linear. Precision and
+recall are on the labelled set of the tests (tests/stages/scrub/labelled.py), with spans exact to the byte.
 """
 
 import math
@@ -33,7 +33,7 @@ ATTACKS = {
     "dotted": "1.",
     "long_words": "Ab1Cd2Ef3Gh4Ij5Kl6 ",
 }
-"""Each again and again, behind `a@`."""
+"""Each is repeated many times after `a@`."""
 KINDS = ("email", "ip", "card", "iban", "secret", "phone", "national_id", "wallet")
 
 
@@ -65,7 +65,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def judged(with_peer: bool) -> Iterable[dict]:
-    """Precision and recall by type; of the peer for what it looks for."""
+    """Precision and recall by type; the peer's only for the types that it supports."""
     known = labelled()
     wanted = [one.spans for one in known]
     answers = scrub_texts(
@@ -87,7 +87,7 @@ def attack(unit: str, size: int) -> str:
 
 
 def first(found: list[str], limit_bytes: int) -> list[str]:
-    """Texts from the start, up to a size; at least one."""
+    """The first texts up to a total size; at least one."""
     total = 0
     for count, text in enumerate(found):
         total += len(text.encode())
@@ -149,7 +149,7 @@ def once(peer: Callable[[str], str], text: str) -> float:
 
 
 def peer_spans(text: str) -> set[tuple[int, int, str]]:
-    """What the peer's expressions and its validator take, in bytes."""
+    """The spans that the peer's expressions and its validator accept, in bytes."""
     from datatrove.pipeline.formatters import PIIFormatter
 
     own = PIIFormatter()

@@ -1,15 +1,15 @@
 """From WARC files to filtered, deduplicated documents: our whole web path against datatrove's, on the same files.
 
-Ours are the steps of recipes/web.yaml that FineWeb has too, by `gristmill run` with one worker: extraction, language,
-signals, the rules of Gopher, C4 and FineWeb, and duplicates by URL, text and near likeness. datatrove's are the blocks
-that made FineWeb, with trafilatura (_pipeline_datatrove.py), in the Python that BENCH_PIPELINE_PYTHON names; it has to
-have `datatrove[io,processing]`, spacy and lxml_html_clean. It looks for near duplicates alone. Both use the language
-model lid.176.ftz.
+Ours are the steps of recipes/web.yaml that FineWeb also has, run by `gristmill run` with one worker: extraction,
+language, signals, the rules of Gopher, C4 and FineWeb, and duplicates by URL, text and near similarity. datatrove's are
+the blocks that made FineWeb, with trafilatura (_pipeline_datatrove.py), in the Python that BENCH_PIPELINE_PYTHON names.
+That Python needs `datatrove[io,processing]`, spacy and lxml_html_clean. datatrove looks only for near duplicates. Both
+use the language model lid.176.ftz.
 
-Time is CPU time of all processes, with compiled kernels. What a run takes to start, seconds in ours and in theirs,
-weighs on pages as few as these and on no corpus; so a run over a few pages is measured as well, and the hours for a TB
-are those of pages beyond these. `PAGES=3353` in the environment asks for other than 800 pages,
-`EXTRACT=resiliparse` for another extractor than the default.
+Time is CPU time of all processes, with compiled kernels. The start of a run takes seconds in both, which matters for so
+few pages but not for a real corpus. So a run over a few pages is measured as well, and the hours per TB are those of
+the pages beyond these. `PAGES=3353` in the environment sets the number of pages (default 800), and
+`EXTRACT=resiliparse` another extractor than the default.
 """
 
 import json
@@ -35,20 +35,20 @@ from gristmill.stages.measure.language import built_in_model
 from gristmill.store.store import Store
 
 PAGES = int(os.environ.get("PAGES", "800"))
-"""Spread evenly over all that there are; datatrove does some 13 a second."""
+"""The pages are evenly spaced over all pages; datatrove processes about 13 per second."""
 FEW = 40
-"""Of these, for what it takes to start."""
+"""The number of pages of the small run, which measures the start-up."""
 FILES = 4
 ROUNDS = 3
-"""Of ours, the best of which counts; datatrove has one."""
+"""Our rounds, of which the best counts; datatrove has one."""
 WARM_UPS = 1
-"""Of ours, before: they compile."""
+"""Our rounds before those, which compile the kernels."""
 EXTRACT = os.environ.get("EXTRACT")
 STEPS = (
     *("extract", "language", "keep_language", "signals", "heuristics", "lines"),
     *("url_dedup", "exact_dedup", "near_dedup"),
 )
-"""Of recipes/web.yaml."""
+"""The steps taken from recipes/web.yaml."""
 PEER = "datatrove"
 PACKAGES = "pip install 'datatrove[io,processing]==0.10.1' spacy lxml_html_clean"
 ROOT = Path(__file__).parents[1]
@@ -56,14 +56,14 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """A run of one of the two."""
+    """One run of ours or of datatrove."""
 
     cpu_s: float
     read: int
-    """Pages that it took for such."""
+    """Records that it accepted as pages."""
     kept: int
     steps: dict[str, float]
-    """CPU seconds of each step, where they are known."""
+    """CPU seconds of each step, if known."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
@@ -78,8 +78,8 @@ def run(data: Path | None) -> Iterable[dict]:
         mine = Pair(*(our_best(folder, name) for name in ("all", "few")), size, start_size)
         few_by_peer = datatrove(folder, "few")
         theirs = few_by_peer and Pair(datatrove(folder, "all"), few_by_peer, size, start_size)
-    told = f"of {len(pages):,} pages, {size / 1e6:.1f} MB of HTML"
-    yield row("mb_per_cpu_second", f"MB of HTML a CPU second, {told}", mine.rate, theirs and theirs.rate)
+    corpus = f"of {len(pages):,} pages, {size / 1e6:.1f} MB of HTML"
+    yield row("mb_per_cpu_second", f"MB of HTML a CPU second, {corpus}", mine.rate, theirs and theirs.rate)
     yield row("start", f"CPU s for {len(few)} pages", mine.start.cpu_s, theirs and theirs.start.cpu_s, less=True)
     yield row("without_start", "MB of HTML a CPU second", mine.further_rate, theirs and theirs.further_rate)
     hours = [one and 1e6 / one.further_rate / 3600 for one in (mine, theirs)]
@@ -95,7 +95,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """All pages, and a few of them."""
+    """The runs over all pages and over a few of them."""
 
     all: Took
     start: Took
@@ -104,12 +104,12 @@ class Pair:
 
     @property
     def rate(self) -> float:
-        """MB a CPU second."""
+        """MB per CPU second."""
         return self.size / self.all.cpu_s / 1e6
 
     @property
     def further_rate(self) -> float:
-        """The same for what comes after the few."""
+        """MB per CPU second for the pages beyond the few."""
         return (self.size - self.start_size) / max(self.all.cpu_s - self.start.cpu_s, 1e-3) / 1e6
 
 
@@ -118,10 +118,10 @@ def row(name: str, unit: str, value: float, peer_value: float | None, less: bool
 
 
 def written(folder: Path, pages: Sequence[Record]) -> int:
-    """The pages in WARC files; their bytes."""
+    """Writes the pages to WARC files; returns their bytes."""
     folder.mkdir()
     bodies = [as_str(page.html or "").encode() for page in pages]
-    # As Common Crawl says it; without that datatrove guesses from the bytes, and passes over a fifth of real pages.
+    # As Common Crawl declares it; otherwise datatrove guesses from the bytes and skips a fifth of real pages.
     known = (("WARC-Identified-Payload-Type", "text/html"),)
     responses = [
         Response(page.url or f"https://unknown.example/{number}", body, fields=known)
@@ -140,11 +140,11 @@ def our_best(folder: Path, name: str) -> Took:
 def write_recipe(folder: Path, name: str) -> None:
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(our_recipe(folder / name), sort_keys=False))
-    load(path)  # a mistake is told before anything runs
+    load(path)  # reports a mistake before anything runs
 
 
 def our_recipe(crawl: Path) -> dict[str, Any]:
-    """Those steps of recipes/web.yaml, with its thresholds."""
+    """The recipe with those steps of recipes/web.yaml and its thresholds."""
     whole = yaml.safe_load((ROOT / "recipes" / "web.yaml").read_text())
     steps = [step for step in whole["steps"]["web"] if (step if isinstance(step, str) else next(iter(step))) in STEPS]
     if EXTRACT:
@@ -167,14 +167,14 @@ def ours(recipe: Path, store: Path) -> Took:
 
 
 def datatrove(folder: Path, name: str) -> Took | None:
-    """None where it is not installed, and nobody said that it is."""
+    """Runs datatrove; None if it is not installed and BENCH_PIPELINE_PYTHON is not set."""
     python = os.environ.get("BENCH_PIPELINE_PYTHON")
     script = Path(__file__).with_name("_pipeline_datatrove.py")
     work = tempfile.mkdtemp(dir=folder)
     done, cpu_s = timed([python or sys.executable, str(script), str(folder / name), work, str(built_in_model())])
     if done.returncode == 0:
-        told = json.loads(done.stdout.splitlines()[-1])
-        return Took(cpu_s, told["read"], told["kept"], {})
+        counts = json.loads(done.stdout.splitlines()[-1])
+        return Took(cpu_s, counts["read"], counts["kept"], {})
     if python is None and "ModuleNotFoundError" in done.stderr:
         return None
     raise UserError(
@@ -184,7 +184,7 @@ def datatrove(folder: Path, name: str) -> Took | None:
 
 
 def timed(command: Sequence[str]) -> tuple[subprocess.CompletedProcess[str], float]:
-    """A command that was run, and the CPU seconds of it and of all that it started."""
+    """Runs a command; returns it with the CPU seconds of all processes that it started."""
     with tempfile.NamedTemporaryFile() as seconds:
         tree = [sys.executable, str(Path(__file__).with_name("_process_tree.py")), seconds.name, *command]
         done = subprocess.run(tree, capture_output=True, text=True)

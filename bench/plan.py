@@ -1,9 +1,9 @@
 """`gristmill plan --cluster` against the truth: a corpus ten times its sample, predicted from the sample and then run.
 
-The documents of the data folder (texts and pages, where it has some) lie in files in random order, so that a tenth of
-the files is a fair sample; what a sample cannot know, a corpus of another kind, is not measured here. CPU seconds are
-of all tasks, without compiling, with as many workers as there are cores. Nothing of the whole is known to the
-prediction.
+The documents of the data folder (texts, and pages if it has some) are in files in random order, so that a tenth of the
+files is a fair sample. The bench does not measure what a sample cannot know, such as a corpus of another kind. CPU
+seconds are those of all tasks, without compilation, with one worker per core. The prediction knows nothing about the
+whole corpus.
 """
 
 import io
@@ -60,8 +60,8 @@ def run(data: Path | None) -> Iterable[dict]:
         planned = size_up(sample, sample.tokens / sample.share, cluster)
     cpu_s = sum(float(kind.cpu_s.mean()) * kind.tasks for kind in whole.kinds)
     low, middle, high = planned.cpu_s
-    told = f"of the truth, {cpu_s:.0f} CPU s: {middle:.0f}, {low:.0f} to {high:.0f}, predicted (asked: 0.8 to 1.2)"
-    yield measurement("plan.cpu", middle / cpu_s, told)
+    unit = f"of the truth, {cpu_s:.0f} CPU s: {middle:.0f}, {low:.0f} to {high:.0f}, predicted (goal: 0.8 to 1.2)"
+    yield measurement("plan.cpu", middle / cpu_s, unit)
     yield measurement(
         "plan.tokens", sample.tokens / sample.share / whole.tokens, f"of {whole.tokens / 1e6:.1f}M tokens"
     )
@@ -80,7 +80,7 @@ def _measured(recipe: Path, store: Path, sample: str | None) -> MeasuredRun:
 
 
 def _write(data: Path | None, folder: Path) -> Path:
-    """The documents in files, each of which is a fair part of the whole."""
+    """Writes the documents to files, each of which is a fair sample of the whole."""
     draw = random.Random(3)
     pages = [page for path in warc_files(data, folder) for page in _members(path)]
     lines = [json.dumps({"text": text}).encode() for text in texts(data, TEXT_BYTES)]
@@ -97,7 +97,7 @@ def _write(data: Path | None, folder: Path) -> Path:
 
 
 def _members(path: Path) -> list[bytes]:
-    """The records of a file as they are packed, as far as it can be read."""
+    """The compressed records of a file, up to where it can be read."""
     data, places = path.read_bytes(), []
     try:
         for record in ArchiveIterator(io.BytesIO(data), parse_http=False):

@@ -1,11 +1,13 @@
-"""Classifiers of quality: training against the fastText library, to the same held-out AUC, on one core.
+"""Quality classifiers: training against the fastText library, to the same held-out AUC, on one core.
 
-Two sets. `text`: 100 MB by source (books and mathematics against product documentation), one document in ten held out.
-`web`: prose of books, textbooks and manuals against pages of the web, both as the extractor leaves them, whole sites
-held out. The library gets the examples that ours makes of the same texts, a line each, and its own defaults but for
-two-word n-grams. Wall time from texts (ours) or the file of lines (the library) to the model.
+There are two sets. `text` is 100 MB by source (books and mathematics against product documentation), with one document
+in ten held out. `web` is prose of books, textbooks and manuals against web pages, both as the extractor leaves them,
+with whole sites held out. The library gets the examples that ours makes from the same texts, one per line, and its own
+defaults except for two-word n-grams. The time is wall time from texts (ours) or the file of lines (the library) to the
+model.
 
-Without a folder: the manual of Python against the demo's sales talk. Then scoring (`_quality_scoring.py`).
+Without a folder, the Python manual is compared with the demo's sales talk. Then the bench measures scoring
+(`_quality_scoring.py`).
 """
 
 import hashlib
@@ -41,15 +43,15 @@ from gristmill.stages.shared import fasttext_model
 
 HIGH, LOW = ("gutenberg-en", "latex-math"), ("sql-docs", "dotnet-docs")
 LIMIT_BYTES = 50_000_000
-"""Of each class."""
+"""The most bytes of each class."""
 MADE_UP = 400
-"""Texts of each class, where no data are given."""
+"""The number of texts of each class without a data folder."""
 SCORE_BYTES, BUCKETS = 8_000_000, 2_000_000
-"""Texts that are scored, and the size of the models that do."""
+"""The bytes of scored texts, and the buckets of the models."""
 PROSE = ("debian-handbook", "postgresql", "httpd.apache", "djangoproject", "help.libreoffice", "www.debian", "lilypond")
-"""Hosts of manuals and handbooks among the pages; the others are pages of the web."""
+"""Hosts of manuals and handbooks among the pages; all other hosts are ordinary web pages."""
 Labelled = list[tuple[str, bool, str]]
-"""Text, whether it is of the high class, and what is held out together."""
+"""The text, whether it belongs to the high class, and the group that is held out together."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
@@ -68,7 +70,7 @@ def training(sets: dict[str, Labelled]) -> Iterator[dict]:
         unseen = [row for row, out in zip(texts, held, strict=True) if out]
         size = sum(len(text.encode()) for text, _, _ in known)
         options = Options(held_out_share=0)
-        train(table(known[:: max(len(known) // 200, 1)]), options)  # compiled, and not counted
+        train(table(known[:: max(len(known) // 200, 1)]), options)  # compiles the kernels; not counted
         begun = time.perf_counter()
         made = train(table(known), options)
         seconds = time.perf_counter() - begun
@@ -113,8 +115,8 @@ print(json.dumps([float(one.get("__label__high", 0)) for one in found]))
 """
 
 
-def asked(script: str, *words: str) -> str | None:
-    """What the library answers, in the Python that FASTTEXT_PYTHON names or this one; None where it cannot train."""
+def output_of(script: str, *words: str) -> str | None:
+    """The library's output, in the Python that FASTTEXT_PYTHON names or this one; None if it cannot train."""
     python = os.environ.get("FASTTEXT_PYTHON", sys.executable)
     able = "import fasttext; assert hasattr(fasttext, 'train_supervised')"
     if subprocess.run([python, "-c", able], capture_output=True).returncode:
@@ -123,25 +125,25 @@ def asked(script: str, *words: str) -> str | None:
 
 
 def library(folder: Path, dim: int, threads: int) -> tuple[float, Path] | None:
-    """Seconds that the library takes, and its model."""
-    told = asked(LIBRARY, str(folder / "lines"), str(folder / "model.bin"), str(dim), str(threads))
-    return None if told is None else (float(told), folder / "model.bin")
+    """The seconds that the library takes, and its model."""
+    output = output_of(LIBRARY, str(folder / "lines"), str(folder / "model.bin"), str(dim), str(threads))
+    return None if output is None else (float(output), folder / "model.bin")
 
 
 def difference(model: bytes, texts: Labelled, folder: Path) -> float | None:
-    """The largest between our scores and the library's, for a model of ours."""
+    """The largest difference between our scores and the library's, for a model of ours."""
     (folder / "ours.bin").write_bytes(model)
     lines = [" ".join(text.split()) for text, _, _ in texts]
     (folder / "texts.json").write_text(json.dumps(lines))
-    told = asked(SCORES, str(folder / "ours.bin"), str(folder / "texts.json"))
-    if told is None:
+    output = output_of(SCORES, str(folder / "ours.bin"), str(folder / "texts.json"))
+    if output is None:
         return None
     ours = chances(np.frombuffer(model, np.uint8), [(line, True, "") for line in lines])
-    return float(np.abs(ours - np.array(json.loads(told))).max())
+    return float(np.abs(ours - np.array(json.loads(output))).max())
 
 
 def chances(model: np.ndarray, texts: Labelled) -> np.ndarray:
-    """Of the label `high` of a model file."""
+    """The probabilities of the label `high` from a model file."""
     loaded = fasttext_model.parse(model, "model")
     labels, found = fasttext_model.predict(loaded, pa.array([text for text, _, _ in texts]), k=2)
     return np.where(labels == loaded.labels.index("high"), found, 0).sum(axis=1)
@@ -152,7 +154,7 @@ def auc(model: np.ndarray, texts: Labelled) -> float:
 
 
 def lines_of(texts: Labelled, options: Options, path: Path) -> None:
-    """The examples, as the library wants them."""
+    """Writes the examples in the library's format."""
     found, _ = clean(table(texts), options.min_words)
     begins, ends, owners = cut_words(*found[:3], options.example_words, options.examples_per_document)
     order = np.argsort([digest(str(at)) for at in range(len(begins))])
@@ -190,7 +192,7 @@ def by_source(data: Path) -> Labelled:
 
 
 def web_against_prose(data: Path) -> Labelled:
-    """English prose with its markup taken out, against English pages."""
+    """English prose without its markup, against English pages."""
     found: Labelled = []
     with scratch() as folder:
         for path in warc_files(data / "warc", folder):
@@ -210,7 +212,7 @@ def web_against_prose(data: Path) -> Labelled:
 
 
 def plain(text: str) -> str:
-    """Without front matter, licence and markup: what an extractor would have left."""
+    """The text without front matter, licence and markup, as an extractor would leave it."""
     if text.startswith("---"):
         text = text[text.find("---", 3) + 3 :]
     if "Project Gutenberg" in text[:2000]:

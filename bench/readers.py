@@ -1,9 +1,9 @@
 """Other trainers' own readers on our shards: the same documents and samples, token for token.
 
-Texts are encoded with two vocabularies (ids of 2 and of 4 bytes), packed best fit and end to end into several shards,
-documents longer than a sample among them, and sidecars are written beside. Then the real readers read: IndexedDataset
-of megatron-core, DatatroveFolderDataset, and NumpyFSLDataset and NumpyPackedFSLDataset of OLMo-core; in the Python that
-BENCH_READERS_PYTHON names. What they return is compared with what the tokenizer gave, not with what we wrote.
+Texts are encoded with two vocabularies (ids of 2 and of 4 bytes) and packed by best fit and end to end into several
+shards with sidecars; some documents are longer than a sample. Then the real readers read them: IndexedDataset of
+megatron-core, DatatroveFolderDataset, and NumpyFSLDataset and NumpyPackedFSLDataset of OLMo-core, in the Python that
+BENCH_READERS_PYTHON names. Their results are compared with the output of the tokenizer, not with what we wrote.
 """
 
 import hashlib
@@ -108,8 +108,8 @@ def run(data: Path | None) -> Iterable[dict]:
                 given = write(folder / f"{merges}-{pack}", folder / str(merges), tokenizer, found, pack, expected)
                 tokens, files = tokens + given["tokens"], files + len(given["stems"])
                 for peer, script in scripts.items():
-                    if (before := answers[peer]) is not None:  # else it is not installed
-                        answer = asked(script, Path(given["folder"]) / "given.json")
+                    if (before := answers[peer]) is not None:  # otherwise it is not installed
+                        answer = output_of(script, Path(given["folder"]) / "given.json")
                         answers[peer] = None if answer is None else [*before, answer]
     yield measurement("readers.tokens", tokens, f"in {files} shards, ids of 2 and 4 bytes, best fit and concat")
     rows = (
@@ -124,18 +124,18 @@ def run(data: Path | None) -> Iterable[dict]:
                 read = Counter(mark for answer in here for mark in answer[kind])
                 got = (expected[kind] & read).total()
                 same = float(read == expected[kind])
-                yield measurement(f"readers.{short}_same_{kind}", same, "1: each token for token, no other (asked: 1)")
+                yield measurement(f"readers.{short}_same_{kind}", same, "1: each token for token, no other (goal: 1)")
             yield measurement(f"readers.{short}_{kind}", wanted, f"{kind} written; the peer's: read", peer, got)
     packed = answers["olmo-core"]
     got = None if packed is None else sum(answer["packed_tokens"] for answer in packed)
-    yield measurement("readers.olmo_packed_tokens", tokens, "tokens written; packed anew by it", "olmo-core", got)
+    yield measurement("readers.olmo_packed_tokens", tokens, "tokens written; packed again by it", "olmo-core", got)
 
 
 def trained(found: list[str], merges: int) -> Tokenizer:
     data, offsets = bytes_of(pa.array(found, pa.string()))
     words = export(count_pretokens(no_words(), data, offsets, PATTERNS[PATTERN].scanner, class_table()))
     left, right = train(words.data, words.offsets, words.counts, merges)
-    # Reserved ids up to the size that is wanted, where a small text has too few merges for it.
+    # Reserved ids fill the vocabulary up to its size if a small text has too few merges.
     reserved = [f"<|reserved_{number}|>" for number in range(max(0, merges - len(left)))]
     return Tokenizer.from_merges(PATTERN, left, right, ("<|end_of_text|>", "<|pad|>", *reserved))
 
@@ -143,7 +143,7 @@ def trained(found: list[str], merges: int) -> Tokenizer:
 def write(
     folder: Path, model: Path, tokenizer: Tokenizer, found: list[str], pack: str, expected: dict[str, Counter[str]]
 ) -> dict:
-    """Shards with sidecars under names that all readers find, and what is to be read, from the encoded texts."""
+    """Writes shards with sidecars under names that readers find, and the expected content, from the encoded texts."""
     kind = np.dtype("<u2" if tokenizer.vocab_size <= 2**16 else "<u4")
     end = tokenizer.specials["<|end_of_text|>"]
     ids, offsets = tokenizer.encode(pa.array(found, pa.string()))
@@ -194,7 +194,7 @@ def write(
 
 
 def expect(folder: Path, documents: dict[bytes, np.ndarray], tokenizer: Tokenizer, expected: dict) -> None:
-    """Samples, pieces (padding is one) and stretches of a shard: places from the index, tokens from the encoder."""
+    """Samples, pieces (padding is one) and stretches of a shard: positions from the index, tokens from the encoder."""
     index = read_index(folder / "tokens.index")
     padding = tokenizer.specials["<|pad|>"]
     at, used = positions(index), used_tokens(index)
@@ -214,8 +214,8 @@ def mark(tokens: np.ndarray) -> str:
     return hashlib.sha256(np.asarray(tokens).astype("<i8").tobytes()).hexdigest()
 
 
-def asked(script: str, given: Path) -> dict | None:
-    """What a peer's reader returns; None where it is not there."""
+def output_of(script: str, given: Path) -> dict | None:
+    """The output of a peer's reader; None if the peer is not installed."""
     python = os.environ.get("BENCH_READERS_PYTHON", sys.executable)
     body = COMMON + script + "\njson.dump(found, open(sys.argv[2], 'w'))"
     answer = given.with_name("answer.json")

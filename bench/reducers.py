@@ -1,8 +1,9 @@
-"""Memory of reducers, merges and builders at growing inputs: it follows from their bounds, not from the corpus.
+"""Memory of reducers, merges and builders at growing inputs: it depends on their limits, not on the corpus.
 
-Documents are made up, about 1.5 KB each. One in ten is the same page of one site: a single URL, text, line, bucket and
-host has a tenth of all records. Every step that exchanges records runs alone on them, and the shards after it; the peak
-is the kernel's high-water mark of each task. GIGABYTES=1,4,16 in the environment asks for other sizes than 1 GB.
+The documents are generated, about 1.5 KB each. One in ten is the same page of one site, so a single URL, text, line,
+bucket and host has a tenth of all records. Every step that exchanges records runs alone on them, and the shards after
+it. The peak is the kernel's high-water mark of each task. GIGABYTES=1,4,16 in the environment sets other sizes than 1
+GB.
 """
 
 import json
@@ -30,7 +31,7 @@ SHARDS = "tokenizer: {train: {vocab: 4096, sample_bytes: {all: 50MB}}}\nshards: 
 GIGABYTES = os.environ.get("GIGABYTES", "1")
 FILES = 16
 OTHERS = ("emit", "merge", "collect", "gather", "build")
-"""Verbs of tasks that are no reducers."""
+"""Verbs of tasks that are not reducers."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
@@ -45,7 +46,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def _measure(folder: Path, name: str, steps: str, size: str) -> Iterable[dict]:
-    """One step on the corpus, which is read once for all."""
+    """Measures one step on the corpus, which is read once for all steps."""
     recipe = folder / f"{name}.yaml"
     fields = "fields: {url: url}"
     recipe.write_text(
@@ -63,12 +64,12 @@ def _measure(folder: Path, name: str, steps: str, size: str) -> Iterable[dict]:
                 kind = verb if verb in OTHERS else "reduce"
                 peaks.setdefault(kind, []).append(record["cost"]["peak_rss_bytes"] / 1e6)
     for kind in sorted(peaks):
-        told = f"MB at {size} GB, the largest of {len(peaks[kind])} (asked: under 1000)"
-        yield measurement(f"reducers.{name}.{kind}", max(peaks[kind]), told)
+        unit = f"MB at {size} GB, the largest of {len(peaks[kind])} (goal: under 1000)"
+        yield measurement(f"reducers.{name}.{kind}", max(peaks[kind]), unit)
 
 
 def _write(number: int, folder: Path, size: float) -> None:
-    """A file of documents: pieces of texts in new orders, so that few are alike but for the page that is everywhere."""
+    """Writes a file of documents: pieces of texts in new orders, so that few are alike except for the repeated page."""
     draw = random.Random(number)
     texts = made_up_texts()
     sentences = [sentence for _ in range(2000) for sentence in next(texts).split(". ") if len(sentence) > 20]

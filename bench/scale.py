@@ -1,9 +1,9 @@
-"""What the coordinator itself costs for a corpus of many parts: memory, CPU a task, and a run that finds all done.
+"""The cost of the coordinator itself for a corpus of many parts: memory, CPU per task, and a run that finds all done.
 
-The coordinator, the keys and the store are real; the executor answers at once with made-up results of real size, and
-the parts that it names are files of the right size without content, exchange files with real tables of segments. Every
-run has a process of its own. The recipe is recipes/web.yaml with a tokenizer and shards of 16 million tokens a part, so
-that 62,500 parts are a trillion tokens in 16,384 shards. One run is killed half-way, and the next goes on from there.
+The coordinator, the keys and the store are real. The executor answers at once with made-up results of realistic size.
+Parts are files of the right size without content, and exchange files have real segment tables. Every run has its own
+process. The recipe is recipes/web.yaml with a tokenizer and shards of 16 million tokens per part, so that 62,500 parts
+are a trillion tokens in 16,384 shards. One run is killed half-way, and the next one continues it.
 """
 
 import hashlib
@@ -50,21 +50,23 @@ from gristmill.store.segments import ROW, SegmentFile
 from gristmill.store.store import Part, Store, Verdicts
 
 PARTS = int(os.environ.get("PARTS", "2500"))
-"""4 TB of text in parts of 64 MB would be 62,500, and take most of an hour."""
+"""The full size, 4 TB of text in parts of 64 MB, would be 62,500 parts and take most of an hour."""
 FILE_BYTES = 12_000_000
-"""Of a compressed crawl file, which becomes one part."""
+"""The size of a compressed crawl file, which becomes one part."""
 ROWS = 9_000
 RECORD_BYTES = 70
 PART_TOKENS = 16_000_000
 UNTIL = "shards"
 KILLED = 9
 MEASURED = 101
-"""Of so many results that are made up, one is timed: asking for the time costs as much as making one up."""
+"""One in this many made-up results is timed, because reading the clock costs as much as making one up."""
 ROOT = Path(__file__).parents[1]
 
 
 def run(data: Path | None) -> Iterable[dict]:
-    """Four runs: killed half-way, gone on, all cached; and the same corpus at twice the size, without the kill."""
+    """Four runs: one killed half-way, one that continues it, one fully cached, and one of twice the size without the
+    kill.
+    """
     with scratch() as folder:
         recipe = _project(folder / "one", PARTS)
         tasks = _child(recipe, PARTS, stop_after=PARTS * 6)["executed"]
@@ -76,16 +78,16 @@ def run(data: Path | None) -> Iterable[dict]:
         twice = _child(_project(folder, 2 * PARTS), 2 * PARTS)
     each = 1e3 * first["coordinator_s"] / first["executed"]
     yield measurement("scale.tasks", first["tasks"], f"tasks of {PARTS:,} parts, {tasks:,} of them before a kill")
-    yield measurement("scale.memory", first["peak_mb"], "MB in the coordinator (asked: 2000)")
-    yield measurement("scale.cpu", each, "ms of CPU a task (asked: 0.5)")
-    yield measurement("scale.cached_run", cached["wall_s"], "s for a run that finds all done (asked: 60)")
+    yield measurement("scale.memory", first["peak_mb"], "MB in the coordinator (goal: 2000)")
+    yield measurement("scale.cpu", each, "ms of CPU a task (goal: 0.5)")
+    yield measurement("scale.cached_run", cached["wall_s"], "s for a run that finds all done (goal: 60)")
     yield measurement("scale.cached_memory", cached["peak_mb"], "MB in that run")
     ratio = twice["peak_mb"] / first["peak_mb"]
-    yield measurement("scale.memory_twice", ratio, f"x the memory at {2 * PARTS:,} parts (asked: 1.6)")
+    yield measurement("scale.memory_twice", ratio, f"x the memory at {2 * PARTS:,} parts (goal: 1.6)")
 
 
 def _project(folder: Path, parts: int) -> Path:
-    """The recipe and its inputs: files of the right size without content."""
+    """Writes the recipe and its inputs, which are files of the right size without content."""
     (folder / "crawl" / "2026-01").mkdir(parents=True)
     for number in range(parts):
         path = folder / "crawl" / "2026-01" / f"{number:07}.warc.gz"
@@ -119,7 +121,7 @@ class MadeUp:
         self._store = store
         self._stop_after = stop_after
         self._known = Path(store.root).with_name("marks")
-        """Of the parts that were read, in this run or before."""
+        """The markers of the parts that were read, in this run or before."""
         self._marks = self._known.read_text().split() if self._known.exists() else []
         self._numbers = np.zeros(0, np.uint64)
         self._coarse = self._entries = 0
@@ -155,7 +157,7 @@ class MadeUp:
             return self._sent(mark, np.arange(RANGES), ROWS * RECORD_BYTES, cost)
         if isinstance(work, Scatter):
             self._coarse = work.shift
-            if work.layout is not self._layout:  # to count its entries takes longer than all else here
+            if work.layout is not self._layout:  # counting its entries would take longer than everything else here
                 self._layout, self._entries = work.layout, len(work.layout.entries())
             return self._sent(mark, np.arange((self._entries - 1 >> work.shift) + 1), 4 * PART_TOKENS, cost)
         if isinstance(work, Merge):
@@ -189,7 +191,7 @@ class MadeUp:
         return self._numbers[begin:end]
 
     def _sent(self, mark: str, destinations: np.ndarray, memory: int, cost: dict[str, float]) -> Result:
-        """A file of the right size, without content but for the table at its end."""
+        """Writes a file of the right size, empty except for the table at its end."""
         table = np.zeros(len(destinations), ROW)
         table["to"] = destinations
         table["length"], table["memory"], table["rows"] = 1000, memory // max(1, len(table)), 12
@@ -237,14 +239,14 @@ def main(recipe: str, parts: int, stop_after: int) -> None:
     mill.executor = lambda *_: executor  # type: ignore[method-assign, assignment]
     begun, cpu = time.perf_counter(), time.process_time()
     made = mill.run(None, Silent()).states
-    said = {
+    result = {
         "executed": executor.executed,
         "tasks": sum(len(one.tasks) for one in made.values()),
         "coordinator_s": time.process_time() - cpu - executor.own_s,
         "wall_s": time.perf_counter() - begun,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
     }
-    print(json.dumps(said), flush=True)
+    print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

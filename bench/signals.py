@@ -1,7 +1,7 @@
 """All signals at once against datatrove's four heuristic filters, on the same texts and one core.
 
-datatrove's filters run one after the other on each document, as its pipeline runs them (its cache of the last five
-tokenized texts stays on), and their times are summed. They take longer, so they get the first documents only. Both in
+datatrove's filters run one after the other on each document, as in its pipeline (its cache of the last five tokenized
+texts stays on), and their times are summed. They are slower, so they get only the first documents. Both are measured in
 CPU time; ours is the best of five rounds.
 """
 
@@ -40,7 +40,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def first(found: list[str], limit_bytes: int) -> list[str]:
-    """Texts from the start, up to a size; at least one."""
+    """The first texts up to a total size; at least one."""
     total = 0
     for count, text in enumerate(found):
         total += len(text.encode())
@@ -69,7 +69,7 @@ def batch_of(found: list[str]) -> pa.RecordBatch:
 
 
 def peer_filters() -> list[Callable[[str], object]]:
-    """datatrove's filters with their published thresholds; none where datatrove or its tokenizer is not installed."""
+    """datatrove's filters with their published thresholds; none if datatrove or its tokenizer is not installed."""
     try:
         import spacy  # noqa: F401
         from datatrove.data import Document

@@ -1,9 +1,10 @@
 """Near-duplicate sketches of word 5-grams, 14 bands of 8 rows, against rensa and datatrove: same texts, one core.
 
 Ours goes from a column of texts to band hashes. rensa (its R-MinHash with 112 numbers, all documents in one call) takes
-lists of 5-grams, which its user makes in Python; it is timed with and without that, and without bands. datatrove's
-MinhashDedupSignature runs as in a pipeline, with its own tokenizer, and writes its signatures to a folder. Peers get
-a sample of the texts. All in CPU time of all threads; ours and rensa's are the best of five rounds, datatrove's is one.
+lists of 5-grams, which its user makes in Python. It is timed with and without that, and without bands. datatrove's
+MinhashDedupSignature runs as in a pipeline, with its own tokenizer, and writes its signatures to a folder. Peers get a
+sample of the texts. All times are CPU time of all threads; ours and rensa's are the best of five rounds, datatrove's is
+one.
 """
 
 import re
@@ -49,7 +50,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def spread(found: list[str], limit_bytes: int) -> list[str]:
-    """Texts from the whole list, evenly, up to about a size: the first file alone would be one kind of text."""
+    """Texts taken evenly from the whole list, up to about a size: the first file alone would be one kind of text."""
     step = max(1, size_of(found) // limit_bytes)
     return first(found[::step], limit_bytes)
 
@@ -73,7 +74,7 @@ def five_grams(text: str) -> list[str]:
 
 
 def rensa_seconds(found: list[str]) -> tuple[float, float] | None:
-    """Seconds for the shingles in Python and for the sketches; None where rensa is not installed."""
+    """Seconds for the shingles in Python and for the sketches; None if rensa is not installed."""
     try:
         from rensa import RMinHash
     except ImportError:
@@ -88,7 +89,7 @@ def rensa_seconds(found: list[str]) -> tuple[float, float] | None:
 
 
 def datatrove_seconds(found: list[str]) -> float | None:
-    """Seconds of its first step of four; None where datatrove or its tokenizer is not installed."""
+    """Seconds of the first of its four steps; None if datatrove or its tokenizer is not installed."""
     try:
         import spacy  # noqa: F401
         from datatrove.data import Document

@@ -1,10 +1,10 @@
-"""Runs on a Slurm of two nodes on this machine whose jobs, nodes and coordinator are taken away in the midst of them.
+"""Runs on a two-node Slurm on this machine that loses jobs, nodes and the coordinator during the run.
 
 - `slurm.losses`: jobs cancelled (scancel, of one or of all) and nodes set down, at random moments, over repeated runs.
-- `slurm.kills`: the coordinator killed (SIGKILL) and started again, as often, until a run comes to its end.
+- `slurm.kills`: the coordinator killed (SIGKILL) and started again, as often, until a run reaches its end.
 
-Every run must end with the hashes of an undisturbed local one, and give no document up. What was done again is told
-beside what the failures explain: a task for each slot of a job that went, and none that had been finished.
+Every run must end with the hashes of an undisturbed local one, and give no document up. Repeated tasks are reported
+next to those that the failures explain: one task for each slot of a lost job, and none that was already finished.
 """
 
 import json
@@ -24,11 +24,13 @@ from bench.inputs import measurement, scratch
 EVENTS = 50
 KILLS = 50
 SECONDS = 240.0
-"""For each of the two: what has not happened by then is left out, and the number that has is told."""
+"""The time limit of each of the two. Events that have not happened by then are left out; the bench reports how many
+have.
+"""
 FILES = (6, 3)
-"""Of each of the two sources."""
+"""The number of files of each of the two sources."""
 TASKS_BETWEEN = (3, 25)
-"""Tasks that a run finishes before the next is taken away."""
+"""The number of tasks that a run finishes between two losses."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
@@ -42,7 +44,7 @@ def run(data: Path | None) -> Iterable[dict]:
         try:
             yield from _measure(trial, folder)
         finally:
-            if trial.process is not None:  # else it would ask for jobs for ever
+            if trial.process is not None:  # otherwise it would request jobs forever
                 trial.process.kill()
                 trial.process.wait()
             cluster.stop()
@@ -68,12 +70,12 @@ def _measure(trial: "_Trial", folder: Path) -> Iterator[dict]:
         yield measurement(f"slurm.{name}", done, f"in {runs} runs of {tasks} tasks, the same bytes after each")
         if name == "losses":
             yield measurement(f"slurm.{name}.tasks", trial.retried, f"tasks that went with jobs (at most {2 * done})")
-        yield measurement(f"slurm.{name}.repeated", trial.repeated, "finished tasks that were done again (asked: 0)")
+        yield measurement(f"slurm.{name}.repeated", trial.repeated, "finished tasks that were done again (goal: 0)")
         yield measurement(f"slurm.{name}.time", time.perf_counter() - begun, "s")
 
 
 class _Trial:
-    """Runs of the recipe, and somebody who takes away what they run on."""
+    """Runs the recipe and takes away what it runs on."""
 
     def __init__(self, cluster: Cluster, folder: Path, draw: random.Random) -> None:
         self.cluster = cluster
@@ -82,19 +84,21 @@ class _Trial:
         self.process: subprocess.Popen[str] | None = None
         self.retried = self.repeated = 0
         self.until = 0.0
-        """When nothing more is taken away."""
+        """The time after which nothing more is taken away."""
 
     def command(self, *options: str) -> subprocess.Popen[str]:
         words = [sys.executable, "-m", "gristmill", "run", str(self.folder / "recipe.yaml"), "--json", *options]
-        with open(self.folder / "said", "w") as said, open(self.folder / "told", "w") as told:
-            self.process = subprocess.Popen(words, env=self.cluster.environment, stdout=said, stderr=told, text=True)
+        with open(self.folder / "output", "w") as output, open(self.folder / "errors", "w") as errors:
+            self.process = subprocess.Popen(
+                words, env=self.cluster.environment, stdout=output, stderr=errors, text=True
+            )
         return self.process
 
     def tasks(self) -> int:
         return len(list((self.folder / "store" / "tasks").glob("*.json")))
 
     def one_run(self, disturb, most: int) -> int:
-        """From an empty store to the end; how often it was disturbed."""
+        """Runs from an empty store to the end; returns how often the run was disturbed."""
         events = 0
         while True:
             before = self.tasks()
@@ -102,13 +106,13 @@ class _Trial:
             while self._goes_on():
                 if events < most and time.perf_counter() < self.until:
                     events += disturb()
-            told = (self.folder / "told").read_text()
-            self.retried += told.count("trying again")
+            errors = (self.folder / "errors").read_text()
+            self.retried += errors.count("trying again")
             if self.process.returncode == -9:
                 continue
-            if self.process.returncode != 0 or "Traceback" in told:
-                raise AssertionError(told)
-            summary = json.loads((self.folder / "said").read_text())
+            if self.process.returncode != 0 or "Traceback" in errors:
+                raise AssertionError(errors)
+            summary = json.loads((self.folder / "output").read_text())
             if summary["given_up"]:
                 raise AssertionError(summary["given_up"])
             executed = sum(stage["executed"] for stage in summary["stages"])
@@ -116,7 +120,7 @@ class _Trial:
             return events
 
     def _goes_on(self) -> bool:
-        """Wait until the run has finished some more tasks; false when it has come to its end."""
+        """Waits until the run has finished some more tasks; returns false when the run has ended."""
         wanted = self.tasks() + self.draw.randint(*TASKS_BETWEEN)
         while self.process.poll() is None and self.tasks() < wanted:
             time.sleep(0.02)

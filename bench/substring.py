@@ -1,12 +1,12 @@
-"""Repeated stretches of 500 bytes: ours against a suffix array (divsufsort), same texts, one core, CPU time.
+"""Repeated passages of 500 bytes: ours against a suffix array (divsufsort), same texts, one core, CPU time.
 
-The texts get copies planted: every tenth has a stretch of 600 to 3000 bytes of another. The suffix array's answer is
-brought to the same form (a window that an earlier document has is repeated, so that one copy stays), which numpy does
-outside of the time; both must mark the same bytes, or the bench fails. The peer is slower, so it gets fewer texts; ours
-is measured on these and then on more and more, to show that the rate does not fall with the size.
+The texts get planted copies: every tenth contains a passage of 600 to 3000 bytes of another. numpy brings the suffix
+array's answer to the same form, outside the timing: a window that an earlier document has is repeated, so that one copy
+stays. Both must mark the same bytes, or the bench fails. The peer is slower, so it gets fewer texts. Ours is measured
+on these and then on more and more, to show that the rate does not fall with the size.
 
-Every measurement is a process of its own that has nothing in memory but the texts: where memory lies free from earlier
-work, a process does not grow, whatever it takes. Memory is what it grew by at most, for a byte of text.
+Every measurement is a new process that has only the texts in memory: a process with free memory from earlier work would
+not grow. Memory is its largest growth per byte of text.
 """
 
 import multiprocessing
@@ -28,7 +28,7 @@ SIZES_MB = (25, 50, 100, 200)
 PEER = "pydivsufsort, suffix array and LCP"
 
 Texts = tuple[Any, Any]
-"""Bytes of all texts, and offsets."""
+"""The bytes of all texts, and the offsets."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
@@ -60,7 +60,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def planted(found: list[str]) -> Texts:
-    """The texts, every tenth with a stretch of another in its middle."""
+    """The texts; every tenth has a passage of another in its middle."""
     draw = random.Random(1)
     encoded = [text.encode() for text in found]
     for place in range(0, len(encoded), 10):
@@ -73,14 +73,14 @@ def planted(found: list[str]) -> Texts:
 
 
 def first(given: Texts, size: int) -> Texts:
-    """Whole texts from the start, up to a size; at least one."""
+    """The first whole texts up to a total size; at least one."""
     data, offsets = given
     count = max(1, int(np.searchsorted(offsets, size, "right")) - 1)
     return data[: offsets[count]], offsets[: count + 1]
 
 
 def marked(given: Texts, spans: Any) -> Any:
-    """Which bytes are in the spans."""
+    """A mask of the bytes in the spans."""
     edges = np.zeros(len(given[0]) + 1, np.int32)
     np.add.at(edges, spans[:, 1], 1)
     np.add.at(edges, spans[:, 2], -1)
@@ -88,7 +88,7 @@ def marked(given: Texts, spans: Any) -> Any:
 
 
 def keep_first(given: Texts, suffixes: Any, common: Any) -> Any:
-    """The bytes of windows that an earlier text has, by suffix array and the bytes that neighbours in it share."""
+    """The bytes of windows that an earlier text has, from the suffix array and the bytes that its neighbours share."""
     data, offsets = given
     row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.int32)
     whole = offsets[row + 1] - np.arange(len(data)) >= SIZE
@@ -102,7 +102,7 @@ def keep_first(given: Texts, suffixes: Any, common: Any) -> Any:
 
 
 def measured(which: str, given: Texts) -> tuple[list[Any], float, int]:
-    """The arrays that were found, CPU seconds, and bytes that a fresh process grew by at most (Linux; 0 elsewhere)."""
+    """The result arrays, CPU seconds, and the largest growth of a fresh process in bytes (Linux; 0 elsewhere)."""
     with scratch() as folder, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as fresh:
         for name, array in zip(("data", "offsets"), given, strict=True):
             np.save(folder / f"{name}.npy", array)
@@ -111,7 +111,7 @@ def measured(which: str, given: Texts) -> tuple[list[Any], float, int]:
 
 
 def work(which: str, folder: Path) -> tuple[float, int, int]:
-    """In the fresh process: a small call that loads what is needed, then the one that counts."""
+    """Runs in the fresh process: a small call that loads what is needed, then the measured call."""
     find = {"ours": ours, "peer": suffix_array}[which]
     find(np.arange(2000, dtype=np.uint32).astype(np.uint8), np.array([0, 1000, 2000]))
     data, offsets = np.load(folder / "data.npy"), np.load(folder / "offsets.npy")
@@ -136,7 +136,7 @@ def suffix_array(data: Any, offsets: Any) -> list[Any]:
 
 
 def memory_bytes(name: str, forget: bool = False) -> int:
-    """A number of this process; `forget` lets its high-water mark start again."""
+    """A memory figure of this process; `forget` resets its high-water mark."""
     try:
         if forget:
             Path("/proc/self/clear_refs").write_text("5")

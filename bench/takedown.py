@@ -1,8 +1,8 @@
-"""Ten documents of many are taken down by their URLs: what is written anew, what it takes, and whether nothing is left.
+"""Ten documents of many are taken down by their URLs: what is rewritten, what it costs, and whether nothing is left.
 
-Documents are made up, a few hundred bytes each, with a URL; of those that are named there are near copies under other
-URLs, which near_dedup had given up for the one that it kept. The peer is a run of the recipe from the start.
-BENCH_DOCUMENTS sets how many documents there are.
+The documents are generated, a few hundred bytes each, with a URL. The named ones have near copies under other URLs,
+which near_dedup dropped in favour of the one that it kept. The peer is a run of the recipe from the start.
+BENCH_DOCUMENTS sets the number of documents.
 """
 
 import json
@@ -53,21 +53,21 @@ def run(data: Path | None) -> Iterable[dict]:
         again, second = _timed("run", folder / "recipe.yaml", "--json")
         receipt = folder / "receipt"
         made, _ = _timed("takedown", "receipt", folder / "recipe.yaml", "--before", first["version"], "--out", receipt)
-        told = json.loads((receipt / "receipt.json").read_text())
+        content = json.loads((receipt / "receipt.json").read_text())
         proved, found = _timed("takedown", "verify", receipt, "--json")
         assert first["version"] != second["version"]
         yield measurement("takedown.documents", DOCUMENTS, "documents")
         yield measurement("takedown.run", again, "s", "a run from the start", whole, less=True)
-        yield measurement("takedown.removed", len(told["documents"]), "documents taken out of shards")
-        changed, same = len(told["shards"]["changed"]), told["shards"]["unchanged"]
-        yield measurement("takedown.shards", changed, f"shards written anew (asked: at most {NAMED}), {same} the same")
+        yield measurement("takedown.removed", len(content["documents"]), "documents taken out of shards")
+        changed, same = len(content["shards"]["changed"]), content["shards"]["unchanged"]
+        yield measurement("takedown.shards", changed, f"shards rewritten (goal: at most {NAMED}), {same} the same")
         yield measurement("takedown.receipt", made, "s")
         yield measurement("takedown.verify", proved, "s")
-        yield measurement("takedown.left", len(found["faults"]), "faults that verify finds (asked: none)")
+        yield measurement("takedown.left", len(found["faults"]), "faults that verify finds (goal: none)")
 
 
 def write_inputs(folder: Path) -> int:
-    """Documents of words drawn from many, copies of some of them behind; about how many tokens they have."""
+    """Writes documents of words drawn from many, followed by copies of some; returns about how many tokens."""
     draw = random.Random(5)
     words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(5000)]
     empty = np.zeros(0, np.int32)

@@ -1,8 +1,8 @@
 """Terms of a list in texts, against one regular expression of all of them; one core, CPU time, best of the rounds.
 
-Two lists of 400 terms: one of which no text has any, and one of rare words of the texts themselves, so that most texts
-are looked at twice. The expression is what one would write: `\\b(?:one|two|...)\\b` in any case of letters. What both
-find in texts of ASCII must agree.
+There are two lists of 400 terms: one that no text contains, and one of rare words of the texts themselves, so that most
+texts are scanned twice. The expression is the obvious one, `\\b(?:one|two|...)\\b`, ignoring case. Both must find the
+same in ASCII texts.
 """
 
 import random
@@ -49,7 +49,7 @@ def counted(found: list[str], config: safety_scores.Config) -> list[int]:
 
 
 def words_of(found: list[str]) -> Counter[str]:
-    """In how many texts each word of ASCII letters is."""
+    """The number of texts that contain each word of ASCII letters."""
     return Counter(word for text in found for word in {*re.findall(r"(?a)\b[a-z]{4,}\b", text.lower())})
 
 

@@ -1,10 +1,10 @@
 """From documents to shards: encoded, shuffled, packed and written, ours against datatrove's DocumentTokenizer.
 
-Ours is a recipe with a tokenizer that exists, so what is counted is the stages `tokens`, `shard_groups` and `shards`:
-reading Parquet, encoding, the exchange, packing, shards with index, lineage and sidecars, hashing every file. CPU time
-of all of it on one worker, after a run that compiled the kernels. datatrove gets the same documents from memory,
-encodes with `tokenizers` and shuffles them into one file; it packs nothing. It is slower, so it gets the first
-megabytes only. It runs in the Python that BENCH_READERS_PYTHON names.
+Ours is a recipe with an existing tokenizer, so the measured stages are `tokens`, `shard_groups` and `shards`: reading
+Parquet, encoding, the exchange, packing, shards with index, lineage and sidecars, hashing every file. The time is the
+CPU time of all of it on one worker, after a run that compiled the kernels. datatrove gets the same documents from
+memory, encodes with `tokenizers` and shuffles them into one file; it packs nothing. It is slower, so it gets only the
+first megabytes. It runs in the Python that BENCH_READERS_PYTHON names.
 """
 
 import json
@@ -88,7 +88,7 @@ def run(data: Path | None) -> Iterable[dict]:
 
 
 def train(folder: Path, found: list[str]) -> None:
-    """A vocabulary of 32,000 of the texts that the peer gets."""
+    """Trains a vocabulary of 32,000 on the texts that the peer gets."""
     columns = [pa.array(found), pa.array(["docs"] * len(found)), pa.array([TRAIN] * len(found))]
     batch = pa.RecordBatch.from_arrays(columns, names=["sampled", "domain", "split"])
     tokenizer.fit([batch], tokenizer.Config(vocab=32_000), folder / "tokenizer.json")
@@ -100,7 +100,7 @@ def write(folder: Path, found: list[str]) -> None:
 
 
 def datatrove(folder: Path, found: list[str]) -> float | None:
-    """Seconds of CPU; None without datatrove."""
+    """CPU seconds; None without datatrove."""
     python = os.environ.get("BENCH_READERS_PYTHON")
     if python is None:
         return None

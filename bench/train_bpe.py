@@ -1,9 +1,9 @@
 """Training a byte-level BPE tokenizer: counting pre-tokens and 127,488 merges, against `tokenizers` on the same texts.
 
-Each side reads the same Arrow file, batch by batch, in a process of its own, so that peak memory is its own too; ours
-with its kernels compiled and its counting on one thread or two, the library with as many threads as it takes. The
-texts are cut by the cl100k pattern. The merges must be equal. `python -m bench.train_bpe --data DIR --megabytes 1000`
-measures on more: the texts again and again, in each round with letters exchanged, so that the words are others.
+Each side reads the same Arrow file, batch by batch, in its own process, so that peak memory is its own too. Ours has
+compiled kernels and counts on one thread or two; the library uses as many threads as it likes. The texts are split by
+the cl100k pattern. The merges must be equal. `python -m bench.train_bpe --data DIR --megabytes 1000` measures on more:
+the texts again and again, in each round with letters exchanged, so that the words differ.
 """
 
 import argparse
@@ -51,11 +51,11 @@ def run(data: Path | None, megabytes: int | None = None) -> Iterable[dict]:
     yield measurement("train_bpe.merging", ours["cpu"] - ours["counting_cpu"], f"CPU s for {len(merges)} merges")
     yield measurement("train_bpe.peak_memory", ours["peak"], "MB", "tokenizers", peer["peak"], less=True)
     if same is not None:
-        yield measurement("train_bpe.same_merges", same, "% of merges (asked: 100)")
+        yield measurement("train_bpe.same_merges", same, "% of merges (goal: 100)")
 
 
 def write_sample(path: Path, data: Path | None, size: int) -> int:
-    """The texts as an Arrow file; returns their bytes."""
+    """Writes the texts as an Arrow file; returns their bytes."""
     found = texts(data, size)
     schema = pa.schema({"text": pa.string()})
     written, batch, batch_size = 0, [], 0
@@ -72,7 +72,7 @@ def write_sample(path: Path, data: Path | None, size: int) -> int:
 
 
 def rounds(found: list[str]) -> Iterator[str]:
-    """The texts, then again with vowels and other letters moved round, each time otherwise."""
+    """The texts, then the same again with vowels and other letters rotated, differently each time."""
     groups = ("aeiou", "bdgptk", "lmnr", "AEIOU", "BDGPTK")
     turn = 0
     while True:
@@ -86,7 +86,7 @@ def rounds(found: list[str]) -> Iterator[str]:
 
 
 def child(side: str, folder: Path) -> tuple[dict, list]:
-    """What one side needs in a process of its own, and its merges."""
+    """Runs one side in its own process; returns its measurements and its merges."""
     command = [sys.executable, "-m", "bench.train_bpe", "--side", side]
     command += ["--folder", str(folder), "--merges", str(MERGES)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -94,7 +94,7 @@ def child(side: str, folder: Path) -> tuple[dict, list]:
 
 
 def measure(side: str, folder: Path) -> None:
-    """Run by `child`: trains, prints what it took, and leaves the merges in the folder."""
+    """Run by `child`: trains, prints the measurements, and leaves the merges in the folder."""
     train = {"ours": lambda file: ours(file, 1), "ours_two": lambda file: ours(file, 2), "peer": library}[side]
     warm = folder / "warm.arrow"
     batch = pa.record_batch({"text": pa.array(["warm enough " * 9])})
@@ -111,7 +111,7 @@ def measure(side: str, folder: Path) -> None:
 
 
 def ours(path: Path, threads: int) -> tuple[list, float]:
-    """Merges as the library writes them, and the CPU clock when counting was done."""
+    """Merges as the library writes them, and the CPU clock at the end of counting."""
     from gristmill.kernels.bpe.pretoken_classes import class_table
     from gristmill.kernels.bpe.pretoken_counts import count_pretokens
     from gristmill.kernels.bpe.pretokenize import CL100K
@@ -150,7 +150,7 @@ def ours(path: Path, threads: int) -> tuple[list, float]:
 
 
 def library(path: Path) -> tuple[list, float]:
-    """The same by `tokenizers`, which does not say when its counting is done."""
+    """The same with `tokenizers`, which does not report the end of its counting."""
     from tokenizers import Regex, Tokenizer
     from tokenizers.models import BPE
     from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split

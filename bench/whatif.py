@@ -1,7 +1,7 @@
 """`gristmill whatif` over a million documents: the whole command, from typing it to the answer.
 
-Documents of about 60 words are made up, measured and judged once (not timed); then one threshold is asked about. The
-peer is what it would otherwise take: running the changed recipe, decisions only, measurements cached.
+The bench generates documents of about 60 words, and measures and judges them once (not timed). Then it runs `whatif`
+for one threshold. The peer is the alternative: running the changed recipe, decisions only, with cached measurements.
 """
 
 import json
@@ -38,19 +38,19 @@ def run(data: Path | None) -> Iterable[dict]:
         done = subprocess.run(
             [*command, "heuristics.gopher_quality.min_words=30", "--json"], check=True, capture_output=True, text=True
         )
-        asked = time.perf_counter() - begun
-        told = json.loads(done.stdout)
+        seconds = time.perf_counter() - begun
+        answer = json.loads(done.stdout)
         recipe.write_text(text.replace("min_words: 50", "min_words: 30"))
         begun = time.perf_counter()
         Mill(load(recipe)).run(None, Silent())
         ran = time.perf_counter() - begun
-        yield measurement("whatif.million_documents", asked, "s (asked: under 3)", "running it", ran, less=True)
-        yield measurement("whatif.documents", told["documents"], "documents")
-        yield measurement("whatif.would_come", told["come"]["documents"], "documents")
+        yield measurement("whatif.million_documents", seconds, "s (goal: under 3)", "running it", ran, less=True)
+        yield measurement("whatif.documents", answer["documents"], "documents")
+        yield measurement("whatif.would_come", answer["come"]["documents"], "documents")
 
 
 def write_documents(path: Path, documents: int) -> None:
-    """JSON lines of 10 to 110 words."""
+    """Writes JSON lines of 10 to 110 words."""
     draw = random.Random(1)
     texts = made_up_texts()
     words = " ".join(next(texts) for _ in range(300)).split()

@@ -1,4 +1,4 @@
-"""Demo inputs made on the spot from the running Python, with planted defects and the truth about them."""
+"""Demo inputs generated from the running Python, with planted defects and the truth about them."""
 
 from demo.inputs import build
 from demo.truth import Truth

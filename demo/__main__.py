@@ -34,7 +34,7 @@ SCRUB = "scrub"
 WIDTH = 100
 """Columns of the picture."""
 KIND_OF = {"email": "email", "ip": "ip_address", "secret": "secret"}
-"""Types of scrub, and the kinds of what was planted for them."""
+"""Types of scrub, and the kinds of defect that were planted for them."""
 
 
 def main() -> int:
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def draw(recipe: Path) -> str:
-    """The output of two commands as SVG, in fonts of the reader's system."""
+    """The output of two commands as SVG, in the fonts of the reader's system."""
     screen = Console(record=True, width=WIDTH, file=io.StringIO(), highlight=False)
     for command in ("run", "funnel"):
         environment = {**os.environ, "COLUMNS": str(WIDTH)}
@@ -85,7 +85,7 @@ def draw(recipe: Path) -> str:
 
 
 def score_run(recipe: Path, truth: Truth, with_table: bool) -> str:
-    """How the planted defects fared in the run that the recipe's store holds."""
+    """Scores the planted defects against the run in the recipe's store."""
     mill = Mill(load(recipe))
     run = mill.dry_run()
     texts: dict[tuple[str, str], Texts | None] = {}
@@ -115,8 +115,8 @@ def score_run(recipe: Path, truth: Truth, with_table: bool) -> str:
 
 
 def count_replaced(run: Run, truth: Truth) -> tuple[dict[str, int], Counter[str]]:
-    """Values that nobody planted: by kind in pages of the crawl, where they are wrong; by source and type in all other
-    documents, where authors of Python left their addresses.
+    """Replaced values that were not planted: by kind in pages of the crawl, where they are wrong; by source and type in
+    all other documents, where authors of Python left their addresses.
     """
     planted = {(kind, plant.url, plant.snapshot) for kind, found in truth.plants.items() for plant in found}
     known = {*truth.good, *truth.other, *((url, snapshot) for _, url, snapshot in planted if url)}

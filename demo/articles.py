@@ -1,7 +1,7 @@
 """Articles from the standard library of the running Python: real English prose that every installation has.
 
-Docstrings and block comments are read from the source with `ast`: nothing is imported, so nothing runs, and no memory
-address or path of the machine can get in. A module's own words make one article, those of each class another.
+Docstrings and block comments are read from the source with `ast`. Nothing is imported, so nothing runs, and no memory
+address or path of the machine can get in. The text of a module makes one article, the text of each class another.
 """
 
 import ast
@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 LEFT_OUT = {
-    "__phello__",  # a joke, tables, generated code, other people's code, and tests: no prose of their own
+    "__phello__",  # a joke, tables, generated code, other people's code, and tests: no original prose
     "antigravity.py",
     "dist-packages",
     "encodings",
@@ -33,18 +33,20 @@ LEFT_OUT = {
     "turtledemo",
 }
 MIN_WORDS = 110
-"""Twice the 50 words that Gopher asks for, so that an extractor may lose some."""
+"""Twice the 50 words that Gopher requires, so that an extractor may lose some."""
 PAGE_WORDS = 420
-"""An article longer than this goes on, on another page."""
+"""A longer article continues on another page."""
 MAX_SEEN = 0.25
-"""Share of an article's word 5-grams that an earlier article may have: keeps good pages far from near-duplicates."""
+"""Largest share of an article's word 5-grams that an earlier article may have. It keeps good pages far from near
+duplicates.
+"""
 MIN_LONGEST = 150
-"""Characters of the longest paragraph: a page of one-line remarks is a list."""
+"""Minimum length of the longest paragraph in characters: a page of one-line remarks is a list."""
 MIN_FRESH = 0.93
-"""Share of a page's word 5-grams that are said for the first time: Gopher drops a page with 0.15 repeated."""
+"""Share of a page's word 5-grams that occur for the first time: Gopher drops a page with 0.15 repeated."""
 STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
 
-# What would make a good page a defect in its own right: addresses, template brackets (C4 drops a page at one), memory
+# Text that would itself make a good page a defect: addresses, template brackets (C4 drops a page for one), memory
 # addresses, absolute paths.
 _UNFIT = re.compile(r"[{}]|@[\w-]+\.|\b\d+\.\d+\.\d+\.\d+\b|0x[0-9a-fA-F]{6}|javascript|lorem ipsum|/lib/python", re.I)
 _EMPTY_LINES = re.compile(r"\n\s*\n")
@@ -64,7 +66,7 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Article:
     name: str
-    """Dotted name of the module or class: unique."""
+    """Unique dotted name of the module or class."""
     title: str
     blocks: tuple[Block, ...]
 
@@ -77,7 +79,7 @@ def stdlib() -> Path:
 
 
 def sources() -> list[Path]:
-    """Source files of the standard library in a fixed order, less what holds no prose or differs by machine."""
+    """Source files of the standard library in a fixed order, without those that have no prose or differ by machine."""
     root = stdlib()
     found: dict[str, Path] = {}
     for here, folders, names in os.walk(root):
@@ -92,11 +94,11 @@ def sources() -> list[Path]:
 
 
 def articles(limit: int, rng: Random) -> list[Article]:
-    """At most `limit` articles, no two alike, in an order that the seed decides."""
+    """At most `limit` articles, no two alike, in an order that depends on the seed."""
     paths = sources()
     rng.shuffle(paths)
     collects = gc.isenabled()
-    gc.disable()  # thousands of syntax trees, none of which holds itself: a sixth of the time went into looking
+    gc.disable()  # thousands of syntax trees without cycles: a sixth of the time went into garbage collection
     try:
         return list(islice(_fresh(paths), limit))
     finally:
@@ -105,13 +107,13 @@ def articles(limit: int, rng: Random) -> list[Article]:
 
 
 def _fresh(paths: Iterable[Path]) -> Iterator[Article]:
-    """Articles that say what none before them said."""
-    seen: set[str] = set()
+    """Articles that do not repeat earlier ones."""
+    known: set[str] = set()
     for path in paths:
         for article in _of_file(path):
             grams = shingles(article.words())
-            if len(grams & seen) <= MAX_SEEN * len(grams):
-                seen |= grams
+            if len(grams & known) <= MAX_SEEN * len(grams):
+                known |= grams
                 yield article
 
 
@@ -155,7 +157,7 @@ def _blocks(node: ast.Module | ast.ClassDef, lines: list[str]) -> Iterator[Block
 
 
 def _pages(name: str, title: str, blocks: Iterator[Block]) -> Iterator[Article]:
-    """The blocks in pages of about the same length. What a page says twice (overloads do) it says once."""
+    """The blocks in pages of about the same length. A block that a page repeats (overloads do) occurs once."""
     pages: list[list[Block]] = [[]]
     words = 0
     for block in blocks:
@@ -186,7 +188,7 @@ def from_docstring(doc: str) -> Iterator[Block]:
 
 
 def _from_comments(lines: list[str]) -> Iterator[Block]:
-    """Block comments of two lines and more that read as sentences."""
+    """Block comments of two lines or more that read as sentences."""
     text = "\n".join(line.strip()[1:].strip() if line.lstrip().startswith("#") else "\f" for line in lines)
     for run in text.split("\f"):
         for part in _EMPTY_LINES.split(run.strip()):
@@ -220,7 +222,7 @@ def _sentence(part: str) -> str:
 def _is_prose(article: Article) -> bool:
     """Whether the page would pass the usual filters by a margin: words, sentences, stop words, repetition, little code.
 
-    Only paragraphs count: resiliparse takes a long list for navigation and leaves it out.
+    Only paragraphs count: resiliparse treats a long list as navigation and leaves it out.
     """
     prose = [b.text for b in article.blocks if b.tag == "p"]
     lines = [line.strip() for b in article.blocks for line in b.text.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Defects in how pages arrive: status codes, encodings, broken bytes, empty, huge and deep bodies, cut members."""
+"""Defects in the delivery of pages: status codes, encodings, broken bytes, empty, huge and deep bodies, cut members."""
 
 import gzip
 import struct
@@ -44,7 +44,7 @@ def plant_broken(crawl: Crawl) -> None:
 
 
 def cut_page(crawl: Crawl, snapshot: str) -> Response:
-    """A page of which half the compressed bytes reach the file. It knows nothing of its place there."""
+    """A page of which only half the compressed bytes reach the file. Its location in the file is not known yet."""
     article = crawl.reserve.pop()
     return Response(crawl.url(article), crawl.html(article, snapshot).encode(), cut=0.5)
 
@@ -101,7 +101,7 @@ def _bad_utf8(crawl: Crawl) -> None:
 
 
 def _thinned(crawl: Crawl, number: int) -> bytes:
-    """Cyrillic UTF-8 that lost every third byte: six characters in ten cannot be told any more."""
+    """Cyrillic UTF-8 that lost every third byte: six characters in ten can no longer be recognised."""
     text = " ".join(block.text for block in foreign("ru", crawl.rng("thinned", number), number).blocks).encode()
     return bytes(byte for i, byte in enumerate(text) if i % 3)
 
@@ -128,16 +128,16 @@ def _encoded(crawl: Crawl) -> None:
 
 
 def _charsets(crawl: Crawl) -> None:
-    """Encodings before UTF-8, told by HTTP, told by a meta element, and not told at all."""
+    """Encodings before UTF-8, declared by HTTP, declared by a meta element, and not declared at all."""
     rng = crawl.rng("charsets")
     number = 1000
     for lang, codec in (("fr", "iso-8859-1"), ("ja", "shift_jis"), ("ru", "windows-1251")):
-        for told in ("http", "meta", "nowhere"):
+        for declared in ("http", "meta", "nowhere"):
             article, snapshot = foreign(lang, rng, number), crawl.next_snapshot()
-            page = crawl.html(article, snapshot, lang, codec if told == "meta" else None)
-            content_type = f"text/html; charset={codec}" if told == "http" else "text/html"
+            page = crawl.html(article, snapshot, lang, codec if declared == "meta" else None)
+            content_type = f"text/html; charset={codec}" if declared == "http" else "text/html"
             response = Response(crawl.url(article), page.encode(codec, "xmlcharrefreplace"), content_type)
-            crawl.plant("charset", response, snapshot, text=first_sentence(article), note=f"{codec}, told {told}")
+            crawl.plant("charset", response, snapshot, text=first_sentence(article), note=f"{codec}, told {declared}")
             number += 1
 
 

@@ -16,17 +16,17 @@ FIRST, SECOND = SNAPSHOTS
 class Crawl:
     truth: Truth
     reserve: list[Article]
-    """Articles that no good page uses: each carries one plant, so that plants cannot disturb each other."""
+    """Articles that no good page uses: each carries one plant, so that plants cannot affect each other."""
     sites: list[Site] = field(default_factory=lambda: [Site(host, name) for host, name in SITES.items()])
     pages: dict[str, list[Response]] = field(default_factory=lambda: {name: [] for name in SNAPSHOTS})
     planted: int = 0
 
     def rng(self, *names: object) -> Random:
-        """Random numbers of their own for each purpose: one more plant moves nothing else."""
+        """Separate random numbers for each purpose, so that one more plant changes nothing else."""
         return Random("/".join(map(str, (self.truth.seed, *names))))
 
     def number(self, full: int) -> int:
-        """How many to plant at this scale, where `full` is the number at scale 1."""
+        """The number of plants at this scale; `full` is the number at scale 1."""
         return max(2, round(full * self.truth.scale))
 
     def site_of(self, article: Article) -> Site:
@@ -56,6 +56,6 @@ class Crawl:
         self.truth.plants[kind].append(Plant(response.url, snapshot, **known))
 
     def plant_page(self, kind: str, article: Article, **known: str | None) -> None:
-        """An article with a defect in its text, as a page like any other."""
+        """Adds an article with a defect in its text as an ordinary page."""
         snapshot = self.next_snapshot()
         self.plant(kind, Response(self.url(article), self.html(article, snapshot).encode()), snapshot, **known)

@@ -1,6 +1,6 @@
-"""A small eval suite of our own, for decontamination to find: word problems, definitions, and short questions.
+"""A small, original eval suite for decontamination to find: word problems, definitions, and short questions.
 
-Short items have fewer words than a 13-gram, which is where an index of 13-grams alone is blind.
+Short items have fewer words than a 13-gram, so an index of 13-grams alone cannot find them.
 """
 
 import json
@@ -31,7 +31,7 @@ _GOODS = [
     "marbles",
 ]
 
-# {a} and {b} are small numbers, {c} a larger one; the expression beside each gives the answer.
+# {a} and {b} are small numbers, {c} a larger one; the expression next to each gives the answer.
 _PROBLEMS: tuple[tuple[str, Callable[[int, int, int], int]], ...] = (
     (
         "{who} packs {a} crates with {b} {goods} each and then finds {c} more {goods} under the counter of the shop. "
@@ -159,8 +159,8 @@ def partly(item: Item) -> str:
 def edited(item: Item) -> str:
     """The question in other letter case and punctuation, with one of its last words replaced.
 
-    Of the 13-grams of a 40-word question one changed word near the end breaks two: what a copyist would do, and
-    still above a coverage of 0.8.
+    One changed word near the end breaks two of the 13-grams of a 40-word question. A copyist might do this, and it
+    still leaves a coverage above 0.8.
     """
     words = item.question.replace(",", " -").replace(".", " ;").split()
     words[-2] = "afterwards"

@@ -1,4 +1,4 @@
-"""The inputs that are no crawl: reference prose as JSONL and a tree of code, with their own defects."""
+"""The inputs that are not a crawl: reference prose as JSONL and a tree of code, with their own defects."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ Software Foundation, version 2. The agreement is printed by `license()` at the p
 
 
 def write_reference(folder: Path, truth: Truth) -> None:
-    """The language reference by topic, and lines that are no record: bad JSON in one file, bad bytes in another."""
+    """The language reference by topic, and lines that are not records: bad JSON in one file, bad bytes in another."""
     folder.mkdir(parents=True)
     rng = Random(f"{truth.seed}/reference")
     files: list[list[bytes]] = [[] for _ in range(_FILES)]

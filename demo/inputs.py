@@ -1,7 +1,8 @@
-"""Build the demo inputs: a crawl, reference prose, code, an eval suite and scored texts, from the running Python alone.
+"""Builds the demo inputs: a crawl, reference prose, code, an eval suite and scored texts, from the running Python
+alone.
 
-Nothing is downloaded. The same version of Python, its libraries and the same seed give the same bytes in every file.
-At scale 1: about 27 MB of HTML in two snapshots and one page of 20 MB, 0.5 MB of reference, 8 MB of code; it takes
+Nothing is downloaded. The same version of Python and its libraries and the same seed give the same bytes in every file.
+Scale 1 gives about 27 MB of HTML in two snapshots and one page of 20 MB, 0.5 MB of reference and 8 MB of code. It takes
 about eight seconds of one core.
 """
 
@@ -21,15 +22,15 @@ from demo.warc import Response
 from gristmill.errors import UserError
 
 ARTICLES = 700
-"""More than any Python so far has: about 645 in 3.11, 580 in 3.13."""
+"""More than any Python has so far: about 645 in 3.11, 580 in 3.13."""
 RESERVED = 190
 """Articles for plants: each plant in a text takes one, 177 at scale 1."""
 PARTS = 4
-"""Archives a snapshot."""
+"""Archives per snapshot."""
 
 
 def build(folder: Path, seed: int = 0, scale: float = 1.0) -> Truth:
-    """Write everything below `folder`, which must be new or empty; `truth.json` comes last."""
+    """Writes everything below `folder`, which must be new or empty; `truth.json` comes last."""
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder} is not empty. Demo inputs would mix with what is there. Name another folder.")
     truth = Truth(seed, scale)
@@ -66,7 +67,7 @@ def _start(truth: Truth) -> tuple[Crawl, list[Article]]:
 
 
 def _add_good(crawl: Crawl, good: list[Article]) -> list[Article]:
-    """Three pages in four stand in both snapshots, one in ten went away, the others are new. Returns those in both."""
+    """Three pages in four are in both snapshots, one in ten disappears, the others are new. Returns those in both."""
     both = []
     for article in good:
         fate = crawl.rng("fate", article.name).random()
@@ -88,7 +89,9 @@ def _add_listings(crawl: Crawl) -> None:
 
 
 def _write_snapshot(crawl: Crawl, snapshot: str, folder: Path) -> None:
-    """Deal the pages to archives. One of the first snapshot is damaged in its middle, one of the second at its end."""
+    """Distributes the pages over archives. One of the first snapshot is damaged in its middle, one of the second at its
+    end.
+    """
     pages = crawl.pages[snapshot]
     crawl.rng("order", snapshot).shuffle(pages)
     year, month = map(int, snapshot.split("-"))
@@ -107,7 +110,7 @@ def _write_snapshot(crawl: Crawl, snapshot: str, folder: Path) -> None:
 
 
 def summary(folder: Path, truth: Truth) -> str:
-    """What is in the folder, in one line."""
+    """The content of the folder in one line."""
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     planted = f"{sum(len(truth.plants[kind]) for kind in KINDS)} planted defects of {len(KINDS)} kinds"
     return f"{folder}: {len(sizes)} files, {sum(sizes) / 1e6:.1f} MB; {len(truth.good)} good pages, {planted}"

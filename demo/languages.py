@@ -123,7 +123,7 @@ _NAMES = {
 
 
 def foreign(lang: str, rng: Random, number: int) -> Article:
-    """All sentences but one in an order of their own: 150 words and more, or 500 characters of Chinese or Japanese."""
+    """All sentences but one in a random order: at least 150 words, or 500 characters of Chinese or Japanese."""
     spaced = lang not in ("ja", "zh")
     text = _TEXTS[lang].replace("\n", " " if spaced else "")
     sentences = [s for s in re.split(r"(?<=\.) " if spaced else r"(?<=。)", text) if s]

@@ -1,7 +1,7 @@
-"""Pages as `pydoc.HTMLDoc` makes them: nested tables and long lists, the other kind of page that a crawl holds.
+"""Pages rendered by `pydoc.HTMLDoc`: nested tables and long lists, the other kind of page that a crawl contains.
 
-They count neither as good nor as planted: filters differ on them with reason. Imported modules are few, named here, and
-do nothing when imported.
+They count neither as good nor as planted, because filters may reasonably differ on them. The imported modules are few,
+named here, and do nothing when imported.
 """
 
 import importlib
@@ -58,7 +58,7 @@ MODULES = [
 
 class _Listing(pydoc.HTMLDoc):
     def docother(self, object: Any, name: Any = None, mod: Any = None, *ignored: Any) -> str:
-        """Names of data only: values hold paths, addresses, and sets in an order that changes with each run."""
+        """Only the names of data: values contain paths, addresses, and sets in an order that changes with each run."""
         return f"<dt><strong>{self.escape(name or '')}</strong></dt>\n"
 
 
@@ -68,7 +68,7 @@ def listings(limit: int) -> list[tuple[str, str]]:
     for name in MODULES[:limit]:
         try:
             page = _Listing().page(name, _Listing().document(importlib.import_module(name), name))
-        except Exception:  # a module that the build left out, or that pydoc cannot show: the demo does without it
+        except Exception:  # a module that this build left out or that pydoc cannot render; the demo skips it
             continue
         page = re.sub(r'<a href="file:[^"]*">.*?</a>', "", page, flags=re.S)
         page = re.sub(r"(?: |&nbsp;)at(?: |&nbsp;)0x[0-9a-fA-F]+", "", page)

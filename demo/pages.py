@@ -1,6 +1,6 @@
-"""The page around an article: head, navigation, sidebar and footer, as much markup as real sites have.
+"""The page around an article: head, navigation, sidebar and footer, with as much markup as real sites have.
 
-About 14 KB of furniture on 3 KB of text, so that main-content extraction has work to do.
+A page has about 14 KB of boilerplate for 3 KB of text, so that main-content extraction has work to do.
 """
 
 import html
@@ -16,9 +16,9 @@ SITES = {
     "notes.quietparser.example": "Quiet Parser Notes",
 }
 FOOTER = "Last reviewed by the editors on"
-"""Begins a line of every page."""
+"""The beginning of a line that every page has."""
 MIRRORS = ("mirror.fastdocs.example", "cache.docs-archive.example", "www.copyshelf.example")
-"""Hosts that hold copies of other hosts' pages."""
+"""Hosts with copies of other hosts' pages."""
 
 _STYLE = "".join(
     f".{part}-{tone}{{margin:{i}px {i + 2}px;padding:{i}px;color:#3{i}4{i}5{i};background:#f{i}f{i}f{i};border:0}}"

@@ -1,7 +1,7 @@
-"""Defects in what pages say: copies, boilerplate, personal data, secrets, eval items, gibberish, spam, sales talk,
+"""Defects in the text of pages: copies, boilerplate, personal data, secrets, eval items, gibberish, spam, sales talk,
 languages.
 
-Everything is made up from the seed: the addresses, keys and secrets have the right shape and open nothing.
+Everything is generated from the seed: the addresses, keys and secrets have the right shape and open nothing.
 """
 
 import ipaddress
@@ -19,7 +19,7 @@ from demo.sales import sales_page
 from demo.warc import Response
 
 NEAR_COPY_WORDS = 250
-"""Words that the original of a near copy has at least: one edit in a shorter page is no near copy any more."""
+"""Minimum number of words of the original of a near copy: one edit in a shorter page makes it no near copy."""
 WORDS_PER_EDIT = 150
 """One changed word breaks five 5-grams: one in 150 words leaves a Jaccard similarity of about 0.93."""
 
@@ -73,7 +73,7 @@ _SPAM = [
 
 
 def plant_texts(crawl: Crawl, originals: list[Article], items: dict[str, list[evals.Item]]) -> None:
-    """All defects of this file. `originals` are good articles that stand in both snapshots."""
+    """Plants all defects of this file. `originals` are good articles that are in both snapshots."""
     _copies(crawl, originals)
     for number in range(crawl.number(60)):
         line = _LINES[number % len(_LINES)]
@@ -138,7 +138,7 @@ def _address(rng: Random) -> str:
 
 
 def _secret(rng: Random, number: int) -> tuple[str, str, str]:
-    """(what it is, the lines that show it, the string that must not survive)."""
+    """(its kind, the lines that show it, the string that must not survive)."""
     letters = string.ascii_letters + string.digits
     match number % 4:
         case 0:

@@ -1,7 +1,8 @@
-"""Sales talk: prose that no rule about words and lines can tell from good text, and texts with scores to learn it from.
+"""Sales talk: prose that no rule about words and lines can distinguish from good text, and scored texts to learn it
+from.
 
-Sentences are put together of short pieces, so that no passage is shared by many pages: a classifier has to learn what
-such pages are about, and not one slogan.
+Sentences are composed of short pieces, so that many pages share no passage: a classifier must learn what such pages are
+about, and not one slogan.
 """
 
 import json
@@ -11,7 +12,7 @@ from random import Random
 from demo.articles import Article, Block
 
 JUDGED = 60
-"""Texts with a score, of either kind."""
+"""The number of scored texts of each kind."""
 SITES = 12
 
 _WHO = (
@@ -46,7 +47,7 @@ _ENDS = ("!", ".", "!", ".", ".")
 
 
 def sales_page(rng: Random, name: str) -> Article:
-    """A page of some paragraphs."""
+    """A page of a few paragraphs."""
     blocks = tuple(Block("p", " ".join(_sentence(rng) for _ in range(rng.randint(3, 5)))) for _ in range(5))
     return Article(name, rng.choice(_WHAT).capitalize(), blocks)
 
@@ -59,7 +60,7 @@ def _sentence(rng: Random) -> str:
 
 
 def write_judged(folder: Path, rng: Random, good: list[Article]) -> None:
-    """Texts that somebody scored, from 0 to 5: sales talk of shops that the crawl does not have, and good pages."""
+    """Texts scored from 0 to 5: sales talk of shops that are not in the crawl, and good pages."""
     folder.mkdir(parents=True)
     records = []
     for number in range(JUDGED):

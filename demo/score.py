@@ -1,6 +1,6 @@
-"""Hold the verdicts of a run against the truth: what was planted, what was caught, which good pages were lost.
+"""Compares the verdicts of a run with the truth: what was planted, what was caught, which good pages were lost.
 
-A kind of defect whose step is not in the recipe is shown as such and is no miss.
+A kind of defect whose step is not in the recipe is shown as such and does not count as missed.
 """
 
 from collections import Counter, defaultdict
@@ -14,20 +14,20 @@ from gristmill.stages import STEPS
 
 DECONTAMINATE = "decontaminate"
 NOT_PAGES = frozenset({"request_record", "warcinfo_record", "metadata_record"})
-"""Reasons of rows that bear the URL of a page and are none."""
+"""Reasons of rows that have the URL of a page but are not pages."""
 
 
 class Texts(NamedTuple):
     """A page's text, whether or not the page was dropped."""
 
     extracted: str
-    """With all that steps cut out of it or replaced in it."""
+    """The text before any step cut or replaced parts of it."""
     last: str
-    """After the last step."""
+    """The text after the last step."""
 
 
 TextOf = Callable[[str, str], Texts | None]
-"""(URL, snapshot) to the texts of the page; None if it has none."""
+"""Maps (URL, snapshot) to the texts of the page; None if it has no text."""
 
 
 class Row(NamedTuple):
@@ -39,44 +39,44 @@ class Row(NamedTuple):
     """`<path below the source's root>#<position>`"""
     snapshot: str | None
     stage: str | None
-    """Name of the step that dropped the row; None for a row that is kept."""
+    """Name of the step that dropped the row; None for a kept row."""
     reason: str | None
 
 
 @dataclass(slots=True)
 class Line:
-    """How one kind of defect fared."""
+    """The result for one kind of defect."""
 
     kind: str
     planted: int
     expected_by: str
-    """The step that answers for it."""
+    """The responsible step."""
     present: bool
-    """Whether the recipe that ran has such a step."""
+    """Whether the recipe of the run has such a step."""
     measured: bool = True
-    """False: only the text could tell, and no text was given."""
+    """False if only the text could show it, and no text was given."""
     caught: int = 0
     elsewhere: int = 0
-    """Gone by a step that is not meant for this defect: its page was dropped, or it was not extracted."""
+    """Removed by a step that is not responsible for this defect: its page was dropped, or it was not extracted."""
     by: Counter[str] = field(default_factory=Counter)
-    """Caught, by `step: reason`."""
+    """Caught defects by `step: reason`."""
     removed: int | None = None
-    """All that the chief step removed, planted or not; None where it is not counted."""
+    """Everything that the chief step removed, planted or not; None if it is not counted."""
 
     @property
     def precision(self) -> float | None:
-        """Of what the chief step removed, the share that was planted."""
+        """The share of the chief step's removals that was planted."""
         return None if not self.removed else min(self.caught / self.removed, 1.0)
 
     @property
     def recall(self) -> float:
-        """Of the planted ones that came as far as the step, the share that it caught."""
+        """The share of the planted defects reaching the step that it caught."""
         left = self.planted - self.elsewhere
         return self.caught / left if left else 1.0
 
     @property
     def false_positives(self) -> int:
-        """What the chief step removed and nobody planted."""
+        """Removals of the chief step that were not planted."""
         return max((self.removed or 0) - self.caught, 0)
 
     @property
@@ -86,19 +86,19 @@ class Line:
 
 @dataclass(slots=True)
 class Good:
-    """How the pages fared that nobody touched. A page of which a copy or another snapshot is kept is not lost."""
+    """The result for untouched pages. A page is not lost if a copy or another snapshot of it is kept."""
 
     total: int = 0
     lost: int = 0
     by: Counter[str] = field(default_factory=Counter)
-    """Lost, by `step: reason`."""
+    """Lost pages by `step: reason`."""
 
 
 @dataclass(slots=True)
 class Score:
     lines: list[Line]
     evals: Line
-    """All kinds of eval items together; what the step removed beside them are documents that hold none."""
+    """All kinds of eval items together; the step's other removals are documents that contain no item."""
     good: Good
 
 
@@ -131,7 +131,7 @@ def score(
     text_of: TextOf | None = None,
     wrong: Mapping[str, int] = MappingProxyType({}),
 ) -> Score:
-    """`rows`: every row, kept or not; `steps`: names of those that ran; `wrong`: by kind, what was cut and is none."""
+    """`rows`: every row, kept or not; `steps`: names of the steps that ran; `wrong`: wrong cuts by kind."""
     verdicts = _Verdicts(rows)
     lines = []
     for name, kind in KINDS.items():
@@ -156,7 +156,7 @@ def _counts(kind: Kind, stage: str | None, reason: str | None) -> bool:
 
 
 def _evals(truth: Truth, lines: Iterable[Line], verdicts: _Verdicts) -> Line:
-    """Together, as a document that was dropped and holds no item is none of one kind."""
+    """Counted together, because a dropped document without an item belongs to no single kind."""
     mine = [line for line in lines if line.expected_by == DECONTAMINATE]
     pages = {(plant.url or "", plant.snapshot) for line in mine for plant in truth.plants[line.kind]}
     right = sum(verdicts.pages.get(page, (None, None))[0] == DECONTAMINATE for page in pages)
@@ -168,7 +168,7 @@ def _evals(truth: Truth, lines: Iterable[Line], verdicts: _Verdicts) -> Line:
 
 def _by_verdict(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts) -> None:
     for plant in plants:
-        # No row at all is a miss: a bad record never vanishes.
+        # A missing row is a miss: a bad record never vanishes.
         page = verdicts.pages.get((plant.url or "", plant.snapshot), (None, None))
         both = [page]
         if kind.sign is Sign.PAIR and plant.original:
@@ -179,15 +179,15 @@ def _by_verdict(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts
                 line.by[f"{stage}: {reason}"] += 1
                 break
         else:
-            line.elsewhere += any(stage is not None for stage, _ in both)  # without one of them it is no pair
+            line.elsewhere += any(stage is not None for stage, _ in both)  # without one of them it is not a pair
 
 
 def _by_file(line: Line, kind: Kind, plants: list[Plant], verdicts: _Verdicts) -> None:
     planted = Counter(_file_name(plant.path or "") for plant in plants)
     for name, number in planted.items():
         left = number
-        for (stage, reason), seen in sorted(verdicts.files.get(name, Counter()).items()):
-            found = min(left, seen) if _counts(kind, stage, reason) else 0
+        for (stage, reason), count in sorted(verdicts.files.get(name, Counter()).items()):
+            found = min(left, count) if _counts(kind, stage, reason) else 0
             if found:
                 line.by[f"{stage}: {reason}"] += found
                 left -= found
@@ -241,7 +241,7 @@ def _good(truth: Truth, verdicts: _Verdicts) -> Good:
 
 
 def _file_name(path: str) -> str:
-    """The last part of the path in a locator; the names of planted files occur once."""
+    """The last part of the path in a locator; the names of planted files are unique."""
     return path.rsplit("#", 1)[0].rsplit("/", 1)[-1]
 
 
@@ -266,7 +266,7 @@ def table(found: Score) -> str:
 
 
 def summary(found: Score) -> str:
-    """What was planted and caught in all, the steps with false positives counted, and the good pages."""
+    """The totals of planted and caught defects, the steps with their false positives, and the good pages."""
     lines = [line for line in found.lines if line.present and line.measured]
     planted, caught, elsewhere, missed = (
         sum(getattr(line, name) for line in lines) for name in ("planted", "caught", "elsewhere", "missed")

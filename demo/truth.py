@@ -1,4 +1,4 @@
-"""What was planted and what was left alone: the ground truth beside the demo inputs."""
+"""The planted defects and the untouched pages: the ground truth for the demo inputs."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -7,29 +7,29 @@ from pathlib import Path
 
 
 class Sign(StrEnum):
-    """How one sees that a defect was dealt with."""
+    """The evidence that a defect was handled."""
 
     DROPPED = "dropped"
     """The page's row has a verdict of a responsible step."""
     FILE = "file"
-    """The file has as many rows with such a verdict as it has plants: a broken record may not know its URL."""
+    """The file has as many rows with such a verdict as it has plants, since a broken record may not know its URL."""
     PAIR = "pair"
-    """The copy or its original has such a verdict: which of them is kept is the recipe's business."""
+    """The copy or its original has such a verdict; the recipe decides which of them is kept."""
     GONE = "gone"
     """The planted string is no longer in the text."""
     THERE = "there"
-    """The planted string is in the text: the record was decoded well."""
+    """The planted string is in the text, so the record was decoded correctly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of defect and the step that answers for it."""
+    """A kind of defect and the responsible step."""
 
     sign: Sign
     steps: tuple[str, ...]
     """Responsible steps by their names in a recipe, the chief one first. `ingest` and `extract` come with a source."""
     reasons: frozenset[str] = frozenset()
-    """Reasons that count; empty: any reason of a responsible step."""
+    """Reasons that count; if empty, any reason of a responsible step."""
 
 
 _BROKEN_MEMBER = frozenset({"truncated_gzip", "corrupt_gzip", "truncated_record", "unreadable_bytes"})
@@ -77,15 +77,15 @@ class Plant:
     url: str | None = None
     snapshot: str | None = None
     path: str | None = None
-    """The file below the demo folder, where the file is what is known; its last part occurs once."""
+    """The file below the demo folder, if only the file is known; its last part is unique."""
     original: str | None = None
-    """URL of the page, in the same snapshot, that this one copies."""
+    """URL of the page in the same snapshot that this one copies."""
     text: str | None = None
     """The planted string."""
     item: str | None = None
     """Id of the eval item that was copied."""
     note: str | None = None
-    """What sets this plant apart from others of its kind."""
+    """What distinguishes this plant from others of its kind."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Truth:
     scale: float
     plants: dict[str, list[Plant]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     good: list[tuple[str, str]] = field(default_factory=list)
-    """(URL, snapshot) of every page that a good recipe keeps; copies of it may take its place."""
+    """(URL, snapshot) of every page that a good recipe keeps; copies of it may replace it."""
     other: list[tuple[str, str]] = field(default_factory=list)
     """(URL, snapshot) of pages that a recipe may keep or drop: listings in nested tables."""
 

@@ -1,4 +1,4 @@
-"""A small writer of WARC 1.1: one gzip member a record, every byte a function of what is written."""
+"""A small writer of WARC 1.1: one gzip member per record, and every byte depends only on what is written."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 @dataclass(slots=True)
 class Response:
-    """What a server answered."""
+    """A server's response."""
 
     url: str
     body: bytes
@@ -22,14 +22,14 @@ class Response:
     status: str = "200 OK"
     headers: tuple[tuple[str, str], ...] = field(default=())
     fields: tuple[tuple[str, str], ...] = field(default=())
-    """Of its WARC record, beside those that every record has."""
+    """Fields of its WARC record in addition to those that every record has."""
     cut: float | None = None
     """Share of the response's compressed bytes that reaches the file; None for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A member that was cut: its place in the file, so that a test can step around it."""
+    """A truncated member and its position in the file, so that a test can step around it."""
 
     url: str
     offset: int
@@ -37,7 +37,7 @@ class Damage:
 
 
 def write(path: Path, responses: Iterable[Response], start: datetime) -> list[Damage]:
-    """Write one archive: a warcinfo, then a request and a response for each page, two seconds apart."""
+    """Writes one archive: a warcinfo, then a request and a response for each page, two seconds apart."""
     out = bytearray()
     info = b"software: gristmill demo\r\nformat: WARC File Format 1.1\r\nrobots: classic\r\n"
     out += _member("warcinfo", None, start, "application/warc-fields", info, [("WARC-Filename", path.name)])

@@ -31,7 +31,7 @@ def _names() -> list[str]:
 
 
 def _all(given: argparse.Namespace) -> int:
-    """A process for each target, `jobs` at a time."""
+    """Runs one process for each target, `jobs` at a time."""
     waiting, running, worst = _names(), [], 0
     own = ["--seconds", str(given.seconds), "--seed", str(given.seed), "--findings", str(given.findings)]
     while waiting or running:

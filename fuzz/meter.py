@@ -1,12 +1,12 @@
-"""Counts the work of Python code, so that how it grows with its input can be held without a clock.
+"""Counts the work of Python code, so that a test can bound its growth with the input without a clock.
 
-A module that is loaded under the meter has its syntax tree rewritten: each of its calls, slices, sums, comparisons and
-loops reports what it touches. A step costs 1; what runs in C costs the bytes (or entries) that go in and come out, or,
-where a start and an end are given (`find`, `search`), the stretch that was looked at. The count depends on the input
-alone: the same on every machine and in every run.
+The meter rewrites the syntax tree of a module that is loaded under it: each call, slice, sum, comparison and loop
+reports what it touches. A step costs 1. Work in C costs the bytes (or entries) that go in and come out, or, if a start
+and an end are given (`find`, `search`), the length of the range that was searched. The count depends only on the input:
+it is the same on every machine and in every run.
 
-Not seen: what a regular expression does beyond going once over its text (`steps.py` counts that), and the inside of a
-compiled kernel.
+The meter does not count the work of a regular expression beyond one pass over its text (`steps.py` counts that), nor
+the work inside a compiled kernel.
 """
 
 import ast
@@ -23,17 +23,17 @@ import numpy as np
 
 
 class TooMuchWork(BaseException):
-    """The work passed the limit. Not an `Exception`: nobody who catches faults of data may swallow it."""
+    """The work passed the limit. It is not an `Exception`, so that code that catches data faults cannot swallow it."""
 
 
 class Meter:
-    """The count, its limit, and the places that were reached."""
+    """The count, its limit, and the locations that were reached."""
 
     def __init__(self) -> None:
         self.work = 0
         self.limit = 1 << 62
         self.edges: set[int] = set()
-        """Pairs of blocks of code that ran one after the other."""
+        """Pairs of code blocks that ran one after the other."""
         self._last = 0
 
     def reset(self, limit: int = 1 << 62) -> None:
@@ -41,7 +41,7 @@ class Meter:
         self.edges = set()
 
     def unbound(self) -> None:
-        """No limit from here on; what was counted stays."""
+        """Removes the limit; the count stays."""
         self.limit = 1 << 62
 
     def add(self, work: int) -> None:
@@ -53,7 +53,7 @@ class Meter:
         self.edges.add(self._last << 20 | block)
         self._last = block
         self.work += 1
-        if self.work > self.limit:  # as in `add`: a call of it would take as long as all else here
+        if self.work > self.limit:  # inlined from `add`: a call would take as long as everything else here
             self.add(0)
 
     def each(self, items: Iterable[Any]) -> Iterator[Any]:
@@ -67,7 +67,7 @@ class Meter:
         return value
 
     def grown(self, value: Any) -> None:
-        """After `value += …`: strings are made anew, the other containers grow."""
+        """Counts `value += …`: strings are built again, the other containers grow."""
         self.add(1 + (len(value) if isinstance(value, _STRINGS) else 0))
 
     def within(self, item: Any, container: Any) -> bool:
@@ -153,7 +153,7 @@ _LAZY_DICT = frozenset(
 
 
 def size_of(value: Any) -> int:
-    """Bytes of a string or buffer, entries of a collection; 0 for what has neither."""
+    """Bytes of a string or buffer, entries of a collection; 0 for other values."""
     kind = type(value)
     if kind in _SIZED:
         return len(value)
@@ -172,7 +172,7 @@ def _sizes(given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
 
 
 def _cost(function: Any, kind: type, given: tuple[Any, ...], named: dict[str, Any], result: Any) -> int:
-    """Of a call of what does not count itself."""
+    """The cost of calling a function that does not count itself."""
     if isinstance(function, types.BuiltinFunctionType):
         return _of_builtin(function.__self__, function.__name__, given, named, result)
     if kind is types.FunctionType:
@@ -181,7 +181,7 @@ def _cost(function: Any, kind: type, given: tuple[Any, ...], named: dict[str, An
         if function in _FREE_TYPES or issubclass(function, BaseException) or _is_metered(function):
             return 0
         return _sizes(given, named, result)
-    if hasattr(function, "py_func"):  # a kernel looks at its arrays where it must, not at all of them
+    if hasattr(function, "py_func"):  # a kernel reads only the parts of its arrays that it needs
         return size_of(result)
     return 0 if getattr(function, "__name__", "") in _FREE else _sizes(given, named, result)
 
@@ -227,7 +227,7 @@ def _of_text(text: str | bytes | bytearray, name: str, given: tuple[Any, ...], r
 
 
 _ANCHORED_MISS = 16
-"""What a `match` that fails is taken to have looked at."""
+"""The bytes that a failing `match` is assumed to have read."""
 
 
 def _of_pattern(name: str, given: tuple[Any, ...], result: Any) -> int:
@@ -241,7 +241,7 @@ def _of_pattern(name: str, given: tuple[Any, ...], result: Any) -> int:
 
 
 class _Rewrite(ast.NodeTransformer):
-    """Makes a module report to the meter. Line numbers stay."""
+    """Makes a module report to the meter. Line numbers stay the same."""
 
     _KEPT = frozenset(("super", "locals", "globals", "vars", "TypeVar", "NamedTuple", "NewType"))
 
@@ -323,7 +323,7 @@ class _Rewrite(ast.NodeTransformer):
 
 
 class _Loader(SourceFileLoader):
-    """Reads the source, never the compiled file beside it."""
+    """Reads the source, never the compiled file next to it."""
 
     blocks = 0
 
@@ -335,7 +335,7 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__dict__.update(_NAMES, __work_reach__=METER.reach)
-        # A module is run once, whatever it is that first needs it: that counts for nobody.
+        # A module runs once, for whichever caller imports it first, so its own run is not counted.
         work, limit = METER.work, METER.limit
         METER.unbound()
         try:
@@ -345,11 +345,11 @@ class _Loader(SourceFileLoader):
 
 
 _SHARED = ("yaml._yaml", "yaml.error", "yaml.events", "yaml.nodes", "yaml.tokens")
-"""The compiled parser of YAML and what it raises and makes: there is one of it in a process, and so of these."""
+"""The compiled YAML parser with its exceptions and results: a process has only one copy of it, and so of these."""
 
 
 def is_counted(name: str) -> bool:
-    """Our modules but for the compiled kernels, and the libraries in Python that recipes go through."""
+    """Our modules except the compiled kernels, and the Python libraries that recipes go through."""
     if name in _SHARED:
         return False
     ours = name == "gristmill" or name.startswith("gristmill.")
@@ -366,7 +366,7 @@ class _Finder(MetaPathFinder):
 
 
 class Metered:
-    """While it is entered, what is imported of our modules is the copy that counts; then the others are back."""
+    """While entered, imports of our modules give the counting copies; afterwards the originals are back."""
 
     def __init__(self) -> None:
         self._finder = _Finder()

@@ -1,4 +1,4 @@
-"""Changes to a file: some that any file may suffer, some that follow what its bytes mean."""
+"""Mutations of a file: some fit any file, some follow the meaning of its bytes."""
 
 import json
 import random
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 MOST_BYTES = 1 << 15
-"""Inputs stay small: a fuzzer lives from the number of tries."""
+"""Inputs stay small, because a fuzzer depends on the number of tries."""
 
 _NUMBER = re.compile(rb"\d+")
 _NUMBERS = (
@@ -65,7 +65,7 @@ def swap(draw: random.Random, data: bytes) -> bytes:
 
 
 def change_number(draw: random.Random, data: bytes) -> bytes:
-    """A number that is written in digits."""
+    """Changes a number that is written in digits."""
     found = list(_NUMBER.finditer(data[:MOST_BYTES]))
     if not found:
         return flip(draw, data)
@@ -75,7 +75,7 @@ def change_number(draw: random.Random, data: bytes) -> bytes:
 
 
 def change_size(draw: random.Random, data: bytes) -> bytes:
-    """A number that is written in bytes, as lengths and offsets of binary formats are."""
+    """Changes a number that is written in bytes, like lengths and offsets in binary formats."""
     width = draw.choice((2, 4, 8))
     at = draw.randrange(max(len(data) - width, 1))
     value = int.from_bytes(data[at : at + width], "little") + draw.choice((-1, 1, 256))
@@ -102,13 +102,13 @@ def insert(draw: random.Random, data: bytes, words: Sequence[bytes]) -> bytes:
 
 
 def splice(draw: random.Random, data: bytes, other: bytes) -> bytes:
-    """The start of one file and the end of another, or a stretch of one in the other."""
+    """The start of one file and the end of another, or a passage of one inserted into the other."""
     at, (begin, end) = _place(draw, data), _span(draw, other)
     return draw.choice((data[:at] + other[begin:], data[:at] + other[begin:end] + data[at:]))
 
 
 def mutated(draw: random.Random, data: bytes, words: Sequence[bytes] = (), others: Sequence[bytes] = ()) -> bytes:
-    """One change that fits any file."""
+    """Makes one change that fits any file."""
     chance = draw.random()
     if words and chance < 0.3:
         made = insert(draw, data, words)
@@ -126,7 +126,7 @@ _HOSTILE: tuple[Any, ...] = (
 
 
 def change_json(draw: random.Random, data: bytes) -> bytes:
-    """A value somewhere in a JSON file, changed for another that is JSON too."""
+    """Replaces a value somewhere in a JSON file by another that is also JSON."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -162,7 +162,7 @@ def _near(draw: random.Random, value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return not value
     if isinstance(value, int):
-        if value.bit_length() > 1000:  # more is no float, and soon more digits than Python writes
+        if value.bit_length() > 1000:  # a larger one is not a float, and soon has more digits than Python writes
             return draw.choice((-value, value >> 500, str(value)))
         return draw.choice(
             (value + 1, value - 1, -value, value * 2 ** draw.choice((1, 16, 32)), float(value), str(value))

@@ -1,7 +1,7 @@
-"""The fuzzer: take a file that reached something new, change it, look whether anything broke.
+"""The fuzzer: it takes a file that reached something new, changes it, and checks whether anything breaks.
 
-Everything is drawn from the seed; the time that is given only says when to stop. What breaks is made smaller, written
-to a folder with the traceback beside it, and the fuzzer goes on with other faults.
+Everything is drawn from the seed; the time limit only says when to stop. An input that breaks something is made smaller
+and written to a folder with its traceback. Then the fuzzer looks for other faults.
 """
 
 import random
@@ -20,7 +20,7 @@ from fuzz.target import Target
 from fuzz.windows import small_windows
 
 CORPUS = Path(__file__).parent / "corpus"
-"""Inputs that once broke something, a folder for each target: run first, by every fuzzer and by a test."""
+"""Inputs that once broke something, one folder per target. Every fuzzer and a test run them first."""
 MOST_FILES = 1000
 _BASE_WORK = 5_000_000
 _MEMORY_BYTES = 4 << 30
@@ -32,7 +32,7 @@ class Found:
 
     data: bytes
     place: str
-    """The exception and the line that raised it: two inputs with the same place are one fault."""
+    """The exception and the line that raised it: two inputs with the same location are one fault."""
     report: str
 
 
@@ -42,13 +42,13 @@ class Fuzzer:
     seed: int
     folder: Path
     last: Path | None = None
-    """Where the input is kept while it is tried: a crash of the process leaves nothing else."""
+    """The file that holds the input during a try, because a crash of the process leaves nothing else."""
     files: list[bytes] = field(default_factory=list)
     edges: set[int] = field(default_factory=set)
     found: dict[str, Found] = field(default_factory=dict)
     tries: int = 0
     corpus_holds: bool = False
-    """Somebody else tries the files of the corpus: here they are changed alone."""
+    """Another process tries the files of the corpus; this one only changes them."""
 
     def start(self) -> None:
         seeds, corpus = list(self.target.seeds()), corpus_of(self.target.name)
@@ -57,7 +57,7 @@ class Fuzzer:
             self.tried(data)
 
     def step(self, number: int) -> None:
-        """One try; what it does depends on the seed, the number and what was found before."""
+        """Runs one try, which depends on the seed, its number and earlier discoveries."""
         draw = random.Random(f"{self.target.name} {self.seed} {number}")
         at = (
             draw.randrange(len(self.files))
@@ -85,7 +85,7 @@ class Fuzzer:
         return new
 
     def _fault(self, data: bytes) -> Found | None:
-        """Only the check is bound: seeds and changes of files may go through modules that count, too."""
+        """Only the check is limited: seeds and changes of files may also go through counting modules."""
         if self.last is not None:
             self.last.write_bytes(data)
         METER.reset(_BASE_WORK + self.target.work_per_byte * self.target.size(data))
@@ -102,7 +102,7 @@ class Fuzzer:
         return None
 
     def _smaller(self, fault: Found) -> Found:
-        """Cut stretches away as long as the same thing breaks; hangs stay as they are."""
+        """Cuts passages away as long as the same fault occurs; inputs that hang stay unchanged."""
         size = len(fault.data) // 2
         tries = 0
         while size and tries < 300 and not fault.place.startswith("TooMuchWork"):
@@ -138,7 +138,7 @@ def fuzz(
     last: Path | None = None,
     corpus_holds: bool = False,
 ) -> Fuzzer:
-    """Run until the time is over or so many tries are made."""
+    """Runs until the time is over or the number of tries is reached."""
     with TemporaryDirectory(prefix="gristmill-fuzz-") as folder, small_windows():
         fuzzer = Fuzzer(target, seed, Path(folder), last, corpus_holds=corpus_holds)
         fuzzer.start()
@@ -153,7 +153,7 @@ def fuzz(
 
 
 def bound_memory() -> None:
-    """From here on the process may take so much more; one that wants more gets a MemoryError, which is a finding."""
+    """Limits the further memory of the process; beyond it, code gets a MemoryError, which is a finding."""
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + _MEMORY_BYTES

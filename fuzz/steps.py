@@ -1,7 +1,7 @@
-"""Counts the steps of a regular expression: a plain backtracking matcher over Python's own parse tree.
+"""Counts the steps of a regular expression with a plain backtracking matcher over Python's own parse tree.
 
-Python's engine takes short cuts (a literal that must occur, a set that a match begins with), so its steps are fewer;
-but where these grow faster than the text, so do its own on some text. Captures are not kept.
+Python's engine takes short cuts (a literal that must occur, a set that a match begins with), so it takes fewer steps.
+But if the steps here grow faster than the text, Python's steps do so too on some text. Captures are not kept.
 """
 
 import re
@@ -15,13 +15,13 @@ Text = str | bytes
 _SPACE, _DIGIT = frozenset(map(ord, " \t\n\r\f\v")), frozenset(range(48, 58))
 _WORD = frozenset(c for c in range(128) if chr(c).isalnum()) | {95}
 _END = -1
-"""Behind the last character: nothing accepts it."""
+"""The position after the last character; nothing accepts it."""
 _ASSERTS = (op.ASSERT, op.ASSERT_NOT)
 _REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 
 
 class _One(dict[int, bool]):
-    """Whether a part that is one character accepts it: asked a million times, of a few dozen characters."""
+    """Whether a single-character part accepts a character. It is called a million times for a few dozen characters."""
 
     def __init__(self, node: Any, flags: int) -> None:
         super().__init__({_END: False})
@@ -42,7 +42,7 @@ class _One(dict[int, bool]):
 
 
 def _plain(nodes: Sequence[Any], flags: int) -> list[tuple[Any, Any]]:
-    """The tree in lists and tuples alone, with what is asked at every step worked out before."""
+    """The tree as lists and tuples, with everything precomputed that each step needs."""
     return [_plain_node(kind, given, flags) for kind, given in nodes]
 
 
@@ -65,7 +65,7 @@ def _plain_node(kind: Any, given: Any, flags: int) -> tuple[Any, Any]:
 
 
 class Steps:
-    """How many characters an expression looks at."""
+    """Counts the characters that an expression reads."""
 
     def __init__(self, pattern: re.Pattern[Any], limit: int = 1 << 62) -> None:
         self.tree = list(parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG))
@@ -77,7 +77,7 @@ class Steps:
         self._end = 0
 
     def search(self, text: Text, everywhere: bool = True, whole: bool = False) -> int:
-        """The steps of a search through a text, or of one match at its start, which may have to be all of the text."""
+        """The steps of a search through a text, or of one match at its start, which may have to cover all of it."""
         self._text = [*(map(ord, text) if isinstance(text, str) else text), _END]
         self._end = len(text)
         self.count = 0
@@ -147,7 +147,7 @@ class Steps:
         yield from ends if kind is not op.POSSESSIVE_REPEAT else [end for end in [next(ends, None)] if end is not None]
 
     def _run(self, one: _One, at: int, stop: int) -> int:
-        """Where a run of characters ends, at the latest there."""
+        """The end of a run of characters, at most `stop`."""
         end = at
         while end < stop and one[self._text[end]]:
             end += 1
@@ -195,7 +195,7 @@ def in_set(given: Any, char: int) -> bool:
 
 
 def samples(nodes: Sequence[Any]) -> list[str]:
-    """For each part of an expression a short text that it matches (nearly: an assertion is no text)."""
+    """For each part of an expression, a short text that it matches (approximately: an assertion has no text)."""
     return [_sample(node) for node in nodes]
 
 
@@ -234,7 +234,7 @@ def parts(nodes: Sequence[Any]) -> Iterator[Any]:
 
 
 def attacks(nodes: Sequence[Any], size: int) -> Iterator[str]:
-    """Texts that pump: each part of the expression again and again, behind what comes before it, with a wrong end."""
+    """Pumping texts: each part of the expression repeated after what comes before it, with a wrong end."""
     flat = samples(nodes)
     pumps = dict.fromkeys(text for text in (*map(_sample, parts(nodes)), *flat, "".join(flat)) if text)
     before = dict.fromkeys("".join(flat[:count]) for count in range(len(flat) + 1))

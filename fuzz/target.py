@@ -1,4 +1,4 @@
-"""What a fuzz target is: seeds to start from, words that its format knows, a check that raises where a law breaks."""
+"""A fuzz target: seeds to start from, words of its format, and a check that raises when a law is broken."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ Mutation = Callable[[random.Random, bytes], bytes]
 
 
 class Broken(AssertionError):
-    """A law that the target promises did not hold."""
+    """A law that the target promises does not hold."""
 
 
 def hold(law: bool, words: str) -> None:
@@ -18,23 +18,23 @@ def hold(law: bool, words: str) -> None:
 
 
 def words(text: bytes) -> tuple[bytes, ...]:
-    """Words of a format, written with `|` between them."""
+    """Splits the words of a format at `|`."""
     return tuple(text.split(b"|"))
 
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of file, and who reads it."""
+    """One kind of file, and its reader."""
 
     name: str
     seeds: Callable[[], Iterable[bytes]]
     check: Callable[[bytes, Path], None]
-    """Reads the bytes (there is a folder for files) and holds the result to the reader's laws."""
+    """Reads the bytes (with a folder for files) and checks the result against the reader's laws."""
     words: tuple[bytes, ...] = ()
-    """What the format is made of, to be put in at random places."""
+    """Words of the format, which are inserted at random positions."""
     mutations: tuple[Mutation, ...] = field(default=())
-    """Beside those that fit any file."""
+    """Mutations in addition to those that fit any file."""
     work_per_byte: int = 2_000
-    """More than any honest input costs a byte; a hang is what costs more."""
+    """More than any honest input costs per byte; an input that costs more is a hang."""
     size: Callable[[bytes], int] = len
-    """Bytes of an input; for what is compressed, those that it holds."""
+    """The size of an input in bytes; for compressed inputs, the size of their content."""

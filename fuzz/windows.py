@@ -1,4 +1,4 @@
-"""Windows and steps, 16 to 1024 times smaller than they are: small inputs go through all that large ones would."""
+"""Makes windows and steps 16 to 1024 times smaller, so that small inputs take all the paths of large ones."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def small_windows() -> Iterator[None]:
-    """For the modules that are imported now: those that count, under the meter."""
+    """Applies to the modules that are imported now: under the meter, the counting ones."""
     modules = {name: vars(import_module(f"gristmill.{name}")) for name in SMALL}
     usual = {name: {key: modules[name][key] for key in values} for name, values in SMALL.items()}
     try:

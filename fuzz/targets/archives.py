@@ -112,7 +112,7 @@ _WORDS = (
 
 
 def _reframe(draw: random.Random, data: bytes) -> bytes:
-    """The content packed anew, in frames that end anywhere."""
+    """The content packed again, in frames that end anywhere."""
     return repack(draw, data, ("gzip", "zstd", "lz4", "plain"))
 
 

@@ -1,4 +1,4 @@
-"""JSON Lines, arrays of JSON, CSV, Parquet, trees of text, of pages and of code."""
+"""JSON Lines, JSON arrays, CSV, Parquet, and trees of text, of pages and of code."""
 
 import bz2
 import gzip
@@ -77,7 +77,7 @@ def _csv_seeds() -> Iterator[bytes]:
 
 
 def _check_csv(data: bytes, folder: Path) -> None:
-    csv_cut.FREE_BYTES = 1 << 8  # a file of nothing but faults is a small one, here
+    csv_cut.FREE_BYTES = 1 << 8  # here, a file with nothing but faults is a small one
     name = _by_name(data, ("x.csv", "x.tsv", "x.csv.gz"))
     check_reader(csv_rows, data, folder, name, max_record_bytes=1 << 8, quotes=zlib.adler32(data) % 7 != 0)
 

@@ -1,4 +1,4 @@
-"""Compressed files as something to mutate: what is inside, packed anew."""
+"""Mutates compressed files: unpacks the content, changes it and packs it again."""
 
 import bz2
 import gzip
@@ -22,7 +22,7 @@ _STEP_BYTES = 64
 
 
 def unpacked(data: bytes) -> bytes:
-    """The content of the first frames, up to any damage, or the bytes themselves where nothing can be decoded."""
+    """The content of the first frames, up to any damage, or the bytes themselves if nothing can be decoded."""
     content, at = bytearray(), 0
     for _ in range(64):
         part, end = _content(data[at:])
@@ -34,8 +34,8 @@ def unpacked(data: bytes) -> bytes:
 
 
 def size(data: bytes) -> int:
-    """Of the file and of all that a reader may find in it: frames stand also behind bytes that are none, and within
-    others.
+    """The size of the file and of everything that a reader may find in it: frames also follow bytes that are not
+    frames, and occur within others.
     """
     total = len(data)
     for found in _MAGIC.finditer(data):
@@ -46,7 +46,7 @@ def size(data: bytes) -> int:
 
 
 def _read_by_us(data: bytes) -> int:
-    """Bytes that our own decoders give: before damage each decoder gives another amount."""
+    """The bytes that our own decoders return: before damage, each decoder returns another amount."""
     total = 0
     with suppress(ReadFault):
         for chunk in decompressed(io.BytesIO(data))[1]:
@@ -60,19 +60,19 @@ _MAGIC = re.compile(rb"\x1f\x8b|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|BZh|\xfd7zXZ")
 
 
 def _content(data: bytes) -> tuple[bytes, int]:
-    """What the frame at the start holds, up to its end or to damage, and where it ends; 0 where it does not."""
+    """The content of the first frame, up to its end or to damage, and where the frame ends; 0 if it does not end."""
     decoder = _decoder(data)
     content = bytearray()
     if decoder is None:
         return b"", 0
     try:
-        for at in range(0, len(data), _STEP_BYTES):  # in steps: what came before the damage is content
+        for at in range(0, len(data), _STEP_BYTES):  # in steps, because the bytes before the damage are content
             content += decoder.decompress(data[at : at + _STEP_BYTES])
             if decoder.eof:
                 return bytes(content), min(at + _STEP_BYTES, len(data)) - len(decoder.unused_data or b"")
             if len(content) > MOST_BYTES:
                 break
-    except Exception:  # each decoder has its own
+    except Exception:  # each decoder raises its own
         pass
     return bytes(content), 0
 

@@ -1,4 +1,4 @@
-"""Pages of HTML: whatever they hold, their text is a text or a reason, and depends on nothing but the page."""
+"""HTML pages: for any content, the result is a text or a reason, and depends on nothing but the page."""
 
 import zlib
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _PAGE = (
     "<p>First!</div><footer hidden style='display: none'>Imprint</footer>"
 )
 _OPTIONS = [(comments, markdown) for comments in (False, True) for markdown in (False, True)]
-_TOLD = {options: Extractor(None, *options) for options in _OPTIONS}
+_USED = {options: Extractor(None, *options) for options in _OPTIONS}
 
 
 def _seeds() -> Iterator[bytes]:
@@ -40,7 +40,7 @@ def _seeds() -> Iterator[bytes]:
 
 def _check(data: bytes, folder: Path) -> None:
     comments, markdown = options = _OPTIONS[zlib.adler32(data) % len(_OPTIONS)]
-    _check_bytes(data, _TOLD[options])
+    _check_bytes(data, _USED[options])
     page = data.decode("utf-8", "replace")
     config = extract.Config(comments=comments, markdown=markdown)
     pages = [None, page, _PAGE, page]
@@ -51,11 +51,11 @@ def _check(data: bytes, folder: Path) -> None:
     hold(rows[1]["text"] is None or normalise(rows[1]["text"]) == rows[1]["text"], "the text is in no plain form")
 
 
-def _check_bytes(data: bytes, told: Extractor) -> None:
-    """Also bytes that are no text: `told` has seen other pages, and one of its own has seen none."""
+def _check_bytes(data: bytes, used: Extractor) -> None:
+    """Bytes that are not text work too. `used` has extracted other pages before; a new extractor has not."""
     array, its_words = as_words(np.frombuffer(data, np.uint8))
     texts = []
-    for extractor in (told, Extractor(None, told.comments, told.markdown)):
+    for extractor in (used, Extractor(None, used.comments, used.markdown)):
         try:
             texts.append(extractor.text(array, its_words, 0, len(data)))
         except TooManyBlocks:

@@ -1,4 +1,4 @@
-"""The laws of every reader: whatever the bytes, rows that can be stored, in order, and the same rows in stretches."""
+"""The laws of every reader: any bytes give rows that can be stored, in order, and the same rows when read in ranges."""
 
 import random
 import zlib
@@ -37,7 +37,7 @@ def rows_of(
 
 
 def check_reader(module: ModuleType, data: bytes, folder: Path, name: str, **config: Any) -> list[Record]:
-    """Read a file whole and in stretches, and hold the rows to the laws."""
+    """Reads a file whole and in ranges, and checks the rows against the laws."""
     path = folder / "input"
     path.write_bytes(data)
     rows = rows_of(module, path, name, **config)
@@ -60,7 +60,7 @@ def check_rows(rows: Sequence[Record]) -> None:
         for name in _STRINGS:
             value = getattr(row, name)
             if name in ("html", "text") and isinstance(value, bytes):
-                value = value.decode()  # which fails where they are no UTF-8
+                value = value.decode()  # which fails if they are not UTF-8
             hold(value is None or isinstance(value, str), f"{name} is not a string")
             if value is not None:
                 value.encode()

@@ -1,4 +1,4 @@
-"""Recipes: a mistake is one UserError, never another exception, and what loads loads the same again."""
+"""Recipes: a mistake is one UserError, never another exception, and a valid recipe loads the same again."""
 
 from collections.abc import Iterator
 from pathlib import Path

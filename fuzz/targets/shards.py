@@ -1,4 +1,4 @@
-"""What a trainer opens: the manifest and the index of a shard."""
+"""The files that a trainer opens: the manifest and the index of a shard."""
 
 import json
 import random
@@ -86,7 +86,7 @@ def _check_manifest(data: bytes, folder: Path) -> None:
     except UserError:
         return
     hold(made.samples > 0 and made.token_bytes in (2, 4), "numbers that no loader can use")
-    hold(len(made.numbers) == len(made.groups) and bool(made.sources), "groups that cannot be told apart")
+    hold(len(made.numbers) == len(made.groups) and bool(made.sources), "groups that cannot be distinguished")
     for group in made.drawn:
         hold(isinstance(group.name, str) and isinstance(group.source, str), "a name that is not text")
         for shard in group.shards:
@@ -99,7 +99,7 @@ def _check_manifest(data: bytes, folder: Path) -> None:
 
 
 def _reseal(draw: random.Random, data: bytes) -> bytes:
-    """A changed value under a right hash: what only looks at the content can still find."""
+    """A changed value with a correct hash, which only a check of the content can find."""
     changed = change_json(draw, data)
     try:
         content = json.loads(changed)

@@ -1,4 +1,4 @@
-"""Eval suites: a mistake in a description or an archive is one UserError, and what is read is read the same again."""
+"""Eval suites: a mistake in a description or an archive is one UserError, and reading again gives the same."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""`tokenizer.json` and rank files: refused with a UserError, or a tokenizer that gives back what it encodes."""
+"""`tokenizer.json` and rank files: refused with a UserError, or give a tokenizer that decodes what it encodes."""
 
 import base64
 import json

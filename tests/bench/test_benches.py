@@ -45,7 +45,7 @@ SMALL = {
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},
     "lineage": {"TOKENS": 5, "SCALE": DEMO_SCALE},
     "loader": {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}, "ROUNDS": 1, "PAIRS": 1},
-    "lookup": {"DOCUMENTS": 300, "PART_ROWS": 200, "ASKED": 2, "PER_HOST": 5},
+    "lookup": {"DOCUMENTS": 300, "PART_ROWS": 200, "LOOKUPS": 2, "PER_HOST": 5},
     "memory": {"GIGABYTES": (0.001, 0.002)},
     "on_ray": {"NODES": 1, "TASKS": 5, "PARTS": 1, "TASK_S": 0.0, "FILES": 1, "LOSSES": 0},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},

@@ -1,4 +1,4 @@
-"""Every file among the inputs is accounted for, and no two documents share an id, whatever their reader."""
+"""Every file among the inputs is accounted for, and no two documents share an id, for any reader."""
 
 import gzip
 import json

@@ -74,9 +74,9 @@ def test_an_asset_is_made_though_reading_fails(listed, edit):
     edit(listed.recipe, "format: jsonl", "format: broken")
     with pytest.raises(UserError, match="the disk is gone"):
         listed.run()
-    looked = listed.dry_run()
-    assert len(looked.states["all/word_list"].tasks) == 1
-    assert not looked.states["all/word_list"].missing
+    state = listed.dry_run()
+    assert len(state.states["all/word_list"].tasks) == 1
+    assert not state.states["all/word_list"].missing
     edit(listed.recipe, "format: broken", "format: jsonl")
     assert "all/word_list" not in listed.executed(listed.run())
 

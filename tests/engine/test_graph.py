@@ -99,7 +99,7 @@ def test_a_column_is_that_of_the_newest_layer_on_the_route_of_each_source(graph)
     assert bound(graph().nodes["all/longer_than"], "notes") == {"length.chars": ("all/length", "chars")}
 
 
-def test_verdicts_before_a_step_hide_rows_from_it_where_it_asks_for_that(graph):
+def test_verdicts_before_a_step_hide_rows_from_it_on_request(graph):
     """Only on its own route, and only earlier ones: `upper` drops pages, `longer_than` both, `exact` itself."""
     nodes = graph().nodes
     assert hides(nodes["all/length"], "pages") == []
@@ -131,7 +131,7 @@ def test_until_cuts_the_graph_and_beyond_names_the_rest(graph):
 
 
 def test_until_a_step_that_comes_twice_is_until_the_last(graph):
-    """An id says which one is meant."""
+    """An id selects one of them."""
     twice = RECIPE.replace("  - stagebox.rarity\n", "  - stagebox.length\n  - stagebox.rarity\n")
     assert graph("length", twice).chains["notes"][-2] == "all/length_2"
     assert graph("all/length", twice).chains["notes"][-2] == "all/length"
@@ -150,7 +150,7 @@ def test_the_verdict_on_all_knows_every_step_that_has_a_say(graph):
 
 
 def test_text_counts_from_extraction_on_also_where_a_run_ends_before_it(project):
-    """Markup is not text: before `extract` a page has none."""
+    """Markup is not text: before `extract` a page has no text."""
     project.write_recipe("  - extract\n  - stagebox.upper\n")
     assert project.mill().graph.nodes["notes/corpus"].config.texts == ("all/extract", "all/upper")
     assert project.mill("ingest").graph.nodes["notes/corpus"].config.texts == ()

@@ -1,4 +1,4 @@
-"""Document ids are unique whatever keys their records have, and row groups fit into memory."""
+"""Document ids are unique for any keys of their records, and row groups fit into memory."""
 
 import gzip
 import json
@@ -119,7 +119,7 @@ def test_repeated_keys_do_not_mix_up_documents(project):
 
 
 def test_parts_of_equal_ids_have_different_marks(tmp_path):
-    """The mark of a part depends on its identity, besides the ids of its rows."""
+    """The mark of a part depends on its identity as well as on the ids of its rows."""
 
     def written(identity):
         writer = PartWriter(DOCUMENTS, identity)
@@ -174,7 +174,7 @@ def test_a_part_of_nothing_but_meta_ends(project):
 
 
 def test_a_record_that_no_column_could_hold_is_a_row_with_a_reason(project, monkeypatch):
-    """Whatever field is too large; its neighbours are kept."""
+    """Any field may be too large; its neighbours are kept."""
     monkeypatch.setattr(ingest, "MOST_RECORD_CHARACTERS", 5000)
     rows = [{"text": "before"}, {"text": "t", "other": "x" * 6000, "id": "k"}, {"text": "after"}]
     recipe(project, {"a.jsonl": rows}, read=", fields: {key: id}")

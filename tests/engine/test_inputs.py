@@ -1,4 +1,4 @@
-"""Law 8: a task reads what was hashed, whatever happens to the files meanwhile."""
+"""Law 8: a task reads the bytes that were hashed, even if the files change meanwhile."""
 
 import gzip
 import json

@@ -123,7 +123,7 @@ def test_a_single_kill_from_outside_accuses_no_record():
 
 @pytest.mark.parametrize("pair", [(3, 12), (3, 6)])
 def test_rows_that_are_fatal_only_together_are_not_given_up(pair):
-    """In two halves or in one: no record is given up, whatever the whole does, and none comes before a trial."""
+    """In two halves or in one: no record is given up, even if the whole crashes, and none before a trial."""
     machine = Machine(lambda stretches: "SIGSEGV" if any(a <= pair[0] and pair[1] < b for a, b in stretches) else None)
     assert machine.search(mapping(16)) is None
     assert all(machine.requests.count(stretch) == 1 for stretch in machine.requests)

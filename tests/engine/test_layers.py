@@ -59,7 +59,7 @@ def test_a_stage_that_writes_other_columns_than_promised_is_refused():
 
 
 def test_every_layer_has_the_rows_of_its_documents(project):
-    """Whatever was dropped, each layer of each part has a row for each document."""
+    """Each layer of each part has a row for each document, even for dropped ones."""
     run = project.run()
     for (_, order), (document, _) in run.states["notes/ingest"].layers.items():
         for node_id in run.graph.chains["notes"]:

@@ -104,7 +104,7 @@ def test_a_free_slot_goes_to_the_lowest_order_and_then_to_the_first(carry_out):
 
 
 def test_no_more_tasks_run_than_there_are_slots_and_workers_are_used_again(carry_out):
-    """Whatever the result of a task: a bug, a mistake and damage are reported, and cost no worker."""
+    """This holds for any result of a task: a bug, a mistake and damage are reported, and cost no worker."""
     message = [StageFailed("bug"), UserError("mistake"), CorruptPart("ab", "damage"), None, None, None]
 
     async def work(pool):
@@ -298,7 +298,7 @@ def test_close_ends_every_process_busy_and_idle(tmp_path):
         (SystemExit(3), StageFailed),
     ],
 )
-def test_a_worker_answers_whatever_a_task_raises(tmp_path, monkeypatch, raised, answered):
+def test_a_worker_answers_for_every_exception_of_a_task(tmp_path, monkeypatch, raised, answered):
     """Too little memory is not the task's fault, and not `inside`; a bug comes with its location and traceback."""
     monkeypatch.setattr(perform, "perform", lambda *_: raise_(raised))
     request = ForkingPickler.dumps(Task("", "all/step", "part 3", Hash(())))

@@ -88,7 +88,7 @@ def test_a_store_with_an_unknown_scheme_is_refused(project):
 
 
 def test_file_addresses_are_paths(project):
-    """Whatever characters they contain."""
+    """They may contain any characters."""
     write(project.folder / "da::ta" / "in.jsonl", "a text")
     recipe(project, f"file://{project.folder}/da::ta/*.jsonl", f"file://{project.folder}/st::ore")
     assert [text for _, _, text in documents(project, project.run())] == ["a text"]

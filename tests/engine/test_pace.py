@@ -84,7 +84,7 @@ def test_a_run_that_finds_all_done_knows_the_pace_too(project):
 
 
 def test_the_order_changes_no_byte(project):
-    """Whatever the record of an earlier run says."""
+    """This holds for any record of an earlier run."""
     first = project.parts(project.run(store=str(project.folder / "one")))
     run = project.run(store=str(project.folder / "two"))
     assert project.parts(run) == first

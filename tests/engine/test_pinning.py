@@ -153,7 +153,7 @@ def test_pinning_twice_changes_nothing_and_says_so(small, edit, monkeypatch, cap
 
 
 def test_a_tokenizer_that_is_a_file_needs_no_run(small, edit, monkeypatch, capfd):
-    """Pinned or named, the commands use it, whatever part of the current recipe has run."""
+    """Pinned or named, the commands use it, even if no part of the current recipe has run."""
 
     def typed(*arguments):
         monkeypatch.setattr(sys, "argv", ["gristmill", "tokenizer", *map(str, arguments)])

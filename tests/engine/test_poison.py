@@ -123,7 +123,7 @@ def test_poison_is_found_the_same_with_one_worker_and_two(project):
     ("how", "kills"), [("SIGKILL", 1), ("SIGKILL", 17), pytest.param("SIGTERM", 60, marks=pytest.mark.slow)]
 )
 def test_a_storm_of_kills_gives_no_document_up(project, how, kills):
-    """The first workers die whatever they read, as when the kernel reclaims memory; then the storm is over."""
+    """The first workers die on any input, as when the kernel reclaims memory; then the storm is over."""
     write_texts(project, texts())
     (project.folder / "kills").mkdir()
     storm = f"{{word: '', how: {how}, kills: '{project.folder / 'kills'}', most: {kills}}}"

@@ -246,7 +246,7 @@ def test_garbage_collection_keeps_the_manifest_that_lives(corpus):
         assert sum(len(batch) for batch in loader) == loader.samples
 
 
-def test_a_manifest_is_found_only_for_the_recipe_as_it_stands(corpus):
+def test_a_manifest_is_found_only_for_the_current_recipe(corpus):
     """A changed recipe has no shards until it has run."""
     mill = corpus.project.mill()
     with pytest.raises(UserError, match=r"Run: corpus\.run\(\)"):
@@ -263,8 +263,8 @@ def test_a_dry_run_counts_shards_that_are_missing(corpus):
     _, manifest = corpus.run()
     lost = manifest.groups[0].shards[0].bin
     next(corpus.project.store.glob(f"parts/{lost[:2]}/{lost}.bin")).unlink()
-    look = corpus.project.dry_run()
-    assert {node: len(made.missing) for node, made in look.states.items() if made.missing} == {"all/shards": 1}
+    state = corpus.project.dry_run()
+    assert {node: len(made.missing) for node, made in state.states.items() if made.missing} == {"all/shards": 1}
     assert corpus.project.executed(corpus.project.run()) == {"all/shards": 1}
 
 

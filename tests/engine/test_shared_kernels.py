@@ -91,7 +91,7 @@ def copied(made, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_damaged_object_is_refused_and_made_again(copied):
-    """Whatever byte it is: none of its files is written."""
+    """This holds for any damaged byte: none of its files is written."""
     store, path = copied
     good = path.read_bytes()
     for at in [*range(0, len(good), len(good) // 40), len(good) - 1]:

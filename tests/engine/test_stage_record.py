@@ -38,9 +38,9 @@ def test_a_run_that_finds_everything_done_reads_no_task_record(project, reads):
         assert (dict(again.tasks.items()), again.metrics) == (dict(made.tasks.items()), made.metrics)
         assert again.stored_bytes == made.stored_bytes
     reads.clear()
-    look = project.dry_run()
+    state = project.dry_run()
     assert "tasks" not in reads
-    assert not look.unfinished()
+    assert not state.unfinished()
 
 
 def test_only_tasks_below_a_changed_stage_are_looked_up(project, edit, reads):

@@ -1,10 +1,10 @@
-"""A plugin of pytest: every access of a kernel through an address is held to the bounds of the array it came from.
+"""A pytest plugin: every access of a kernel through an address is checked against the bounds of its array.
 
 The highest 16 bits of an address are never used. Here they say which array it was taken of, and keep saying so through
 all arithmetic, so that not even an access that hits another array is missed. A fault does not crash: the access goes to
 spare memory, and the test that it happened in fails. Indexing is checked by Numba itself (NUMBA_BOUNDSCHECK=1).
 
-Compiled code differs from the usual, so NUMBA_CACHE_DIR must name a folder of its own:
+Compiled code differs from the usual, so NUMBA_CACHE_DIR must name a separate folder:
 NUMBA_CACHE_DIR=… NUMBA_BOUNDSCHECK=1 pytest -p tests.kernels.checked_memory tests/kernels
 """
 
@@ -95,7 +95,7 @@ for module in (memory, memory_writes, memory_blocks):
 
 
 def what_went_wrong() -> str | None:
-    """The faults since the last time that this was asked."""
+    """The faults since the last call."""
     count, begin, end, at, size = (int(one) for one in FAULT)
     FAULT[:] = 0
     if not count:

@@ -1,9 +1,9 @@
-"""A plugin of pytest: compiled kernels count the blocks of code that they run.
+"""A pytest plugin: compiled kernels count the blocks of code that they run.
 
 Each basic block adds 1 to one number, so the count depends on the input alone, and `tests/laws/worst_cases.py` adds it
 to the work that the meter of Python code sees. Without the plugin kernels count nothing.
 
-Compiled code differs from the usual, so NUMBA_CACHE_DIR must name a folder of its own:
+Compiled code differs from the usual, so NUMBA_CACHE_DIR must name a separate folder:
 NUMBA_CACHE_DIR=… pytest -p tests.kernels.counted_work tests/laws/test_every_stage_is_linear.py
 """
 

@@ -28,7 +28,7 @@ _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _maps: dict[int, tuple[int, int, int]] = {}
 """Of each array by its address: where its pages begin, the bytes between its fences, and its own."""
 _freed: dict[int, deque[int]] = {}
-"""Pages that nobody may read, by their bytes: the oldest are lent again, as they were left."""
+"""Unreadable pages by their size: the oldest are used again with their old content."""
 WAITING = 64
 """Freed ones of a size before any is lent again: what goes on using one crashes until then."""
 KEPT_BYTES = 16 * PAGE
@@ -110,7 +110,7 @@ def fence() -> None:
 
 
 def _copied(original: Any) -> Any:
-    """`np.frombuffer`, of a copy: what bytes and Arrow hold lies in no array of NumPy."""
+    """`np.frombuffer` of a copy, because the memory of bytes and Arrow is not in a NumPy array."""
 
     def frombuffer(*args: Any, **kwargs: Any) -> Any:
         found = original(*args, **kwargs)

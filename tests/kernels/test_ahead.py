@@ -1,6 +1,6 @@
-"""Kernels that are compiled before they are called, and where compiled kernels lie.
+"""Kernels that are compiled before they are called, and where compiled kernels are stored.
 
-Run as a program, this file writes `kernels/ahead.json` anew: python tests/kernels/test_ahead.py
+Run as a program, this file writes `kernels/ahead.json` again: python tests/kernels/test_ahead.py
 """
 
 import ast
@@ -84,7 +84,7 @@ def calls_of_the_demo(folder: Path) -> dict[str, list[str]]:
 
 
 def test_the_list_names_functions_and_types_that_there_are():
-    """A function that got another name or module would be compiled late, and nobody would know why."""
+    """A renamed or moved function would be compiled late without any message."""
     listed = json.loads(ahead.LIST.read_text())
     assert len(listed) > 40
     for name, forms in listed.items():
@@ -106,7 +106,9 @@ print(found, ahead._function("hash.radix._sort_digits").stats.cache_misses.total
 
 @pytest.mark.slow
 def test_what_a_stage_needs_is_compiled_once(tmp_path):
-    """Found by what its modules import; afterwards there is nothing to do, by the mark and by a look at the files."""
+    """The needs are found from the imports of its modules. Afterwards there is nothing to do, by the marker and by a
+    check of the files.
+    """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[['hash.radix._sort_digits'], [], []] 1\n"
@@ -114,7 +116,7 @@ def test_what_a_stage_needs_is_compiled_once(tmp_path):
 
 @pytest.mark.slow
 def test_without_a_place_to_keep_it_everybody_compiles(tmp_path):
-    """A cache beside the sources would not see that an imported kernel changed, so none is used."""
+    """A cache next to the sources would not notice that an imported kernel changed, so it is not used."""
     (tmp_path / "file").write_text("")
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")}
     code = """
@@ -151,8 +153,8 @@ def test_code_is_kept_by_its_content_and_that_of_what_it_imports(monkeypatch):
     )
 
 
-def test_kernels_import_each_other_in_the_form_that_is_looked_for():
-    """What is not seen as imported would be inlined in its old form, silently."""
+def test_kernels_import_each_other_in_the_expected_form():
+    """An import that is not detected would be inlined in its old form, silently."""
     for path in kernels.HERE.rglob("*.py"):
         tree = ast.parse(path.read_bytes())
         found = {
@@ -168,8 +170,8 @@ def test_kernels_import_each_other_in_the_form_that_is_looked_for():
             assert "from gristmill.kernels import" not in path.read_text()
 
 
-def test_what_stages_need_are_kernels_and_not_the_rooms_that_hold_them():
-    """`from gristmill.kernels.html import names` names a room; nobody can read a kernel of that name."""
+def test_stages_need_kernels_and_not_the_packages_that_contain_them():
+    """`from gristmill.kernels.html import names` names a package; there is no kernel of that name."""
     for name in (*STEPS.values(), *READERS.values()):
         for kernel in ahead.kernels_of(name):
             assert kernels.HERE.joinpath(*kernel.split(".")).with_suffix(".py").is_file(), (name, kernel)

@@ -198,7 +198,7 @@ def read_strings(rows, before, _):
 
 
 def read_urls(rows, before, _):
-    """What is done with URLs and paths."""
+    """Runs the kernels for URLs and paths."""
     data, offsets = arrays(rows, before)
     spans = split_urls(data, offsets)
     odd_hosts(data, spans)
@@ -283,7 +283,7 @@ def read_models(rows, before, draw):
 
 
 def learn(data, starts, ends, hashes, shape, draw):
-    """A classifier says of texts what its training says, whatever they hold."""
+    """A classifier scores any texts as its training does."""
     known = vocabulary(data, starts, ends, 1, 20)
     size = len(known.starts) + shape.buckets
     made = rows_of(known, shape, data, starts, ends, with_spans=True)

@@ -65,12 +65,12 @@ CALLERS = [
 def test_what_two_kernels_call_is_compiled_once_and_not_for_python(tmp_path):
     """One process compiles a caller and what it calls; the next has another caller and finds that part on disk."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    said = []
+    outputs = []
     for module, function, call in CALLERS:
         code = SHARING.format(module=module, function=function, call=call)
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-        said += done.stdout.splitlines()
-    assert said == ["0 1 0 1", " ".join(str(mixed(number)) for number in range(3)), "1 0 0 1"]
+        outputs += done.stdout.splitlines()
+    assert outputs == ["0 1 0 1", " ".join(str(mixed(number)) for number in range(3)), "1 0 0 1"]
 
 
 FAILING = """
@@ -91,7 +91,7 @@ print(_sort_digits._cache.is_busy(), _sort_digits._cache.is_there())
 
 
 @pytest.mark.slow
-def test_what_cannot_be_compiled_keeps_nobody_waiting(tmp_path):
+def test_a_failed_compilation_keeps_no_process_waiting(tmp_path):
     """The lock of an attempt that fails would be held until its process ends, and others would wait for ever."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=True)
@@ -117,8 +117,8 @@ def kept(tmp_path):
 
 def test_damaged_compiled_code_is_deleted_and_never_unpickled(kept, monkeypatch):
     """A flipped bit anywhere, a cut, a file of another function, one without its hash: each counts as absent."""
-    read, said = [], []
-    monkeypatch.setattr(warnings, "showwarning", lambda message, _, path, line: said.append((message, path)))
+    read, outputs = [], []
+    monkeypatch.setattr(warnings, "showwarning", lambda message, _, path, line: outputs.append((message, path)))
     monkeypatch.setattr(pickle, "loads", lambda data: read.append(bytes(data)) or loads(data))
     draw = random.Random(13)
     wholes = [path.read_bytes() for *_, path in kept]
@@ -132,10 +132,10 @@ def test_damaged_compiled_code_is_deleted_and_never_unpickled(kept, monkeypatch)
             assert files.load(key) is None
             assert data[32:] not in read
             assert not path.exists()
-            assert said.pop() == (code_files.DAMAGED, str(path))
+            assert outputs.pop() == (code_files.DAMAGED, str(path))
         path.write_bytes(whole)
         assert files.load(key) is not None
-    assert not said
+    assert not outputs
 
 
 def test_code_is_not_taken_for_another_form(kept):
@@ -154,17 +154,17 @@ AGAIN = SCRIPT.replace('print("ready", flush=True)\nsys.stdin.readline()\n', "")
 @pytest.mark.slow
 def test_a_process_compiles_again_what_is_damaged_and_says_so_once(tmp_path):
     """The next one finds it whole, and nothing is said."""
-    environment, said = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, []
+    environment, outputs = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, []
     for _ in range(3):
         done = subprocess.run(
             [sys.executable, "-c", AGAIN], env=environment, capture_output=True, text=True, check=True
         )
-        said.append((done.stdout, done.stderr))
+        outputs.append((done.stdout, done.stderr))
         [path] = tmp_path.rglob("*.1.nbc")
-        if len(said) == 1:
+        if len(outputs) == 1:
             path.write_bytes(path.read_bytes()[:-1] + b"\0")
-    told = f"{path}:0: RuntimeWarning: {code_files.DAMAGED}\n"
-    assert said == [("1\n", ""), ("1\n", told), ("0\n", "")]
+    warning = f"{path}:0: RuntimeWarning: {code_files.DAMAGED}\n"
+    assert outputs == [("1\n", ""), ("1\n", warning), ("0\n", "")]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_process_compiles_again_what_is_damaged_and_says_so_once(tmp_path):
         (".", 0o1777, "another", True),
     ],
 )
-def test_code_is_only_kept_where_nobody_else_can_write(tmp_path, monkeypatch, at, mode, owner, refused):
+def test_code_is_only_kept_where_no_other_user_can_write(tmp_path, monkeypatch, at, mode, owner, refused):
     """Below the cache's folder, and above it where the folder could be exchanged (not in a /tmp that is sticky)."""
     root = tmp_path / "cache" / "kernels"
     make_private(root / "one", root)

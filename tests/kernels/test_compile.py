@@ -103,7 +103,9 @@ def test_functions_of_others_are_compiled_by_untouched_numba(tmp_path):
 
 @pytest.mark.slow
 def test_another_series_of_numba_compiles_kernels_in_its_own_ways(tmp_path):
-    """The same results, kept on disk; nothing is exchanged, and what knows the inside of one series is not imported."""
+    """The results are the same and kept on disk. Nothing is replaced, and code for the internals of one series is not
+    imported.
+    """
     assert numba.version_info.short == (0, 68)
     expected, *_ = in_a_process(WATCHED + RUN, tmp_path)
     values, said, _, modules = in_a_process(WATCHED + ANOTHER + RUN, tmp_path)
@@ -138,7 +140,7 @@ def test_a_kernel_may_call_itself():
 
 
 def test_functions_of_others_that_are_in_no_module_are_compiled():
-    """As those that a user makes of a string."""
+    """An example is a function that a user builds from a string."""
     made = {"njit": numba.njit, "mix": mix}
     exec("@njit\ndef twice(x):\n    return 2 * x\n\n@njit\ndef more(x):\n    return twice(x) + 1\n", made)
     assert made["more"].__module__ is None

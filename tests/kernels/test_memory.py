@@ -112,7 +112,7 @@ print(globals()[sys.argv[1]](1 << 20))
 
 
 def python(*arguments, **environment):
-    """A Python of its own, with the package that is under test."""
+    """A new Python process with the package under test."""
     paths = os.pathsep.join(map(str, (SOURCE, ROOT, ROOT / "tests")))
     return subprocess.run(
         [sys.executable, *arguments],
@@ -138,8 +138,8 @@ def change(data, at, first, value):
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32, np.uint64])
 def test_a_view_reads_and_writes_elements(kind):
-    """Every element is read with its sign and written with its width, whether it is counted from the front or from a
-    tail, and those beside it stay.
+    """Every element is read with its sign and written with its width, counted from the front or from a tail, and its
+    neighbours stay unchanged.
     """
     low, high = np.iinfo(kind).min, np.iinfo(kind).max
     data = np.array([[low, 1, high], [high, low, 2]], kind)
@@ -199,12 +199,12 @@ def test_a_fence_stops_what_goes_beyond(side, inside, beyond):
 
 
 @pytest.mark.slow
-def test_a_check_tells_of_what_goes_beyond(tmp_path):
-    """The check itself: it finds what is one byte outside, also inside of another array, and lets nothing happen."""
+def test_a_check_reports_an_access_out_of_bounds(tmp_path):
+    """The check itself: it finds an access one byte outside, even inside another array, and prevents it."""
     calls = ["last(data, 92)", "last(data, 93)", "first(data, -1)", "write(data, 99)", "write(data, 100)"]
     code = f"import tests.kernels.checked_memory as checked\n{BEYOND}data = np.zeros((3, 100), np.uint8)[1]\n"
-    told = "".join(f"{call}\nprint(checked.what_went_wrong())\n" for call in calls)
-    done = python("-c", code + told, NUMBA_CACHE_DIR=str(tmp_path))
+    script = "".join(f"{call}\nprint(checked.what_went_wrong())\n" for call in calls)
+    done = python("-c", code + script, NUMBA_CACHE_DIR=str(tmp_path))
     first = "1 accesses out of bounds, the first of"
     assert done.stdout.splitlines() == [
         "None",

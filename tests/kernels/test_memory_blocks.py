@@ -36,7 +36,7 @@ def masks(data, at, low, span):
 @given(BYTES, st.integers(0, 255), st.integers(1, 40))
 def test_bits_and_counts_are_those_of_single_bytes(data, low, span):
     """Letters, bytes other than printable ASCII and white space, a range of bytes, and signs of code, one of which
-    looks at the byte before.
+    depends on the byte before.
     """
     at = len(data) - 64
     words, wide, within, signs = masks(np.frombuffer(data, np.uint8), at, low, span)

@@ -1,4 +1,4 @@
-"""Packing: the samples of a plain algorithm, nothing lost, nothing cut that fits, and lengths mixed as they come."""
+"""Packing gives the samples of a plain algorithm: nothing is lost, nothing that fits is cut, and lengths stay mixed."""
 
 import random
 
@@ -86,9 +86,9 @@ def test_every_token_is_in_one_sample(case, function):
     """The pieces of each document are all of it, once, and no sample is over-full or empty."""
     seq_len, lengths = case
     samples = packed(function, lengths, seq_len)
-    seen = sorted(piece for pieces in samples for piece in pieces)
+    pieces_in_order = sorted(piece for pieces in samples for piece in pieces)
     ends = [0] * len(lengths)
-    for document, offset, length in seen:
+    for document, offset, length in pieces_in_order:
         assert offset == ends[document]
         ends[document] += length
     assert ends == lengths
@@ -137,7 +137,9 @@ def test_lengths_are_mixed_in_samples_as_they_come(seq_len, median):
 
 @pytest.mark.parametrize("seq_len", [2048, 8192])
 def test_short_documents_are_kept_for_the_long_ones(seq_len):
-    """Lengths even over a sample: each short one is needed beside a long one, and padding is below 1%."""
+    """Lengths are spread evenly up to a sample: each short one is needed to complete a long one, and padding is below
+    1%.
+    """
     lengths = np.random.default_rng(1).integers(1, seq_len, 10_000)
     samples = int(best_fit(lengths, seq_len).sample[-1]) + 1
     assert lengths.sum() > 0.99 * samples * seq_len
@@ -177,7 +179,7 @@ def test_samples_of_one_token_and_nothing_at_all(function, lengths, samples):
 
 
 def test_samples_are_not_ordered_by_length():
-    """Samples stand in the order of their first documents, so that long documents do not come first."""
+    """Samples are in the order of their first documents, so that long documents do not come first."""
     draw = random.Random(3)
     lengths = [draw.randint(1, 1000) for _ in range(2000)]
     samples = packed(best_fit, lengths, 1000)

@@ -34,13 +34,13 @@ def found_by(way, *about):
 
 
 def test_a_call_has_the_type_that_numba_finds(typing):
-    """The first time and from memory, with constants and without; also where there is none."""
+    """This holds for the first call and from memory, with and without constants, and if there is no type."""
     for function in OPERATORS:
         known = typing.resolve_value_type(function)
         for args in itertools.product(SCALARS + CONSTANTS, repeat=2):
-            asked = found_by(known.get_call_type, typing, args, {})
+            expected = found_by(known.get_call_type, typing, args, {})
             for _ in range(2):
-                assert found_by(shortcuts._call_type, known, typing, args, {}) == asked, (function, args)
+                assert found_by(shortcuts._call_type, known, typing, args, {}) == expected, (function, args)
 
 
 def test_a_call_that_cannot_be_is_refused_every_time(typing):
@@ -50,8 +50,8 @@ def test_a_call_that_cannot_be_is_refused_every_time(typing):
             shortcuts._call_type(known, typing, (types.int64, types.none), {})
 
 
-def test_lifetimes_are_there_when_asked_for():
-    """The same as those that Numba works out at once."""
+def test_lifetimes_are_available_on_request():
+    """They equal those that Numba computes at once."""
     ours, theirs = (compiler.run_frontend(token_end.py_func) for _ in range(2))
     shortcuts._lifetimes_when_asked(postproc.PostProcessor(ours))
     postproc.PostProcessor(theirs).run()

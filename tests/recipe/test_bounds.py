@@ -59,7 +59,7 @@ def test_a_whole_number_that_nothing_can_hold_is_one_message(text_shown: Callabl
 
 @pytest.mark.parametrize("number", ["9" * 5000, "1e400", "1.5", "-1", ".inf", ".nan", "true", "2**3"])
 def test_an_invalid_seed_is_one_message(text_shown: Callable[[str], str], number: str) -> None:
-    """Whatever the value is instead."""
+    """This holds for any invalid value."""
     message = text_shown(TOP.replace("seed: 1", f"seed: {number}"))
     assert ":2: seed" in message
     assert len(message) < 400

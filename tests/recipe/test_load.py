@@ -214,7 +214,7 @@ def test_variables_are_typed_as_though_they_stood_there(loaded: Callable[..., Re
 @settings(max_examples=50, deadline=None)
 @given(st.text(), st.dictionaries(st.sampled_from(["A", "B_1"]), st.text()))
 def test_doubled_dollars_give_the_text_back(text: str, env: dict[str, str]) -> None:
-    """Any text can be written: with its dollars doubled, substitution returns it, whatever the environment."""
+    """Any text can be written: with its dollars doubled, substitution returns it in any environment."""
     assert substitute(text.replace("$", "$$"), env) == text
     assert substitute("${A:-d}", env) == (env.get("A") or "d")
 

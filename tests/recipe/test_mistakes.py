@@ -511,7 +511,7 @@ def test_mistake_is_reported_with_its_line_and_its_fix(
     ("value", "meant"), [("60", "0.6"), ("7", None), ("12.5", "0.125"), ("100", "1"), ("101", None), ("1.2", None)]
 )
 def test_a_percentage_where_a_share_belongs(value: str, meant: str | None, loaded: Callable[..., Recipe]) -> None:
-    """The message asks whether a share was meant, if a hundredth of the value is within bounds."""
+    """The message suggests a share if a hundredth of the value is within bounds."""
     with pytest.raises(UserError, match=r"max_ratio must be at most 1") as text_shown:
         loaded(STEPS + f"  - clean: {{max_ratio: {value}}}\n")
     assert str(text_shown.value).endswith("." if meant is None else f" Did you mean {meant}?")

@@ -204,8 +204,8 @@ BY_COLUMN = TOP.replace("domain: web, ", "domain: {column: language_hint}, ").re
 
 def test_domains_and_tiers_of_a_column_are_known_to_the_run_alone(tmp_path):
     """Any name may have a ratio or a cap; documents without a value are of the source's name, or of the default."""
-    asked = "domains: {en: 2, de: 1, books: 1}, tiers: {old: 0, new: 1, A: 1, B: 1}, max_epochs: {crawl+en: 2}"
-    (step,) = loaded(tmp_path, f"{BY_COLUMN}mix: {{{asked}}}\n")
+    settings = "domains: {en: 2, de: 1, books: 1}, tiers: {old: 0, new: 1, A: 1, B: 1}, max_epochs: {crawl+en: 2}"
+    (step,) = loaded(tmp_path, f"{BY_COLUMN}mix: {{{settings}}}\n")
     assert step.config.sources == {"crawl": "crawl", "wiki": "books"}
     with pytest.raises(UserError, match="no ratio for the domain 'books'"):
         loaded(tmp_path, f"{BY_COLUMN}mix: {{domains: {{en: 1}}}}\n")
@@ -214,20 +214,20 @@ def test_domains_and_tiers_of_a_column_are_known_to_the_run_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         ("domain: {colum: url}", "a domain is a name, or {column: language.label, default: NAME}"),
         ("domain: {column: text_bytes + 1}", "'text_bytes + 1' is not the name of a column"),
         ("tier: {column: url, default: a/b}", "'a/b' cannot be the name of a tier"),
     ],
 )
-def test_a_column_that_is_written_wrongly_is_refused(written, told, tmp_path):
-    """With the form that is meant."""
+def test_a_column_that_is_written_wrongly_is_refused(written, message, tmp_path):
+    """The message shows the correct form."""
     field = written.partition(":")[0]
     was = "domain: books" if field == "domain" else "tier: A"
     with pytest.raises(UserError) as found:
         loaded(tmp_path, TOP.replace(was, written))
-    assert told in str(found.value)
+    assert message in str(found.value)
 
 
 @pytest.mark.parametrize("field", ["tier", "domain"])

@@ -146,7 +146,7 @@ def test_common_names_of_languages_are_recognized():
 
 @pytest.mark.parametrize("kept", ["[en, ger]", "{en: 0.5, ger: 0.5}", "{en: null, GER: null}"])
 def test_an_unknown_language_has_the_same_message_in_a_list_and_in_a_mapping(tmp_path, kept):
-    """However it is written, the message names the language that is meant."""
+    """In every spelling, the message names the intended language."""
     (line,) = faults(tmp_path, web=f"- keep_language: {{keep: {kept}}}")
     assert "names 'ger', which is not a label" in line
     assert line.endswith("Did you mean de?")

@@ -88,7 +88,7 @@ def reasons(path: Path, monkeypatch: pytest.MonkeyPatch, **env: str) -> tuple[di
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
-    """A recipe that ships has no mistake once its variables are set, whatever their values."""
+    """A recipe that ships has no mistake once its variables have any values."""
     folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES"), str(tmp_path))
     env = {**folders, "STORE": str(tmp_path / "store")}
     if "../demo/inputs/evals" in (text := path.read_text()):  # made by `make demo`

@@ -10,7 +10,7 @@ from gristmill.stages.config_types import parse_bytes
 
 
 def test_starter_loads_as_it_is(tmp_path: Path) -> None:
-    """The starter has no mistake, whatever the environment, and all its paths are in its folder."""
+    """The starter has no mistake in any environment, and all its paths are in its folder."""
     file = tmp_path / "recipe.yaml"
     file.write_text(STARTER)
     recipe = load(file, env={})

@@ -42,7 +42,7 @@ def tables(merges: dict[tuple[int, int], tuple[int, int]]) -> Merges:
 
 
 def oracle(text: bytes, merges: dict[tuple[int, int], tuple[int, int]]) -> list[int]:
-    """Join the pair of lowest rank, the leftmost of equals, until there is none."""
+    """Joins the pair of lowest rank, the leftmost of equals, until no pair is left."""
     symbols = [int(BYTE_IDS[byte]) for byte in text]
     while True:
         known = [(merges[pair][0], at) for at, pair in enumerate(pairwise(symbols)) if pair in merges]
@@ -89,7 +89,7 @@ def test_merges_follow_the_rule_at_every_length(seed: int) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(alphabet="ab 'sé中\n", max_size=60), max_size=8), st.integers(0, 3))
 def test_rows_are_the_merged_pre_tokens_of_each_text(texts: list[str], seed: int) -> None:
-    """A text's ids are those of its pre-tokens one after the other, whatever stands in the texts around it."""
+    """A text's ids are those of its pre-tokens in order, independent of the texts around it."""
     merges = random_merges(seed, 200, "ab é中".encode())
     rows = [text.encode() for text in texts]
     wanted = []
@@ -115,7 +115,7 @@ def test_ids_do_not_depend_on_the_cache() -> None:
 
 
 def test_a_cache_stays_within_its_size() -> None:
-    """The arrays of a cache take no more than was asked for."""
+    """The arrays of a cache take no more than the requested size."""
     for size in (1 << 14, 1 << 20, 50_000_000):
         assert sum(array.nbytes for array in make_cache(size)) <= size
 
@@ -130,7 +130,7 @@ def test_of_two_merges_of_a_pair_the_later_counts() -> None:
 
 
 def test_more_merges_than_fit_are_refused() -> None:
-    """A rank that does not fit beside a place is an error, not a wrong id."""
+    """A rank too large to be packed with a position is an error, not a wrong id."""
     one = np.array([1])
     with pytest.raises(ValueError, match="too many"):
         make_merges(BYTE_IDS, one, one, one * (MOST_MERGES + 1), one)
@@ -177,7 +177,7 @@ def test_nothing_in_nothing_out() -> None:
 
 
 def test_ids_decode_to_the_bytes_of_their_tokens() -> None:
-    """Decoding joins the bytes of tokens and tells which id does not exist."""
+    """Decoding joins the bytes of tokens and reports an id that does not exist."""
     vocabulary = vocabulary_of({}, {b"hello": 300})
     ids = np.array([300, BYTE_IDS[33], 300], np.int64)
     out = np.empty(kernel.decoded_bytes(ids, vocabulary.offsets), np.uint8)

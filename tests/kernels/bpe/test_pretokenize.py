@@ -1,4 +1,4 @@
-"""The scanners against the regular expressions that they stand for, as `tokenizers` and `regex` match them."""
+"""The scanners against the regular expressions that they replace, as `tokenizers` and `regex` match them."""
 
 import json
 import random
@@ -252,7 +252,7 @@ def in_batches(data: np.ndarray, pattern: int, table: np.ndarray, room: int) -> 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("room", [64, 100, 5000])
 def test_batches_of_any_size_hold_the_ends_one_by_one(name: str, room: int) -> None:
-    """`next_ends` gives the ends that `next_end` gives, however small the buffer."""
+    """`next_ends` gives the ends that `next_end` gives, for any buffer size."""
     data = np.frombuffer("".join(drawn(5, 40)).encode(), np.uint8)
     scanner = PATTERNS[name].scanner
     assert in_batches(data, scanner, TABLE, room) == one_by_one(data, scanner, TABLE)
@@ -260,7 +260,7 @@ def test_batches_of_any_size_hold_the_ends_one_by_one(name: str, room: int) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_text_is_cut_by_itself(name: str) -> None:
-    """What lies before and behind a text in the same buffer does not change its pre-tokens."""
+    """The bytes before and after a text in the same buffer do not change its pre-tokens."""
     pieces = [REAL[at : at + size] for size in (1, 7, 64, 65, 200) for at in range(0, len(REAL) - size, 29)]
     assert cuts(pieces, name) == [cuts([piece], name)[0] for piece in pieces]
 

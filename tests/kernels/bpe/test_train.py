@@ -48,7 +48,7 @@ def library_merges(
 
 
 def as_library(merges: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """Each byte as the character that stands for it in `tokenizers`."""
+    """Each byte as the character that represents it in `tokenizers`."""
 
     def shown(token: bytes) -> str:
         return "".join(CHARACTERS[byte] for byte in token)
@@ -61,7 +61,7 @@ def words_of(texts: Iterable[str]) -> dict[bytes, int]:
 
 
 def defined_merges(counts: dict[bytes, int], merges: int) -> list[tuple[bytes, bytes]]:
-    """The definition: count all pairs anew, take the most frequent one with the smallest ids, replace from the left."""
+    """The definition: count all pairs, take the most frequent one with the smallest ids, replace from the left."""
     tokens = [bytes([byte]) for byte in byte_order()]
     words = {word: [tokens.index(bytes([byte])) for byte in word] for word in counts}
     made = []
@@ -99,7 +99,7 @@ def test_merges_equal_the_library_where_everything_ties(words, merges, min_frequ
     st.integers(0, 40),
 )
 def test_merges_equal_the_definition_for_any_bytes(counts, merges):
-    """Also for bytes that are no UTF-8, which the library cannot be given; empty and uncounted words do nothing."""
+    """Includes bytes that are not UTF-8, which the library does not accept; empty and uncounted words do nothing."""
     wanted = defined_merges({word: count for word, count in counts.items() if count}, merges)
     assert merges_of(counts, merges) == wanted
 

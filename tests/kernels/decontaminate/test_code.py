@@ -82,14 +82,14 @@ CODE = st.lists(
 @settings(max_examples=200, deadline=None)
 @given(CODE)
 def test_tokens_equal_the_oracle(code):
-    """Whatever stands beside what, in code without strings in triple quotes."""
+    """Any neighbouring tokens, in code without triple-quoted strings."""
     if re.search("'''|\"\"\"|```", code):
         return
     assert tokens(code) == [as_hash(token) for token in oracle(code)]
 
 
 def amid(code, before, after):
-    """Tokens of a stretch that lies between others, and where each begins in it."""
+    """The tokens of a range between others, and where each begins in it."""
     data = np.frombuffer(before + code + after, np.uint8)
     begin, end = len(before), len(before) + len(code)
     sums, starts = np.zeros(len(code) + 2, np.uint64), np.empty(len(code) + 1, np.int64)
@@ -100,7 +100,7 @@ def amid(code, before, after):
 @settings(max_examples=300, deadline=None)
 @given(CODE, st.binary(max_size=20), st.binary(max_size=150))
 def test_neighbours_in_the_buffer_do_not_count(code, before, after):
-    """A stretch has the same tokens wherever it lies, and each begins in it, one behind the other."""
+    """A range has the same tokens at any position, and each token begins in it, one after the other."""
     found, starts = amid(code.encode(), before, after)
     assert found == tokens(code)
     assert (np.diff(starts) > 0).all()
@@ -145,7 +145,7 @@ x = a. (b).c // 2 /* it's */ + '''no''' + foo.1e5 + [1, 2.5, .5: 'a']  # a note.
 
 @pytest.mark.parametrize("at", range(66))
 def test_tokens_do_not_depend_on_where_blocks_begin(at):
-    """Nor on where a stretch begins and ends: at every byte of a block."""
+    """They also do not depend on where a range begins and ends, at every byte of a block."""
     found, starts = amid(LONG.encode(), b"", b"")
     assert amid(b" " * at + LONG.encode(), b"", b" " * 80) == (found, [start + at for start in starts])
     for cut in (LONG.encode()[at:], LONG.encode()[: len(LONG) - at]):
@@ -181,7 +181,7 @@ class Renamed(ast.NodeTransformer):
     ids=["renamed", "printed", "docstring", "comments", "tabs", "spaces", "literals", "fence", "indented", "long"],
 )
 def test_what_a_copyist_changes_is_no_part_of_the_tokens(change):
-    """Names, layout, comments, docstrings, literals, and where the code stands."""
+    """These are names, layout, comments, docstrings, literals, and the position of the code."""
     changed = change(PROGRAM)
     assert changed != PROGRAM
     assert tokens(changed) == tokens(PROGRAM)
@@ -199,14 +199,14 @@ def test_what_makes_another_program_is_in_the_tokens(old, new):
 @pytest.mark.parametrize(
     "rest", ["and the end of it.{q}\n", "is what it gives.\n    {q}\n", "or so\n{q})\n", "{q} % name\n"]
 )
-def test_a_stretch_that_begins_inside_of_a_string_loses_no_code(quotes, rest):
+def test_a_range_that_begins_inside_a_string_loses_no_code(quotes, rest):
     """Three quotes that end what began before are not taken for the beginning of a string."""
     stretch = rest.format(q=quotes) + PROGRAM
     assert tokens(stretch)[-len(tokens(PROGRAM)) :] == tokens(PROGRAM)
 
 
 def test_a_string_that_never_ends_eats_no_code():
-    """Where a stretch ends inside of one, or somebody forgot the quotes."""
+    """A range may end inside a string, or its author may have forgotten the quotes."""
     assert tokens(f'x = """begun\n{PROGRAM.replace(chr(34) * 3, "")}')[-20:] == tokens(PROGRAM)[-20:]
 
 
@@ -217,8 +217,8 @@ def table():
 
 @pytest.mark.parametrize("before", [0, 1, 40, 63, 64, 500, 511, 512, 700, 1023, 2000])
 @pytest.mark.parametrize("after", [0, 3, 900])
-def test_code_is_found_wherever_it_lies_in_a_range(before, after):
-    """Prose on both sides; the place is told in bytes of the text."""
+def test_code_is_found_anywhere_in_a_range(before, after):
+    """There is prose on both sides; the position is given in bytes of the text."""
     prose = ("some words of prose, as people write them, and more of that " * 40)[:before] + "\n"
     text = f"{prose}{PROGRAM}{'and so it goes on. ' * (after // 19)}".encode()
     lead = b"another text, which ends in a word"

@@ -82,7 +82,7 @@ def oracle(text, units, ngram):
 
 
 @given(st.lists(WORDS, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=40), st.data())
-def test_every_run_is_found_whatever_its_place(units, text, data):
+def test_every_run_is_found_at_any_position(units, text, data):
     """Of an n-gram's length or more, or a whole unit; also where words repeat, and several units have the same."""
     ngram = data.draw(st.integers(5, 13))
     for _ in range(data.draw(st.integers(0, 3))):
@@ -115,7 +115,7 @@ def distance(one, other):
 
 @given(st.lists(st.integers(0, 3), min_size=10, max_size=24), st.lists(st.integers(0, 3), max_size=50), st.data())
 def test_an_alignment_has_the_edits_that_it_tells(unit, text, data):
-    """The stretch of the text is as near to the unit as is said, and near enough."""
+    """The range of the text is as near to the unit as reported, and near enough."""
     allowed = data.draw(st.integers(0, 5))
     edited = [word if data.draw(st.integers(0, 7)) else data.draw(st.integers(0, 3)) for word in unit]
     text = text + edited + text
@@ -171,7 +171,7 @@ def test_postings_are_unpacked_as_they_were_packed(units, allowed, ngram):
 
 
 def test_one_word_repeated_has_no_more_hits_than_the_bound():
-    """A unit of that word has a run at every place of such a text; some are found, and the text is told of."""
+    """A unit of that word has a run at every position of such a text; some are found, and the text is reported."""
     unit = [1] * 40
     (hits, other), bounded = hits_in([[1] * 1_000_000, [2] * 9 + unit], units_of([unit], 13, 8))
     assert RUNS <= len(hits) <= 2 * RUNS

@@ -1,4 +1,4 @@
-"""Words of texts: where they stand agrees with what they are, in every script; matching reads texts apart."""
+"""Words of texts: their positions agree with their content, in every script; matching reads texts separately."""
 
 import numpy as np
 import pytest
@@ -82,8 +82,8 @@ def found(texts, marks=NO_MARKS, long=LONG, support=NO_SUPPORT):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 3000), st.sampled_from([" ", "\n", ", ", "\u00a0", "  \t"]))
-def test_a_unit_is_found_wherever_it_lies_in_a_text(before, between):
-    """Also across the stretches that a text is read in, whatever stands between words."""
+def test_a_unit_is_found_anywhere_in_a_text(before, between):
+    """It is also found across the ranges that a text is read in, with anything between words."""
     unit = "one two three four five six seven eight nine ten".replace(" ", between)
     filler = ("x" * 7 + " ") * (before // 8) + "y" * (before % 8)
     words = len(filler.split())
@@ -94,8 +94,8 @@ def test_a_unit_is_found_wherever_it_lies_in_a_text(before, between):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 3000), st.integers(5, 10), st.integers(0, 40))
-def test_a_unit_with_a_change_is_found_wherever_it_lies_in_a_text(before, changed, behind):
-    """Also where the words that say that an alignment is worth it are in the stretch behind."""
+def test_a_unit_with_a_change_is_found_anywhere_in_a_text(before, changed, behind):
+    """It is also found if the words that make an alignment worthwhile are in the next range."""
     unit = FOURTEEN.split()
     unit[changed - 1] = "other"
     filler = ("x" * 7 + " ") * (before // 8) + "y" * (before % 8)
@@ -105,7 +105,7 @@ def test_a_unit_with_a_change_is_found_wherever_it_lies_in_a_text(before, change
 
 
 def test_texts_are_read_apart():
-    """The beginning of a unit at the end of one text and its end at the beginning of the next are no copy."""
+    """The beginning of a unit at the end of one text and its end at the beginning of the next are not a copy."""
     hits, short, *_ = found(["one two three four lorem", "ipsum dolor five six seven eight nine ten"])
     assert len(hits) == len(short) == 0
     hits, *_ = found(["", "漢字かなカー한글ไก", "one two three four five six seven eight nine ten"])
@@ -124,7 +124,7 @@ def ranges_of(texts, *words, between=()):
 
 
 def test_a_word_that_leads_to_code_marks_what_is_around_it():
-    """Ranges lie in their text, are sorted, and do not overlap; without such a word there are none."""
+    """Ranges are inside their text, sorted, and do not overlap; without such a word there are no ranges."""
     texts = ["word " * 3000, "word " * 1500 + "(Lambda " + "word " * 1500, "lambda", "(lambda " * 2000]
     data, offsets, ranges = ranges_of(texts, "lambda")
     assert [row for row, _, _ in ranges.tolist()] == [1, 2, 3]
@@ -160,8 +160,8 @@ PROSE = [
 
 @pytest.mark.parametrize("line", CODE)
 @pytest.mark.parametrize("before", ["", "word " * 700, "a line,\nanother one\n\n"])
-def test_a_mark_of_code_is_seen_however_code_is_written(line, before):
-    """With the line before and behind it, wherever the stretches of a text end."""
+def test_a_mark_of_code_is_found_in_every_layout_of_code(line, before):
+    """The line before and after it does not matter, nor where the ranges of a text end."""
     _, _, ranges = ranges_of([before + line + "x = 1\n" * 30], "return", "append", "len", "keyerror")
     assert len(ranges) == 1
 
@@ -173,7 +173,7 @@ def test_words_of_sentences_and_of_formulas_lead_to_no_code(line):
     assert len(ranges) == 0
 
 
-def test_a_mark_that_stands_between_words_in_code_leads_to_it_everywhere():
+def test_a_mark_between_words_in_code_leads_to_it_everywhere():
     """`x for x in y` is code, and looks like a sentence."""
     line = "alpha_of_the_delta_that_is_here for alpha_of_the_delta_that_is_here in "
     assert len(ranges_of([line * 300], "for", "return")[2]) == 0
@@ -182,7 +182,7 @@ def test_a_mark_that_stands_between_words_in_code_leads_to_it_everywhere():
 
 @pytest.mark.parametrize("last", ["x.append(1)\n", "Then all of them return it to them, and then some.\n"])
 def test_words_are_counted_from_mark_to_mark(last):
-    """Behind hundreds of marks that are prose, and where no blank ends a stretch."""
+    """Words are counted after hundreds of marks that are prose, and if no blank ends a range."""
     for filler in ("\\return\n", "{return}", "they return to it, word "):
         ranges = ranges_of([filler * 400 + "\n" + last + "x = 1\n" * 30], "return", "append")[2]
         assert len(ranges) == (last[0] == "x")

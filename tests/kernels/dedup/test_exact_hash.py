@@ -1,4 +1,4 @@
-"""Hashes of whole texts: exact against a slow oracle, and as random as their use asks for."""
+"""Hashes of whole texts: exact against a slow oracle, and as random as their use requires."""
 
 import random
 
@@ -89,7 +89,7 @@ def test_hash_is_that_of_the_form(form, texts):
 
 
 def test_every_length_is_exact():
-    """Around the 8 and 32 bytes of a step, the last bytes count, and nothing behind them."""
+    """Around the 8 and 32 bytes of a step, the last bytes count, and nothing after them."""
     data = random.Random(0).randbytes(200)
     found = hashes_of([data[:size] for size in range(200)])
     assert [tuple(pair) for pair in found.tolist()] == [plain_hash(data[:size]) for size in range(200)]

@@ -47,7 +47,7 @@ def test_the_most_similar_is_found(mine, known, over):
 
 @pytest.mark.parametrize("owner", [-1, 2, 1 << 40])
 def test_an_index_that_names_no_document_is_refused(owner):
-    """Its owners come from a file; one that is not there is not looked at."""
+    """The owners come from a file; an owner that does not exist is not read."""
     with pytest.raises(ValueError, match="a band names none of them"):
         find([{1, 2}], [{1}, {2}], owners=np.array([0, owner]))
 

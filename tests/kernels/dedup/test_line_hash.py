@@ -57,7 +57,7 @@ def test_wanted_units_are_found_where_they_stand(texts, paragraphs, fold, random
     spans, hashes, first = find_units(*arrays(texts), firsts, flat, paragraphs, fold, 1, TABLES)
     expected = []
     for row, text in enumerate(texts):
-        seen = []
+        earlier = []
         of_row = iter(keys[rows == row].tolist())
         key_of = {}
         for start, stop in units_of(text, paragraphs):
@@ -68,8 +68,8 @@ def test_wanted_units_are_found_where_they_stand(texts, paragraphs, fold, random
                 key_of[form] = next(of_row)
             if key_of[form] in wanted[row]:
                 span = (row, len(text[:start].encode()), len(text[:stop].encode()))
-                expected.append((span, key_of[form], form not in seen))
-                seen.append(form)
+                expected.append((span, key_of[form], form not in earlier))
+                earlier.append(form)
     assert list(zip(map(tuple, spans.tolist()), hashes.tolist(), first.tolist(), strict=True)) == expected
 
 

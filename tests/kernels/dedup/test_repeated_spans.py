@@ -107,7 +107,7 @@ def test_a_stretch_under_the_limit_in_all_texts_costs_no_more_than_others():
 
 
 def test_the_table_grows_without_losing_an_entry():
-    """Two letters make more contexts than a table for prose has room for, and what is found stays exact."""
+    """Two letters make more contexts than a table for prose can hold, and the result stays exact."""
     draw = random.Random(3)
     texts = [bytes(draw.choices(b"ab", k=2_000)) for _ in range(30)]
     found, used = spans_of(texts, list(range(30)), 18)

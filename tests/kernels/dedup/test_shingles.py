@@ -168,7 +168,7 @@ def test_copies_are_read_as_they_look(text):
     ],
 )
 def test_disguised_words_are_the_plain_ones(text):
-    """Look-alike letters, other forms of letters and characters that nobody sees make no other word."""
+    """Look-alike letters, other forms of letters and invisible characters do not change a word."""
     plain = "The mill grinds 25 coffee beans of the finest flour"
     assert shingles(text, 3, tables=copy_tables()) == shingles(plain, 3, tables=copy_tables()) == oracle(plain, 3)
 
@@ -221,7 +221,7 @@ def test_readings_are_those_of_unicode():
 
 @given(TEXTS, st.binary(max_size=80), st.binary(max_size=80))
 def test_neighbours_in_the_buffer_do_not_count(text, before, after):
-    """A text has the same shingles wherever it lies between other bytes, valid or not."""
+    """A text has the same shingles at any position between other bytes, valid or not."""
     assert shingles(text, 3, before, after) == shingles(text, 3)
 
 
@@ -236,7 +236,7 @@ def test_ascii_words_are_those_of_re(text):
 
 @pytest.mark.slow
 def test_each_character_by_itself_is_what_re_says():
-    """Over all of Unicode, a character by itself is a word if `\\w` matches it, and compiled words are the oracle's."""
+    """Over all of Unicode, a single character is a word if `\\w` matches it, and compiled words are the oracle's."""
     known = [chr(p) for p in range(0x110000) if unicodedata.category(chr(p)) not in ("Cn", "Co", "Cs")]
     letters = [character for character in known if re.match(r"\w", character)]
     assert [character for character in known if words_of(character)] == letters

@@ -81,7 +81,7 @@ def bands_oracle(sketch: list[int], bands: int, rows: int, salt: int) -> list[in
 
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 4), st.sampled_from([np.int32, np.int64]))
 def test_sets_are_the_sorted_distinct_shingles(texts, ngram, kind):
-    """The sets of many texts are those of each by itself, sorted, without duplicates and never empty."""
+    """The sets of many texts are those of each text alone, sorted, without duplicates and never empty."""
     ends, values = shingle_sets(*arrow(texts, kind), ngram, word_tables())
     assert (ends.dtype, values.dtype, len(ends)) == (np.int64, np.uint64, len(texts) + 1)
     cut = [values[ends[row] : ends[row + 1]].tolist() for row in range(len(texts))]
@@ -124,8 +124,8 @@ def test_the_early_exit_answers_exactly(one, two, data):
     near = st.sampled_from(
         [true, min(true + Fraction(1, 10**6), Fraction(1)), max(true - Fraction(1, 10**6), Fraction(0))]
     )
-    asked = data.draw(st.one_of(near, st.fractions(0, 1, max_denominator=100)))
-    assert reaches(as_set(one), as_set(two), asked.numerator, asked.denominator) == (true >= asked)
+    threshold = data.draw(st.one_of(near, st.fractions(0, 1, max_denominator=100)))
+    assert reaches(as_set(one), as_set(two), threshold.numerator, threshold.denominator) == (true >= threshold)
 
 
 def test_a_threshold_is_the_decimal_that_was_written():

@@ -34,7 +34,7 @@ def entries_of(text: str) -> set[bytes]:
 
 @given(LINES, st.booleans())
 def test_a_list_is_its_lines_without_comments_spaces_and_case(text, marked):
-    """What is in the set is what a plain reader of the file finds, and nothing else of the file's own pieces is."""
+    """The set contains what a plain reader of the file finds, and no other piece of the file."""
     text = "\ufeff" * marked + text
     wanted = entries_of(text)
     hashes, faults = hash_words(as_array(text.encode()))
@@ -56,7 +56,7 @@ def test_a_large_set_has_its_own_strings_and_no_others():
 
 
 def test_an_entry_costs_no_more_than_16_bytes():
-    """Fifty million entries are to fit beside the pages of a worker."""
+    """Fifty million entries must fit into memory next to the pages of a worker."""
     data = as_array("\n".join(map(str, range(100_000))).encode())
     strings, _ = build([(hash_words(data)[0], 0)])
     assert strings.nbytes <= 16 * 100_000
@@ -82,7 +82,7 @@ def test_an_entry_of_several_lists_belongs_to_the_first(groups):
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=34), max_size=8), st.booleans())
 def test_digests_are_16_or_32_bytes_and_all_else_is_a_fault(values, upper):
-    """Hexadecimal in any case stands for its bytes; other lengths and other letters are counted, not used."""
+    """Hexadecimal in any case means its bytes; other lengths and other letters are counted, not used."""
     texts = [value.hex().upper() if upper else value.hex() for value in values]
     good = {value for value in values if len(value) in (16, 32)}
     hashes, faults = hash_digests(as_array("\n".join([*texts, "g" * 32]).encode()))

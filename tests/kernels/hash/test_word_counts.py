@@ -1,4 +1,4 @@
-"""Counting byte strings gives what Python's own Counter gives, in one order whatever the order of the input."""
+"""Counting byte strings gives the result of Python's Counter, in one order for any order of the input."""
 
 import random
 from collections import Counter
@@ -65,7 +65,7 @@ def test_a_table_grows_through_many_words_of_all_lengths():
 
 
 def test_words_at_the_end_of_memory_are_read_within_it():
-    """The last bytes of the data are counted without a look past them: what lies behind does not change the result."""
+    """The last bytes of the data are counted without reading past them: later bytes do not change the result."""
     words = [b"abc", b"de"]
     data, offsets = arrays(words)
     counted = []

@@ -49,7 +49,7 @@ def text_of(page: str, markdown: bool = False) -> str:
 
 
 def words_of(page: str) -> list[str]:
-    """Words of all blocks, without what stands between the cells of a row."""
+    """The words of all blocks, without the separators between the cells of a row."""
     return [word for text in Cut(page).texts for word in text.split() if word != "|"]
 
 

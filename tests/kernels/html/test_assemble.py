@@ -48,7 +48,7 @@ def best_choice(scores: list[int], sizes: list[int]) -> tuple[int, int]:
 
 @given(st.lists(st.tuples(SCORES, st.integers(0, 300), st.integers(0, 50)), min_size=1, max_size=30))
 def test_the_choice_is_the_best_of_all_thresholds(rows: list[tuple[int, int, int]]) -> None:
-    """Of those that keep everything from some score on; none, where no choice promises enough."""
+    """Each threshold keeps everything from some score on; nothing is kept if no choice promises enough."""
     blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
     blocks[:, B_WORDS], blocks[:, B_UNITS] = [row[1] for row in rows], [row[2] for row in rows]
     scores = [row[0] for row in rows]
@@ -62,7 +62,7 @@ def test_the_choice_is_the_best_of_all_thresholds(rows: list[tuple[int, int, int
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=12))
 def test_a_gap_between_two_of_its_kind_is_closed(rows: list[tuple[bool, int]]) -> None:
-    """From the first on: a block that was taken in stands beside the next."""
+    """Gaps are closed from the first block on: an added block becomes the neighbour of the next one."""
     blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
     blocks[:, B_ELEMENT] = np.arange(len(rows))
     elements = np.zeros((len(rows), ELEMENT_COLUMNS), np.int32)
@@ -119,7 +119,9 @@ def test_copies_are_those_that_a_comparison_finds(rows: list[tuple[bytes, bool]]
 
 
 def best_score(page: list[int], gold: list[int], found: list[bool] | None = None) -> int:
-    """What the best alignment counts: 2 for a pair, 4 for one behind another; with `found`, of those words and all."""
+    """The score of the best alignment: 2 for a pair, 4 for a pair right after another; with `found`, of those words and
+    all.
+    """
 
     @cache
     def best(row: int, column: int, run: bool) -> int:

@@ -1,4 +1,4 @@
-"""Attributes of a tag, and what class names tell, against a plain reading."""
+"""Attributes of a tag, and the meaning of class names, against a plain implementation."""
 
 import re
 from html.parser import HTMLParser
@@ -37,25 +37,25 @@ LISTED = sorted(GROUPS)
 
 
 def noted_of(tag: bytes) -> tuple[np.ndarray, bytes]:
-    """What is noted of a start tag, and what stands behind it."""
+    """The facts noted for a start tag, and the bytes after it."""
     data, words = as_words(np.frombuffer(tag, np.uint8))
     noted = np.zeros(NOTED, np.int64)
     end = read_attributes(data, words, tag.index(b"<x") + 2, len(tag), noted, True)
     return noted, tag[end:]
 
 
-def told_by(value: str) -> int:
-    """Words of letters, cut before a capital; a long word that is not listed tells what its ends tell."""
+def hints_by_definition(value: str) -> int:
+    """The hints of the words, split before a capital; a long word that is not listed has the hints of its ends."""
     found = 0
     for word in re.findall(r"[A-Z]*[a-z]+|[A-Z]+", value[:400]):
         word = word.lower()
         if len(word) < 2:
             continue
-        told = GROUPS.get(word, 0)
-        if not told and 6 < len(word) < 32:
+        hints = GROUPS.get(word, 0)
+        if not hints and 6 < len(word) < 32:
             for size in range(4, len(word)):
-                told |= GROUPS.get(word[:size], 0) | GROUPS.get(word[-size:], 0)
-        found |= told
+                hints |= GROUPS.get(word[:size], 0) | GROUPS.get(word[-size:], 0)
+        found |= hints
     return found
 
 
@@ -72,7 +72,7 @@ def test_hints_are_those_of_a_plain_reading(value: str, title: bool) -> None:
     """Each group of words whose words are there, whole or at the ends of a longer one; 400 bytes of a value count."""
     value = value.title() if title else value
     data = np.frombuffer(value.encode(), np.uint8)
-    assert hints_of(data, 0, len(data)) == told_by(value.encode().decode("latin-1"))
+    assert hints_of(data, 0, len(data)) == hints_by_definition(value.encode().decode("latin-1"))
 
 
 class _Tag(HTMLParser):

@@ -165,8 +165,8 @@ BEGINNINGS = (
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_nothing_needs_more_room_than_there_is(unit: str) -> None:
-    """What is written is bound by the size of the page, whatever it repeats, in Markdown too."""
+def test_nothing_needs_more_memory_than_there_is(unit: str) -> None:
+    """The size of the page limits what is written, whatever the page repeats, in Markdown too."""
     for beginning in BEGINNINGS:
         for times in (1, 3, 500):
             page = beginning + unit * times

@@ -36,7 +36,7 @@ SOUP = st.lists(st.one_of(WORDS, WORDS, TAGS, st.sampled_from(SKIPPED)), max_siz
 @given(SOUP)
 @example("one<b>two</b> <i>three</i><p>four<span>five</span> six")
 def test_every_word_is_there_once_and_in_order(page: str) -> None:
-    """Words end at white space and at the edges of boxes, and nowhere else; what is skipped says nothing."""
+    """Words end at white space and at the edges of boxes, and nowhere else; skipped elements give no words."""
     assert words_of(page) == read_words(page)
 
 
@@ -45,7 +45,7 @@ def test_every_word_is_there_once_and_in_order(page: str) -> None:
 )
 @pytest.mark.parametrize("closed", [False, True])
 def test_no_depth_loses_words(tag: str, closed: bool) -> None:
-    """50,000 elements inside each other, with and without their end tags; those that are skipped need one."""
+    """50,000 nested elements, with and without their end tags; skipped elements need an end tag."""
     page = f"<p>first</p>{f'<{tag}>' * 50_000}inside{f'</{tag}>' * 50_000 * closed}<p>last</p>"
     found = words_of(page)
     assert found == ["first", "last"] if closed and tag in ("svg", "noscript") else ["first", "inside", "last"]
@@ -77,7 +77,7 @@ def test_no_depth_loses_words(tag: str, closed: bool) -> None:
     ],
 )
 def test_edges_of_markup(page: str, text: str) -> None:
-    """Scripts that hold others, elements without an end, tags that are none."""
+    """Nested scripts, elements without an end, and text that only looks like a tag."""
     assert text_of(page) == text
 
 
@@ -89,8 +89,8 @@ def test_invalid_bytes_are_text_like_others() -> None:
     assert Cut("<p>word</p>".encode("utf-16-le")).written() == b"<p>word</p>"
 
 
-def test_one_block_more_than_there_is_room_for_is_told() -> None:
-    """And nothing is written where there is none."""
+def test_one_block_more_than_the_array_holds_is_reported() -> None:
+    """Nothing is written beyond the array."""
     cut = Cut("<p>x" * 100, room_bytes=200)
     assert cut.is_full
     assert cut.count == 58

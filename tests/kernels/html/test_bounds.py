@@ -188,21 +188,21 @@ def test_an_end_tag_that_a_parser_ignores_does_not_hide_depth(unit: str) -> None
     ],
 )
 def test_a_page_whose_reading_depends_on_the_tree_is_refused(html: str) -> None:
-    """Whether a tag is in svg, math or a list of choices decides what is text; without a tree nobody can tell."""
+    """Whether a tag is in svg, math or a list of choices decides what is text; without a tree that is unknown."""
     assert is_refused(html)
     assert not is_refused(html.replace("svg", "div").replace("select", "div"))
     assert not is_refused("<svg><g><br/><path></path></g></svg>")
 
 
 def test_unclosed_formatting_multiplies_elements() -> None:
-    """A hundred unclosed <b> are opened anew in each of a hundred paragraphs, and all of these are counted."""
+    """A hundred unclosed <b> are opened again in each of a hundred paragraphs, and all of these are counted."""
     html = "".join(f"<p><b id={number}>x" for number in range(100))
     assert measured(html)[0] >= parsed(html)[0] > 5_000
 
 
 @pytest.mark.parametrize("around", ["span", "table", "div"])
 @pytest.mark.parametrize("unit", ["<table>x</table>", "<table>x<tr>x</table>", "<table><tr>x<td>x</table>"])
-def test_formatting_that_every_later_table_opens_anew_is_counted_each_time(around: str, unit: str) -> None:
+def test_formatting_that_every_later_table_reopens_is_counted_each_time(around: str, unit: str) -> None:
     """Text that is misplaced in a table opens all unclosed formatting again: 2 KB of tables make 10,000 elements."""
     formatting = "".join(f"<b id={number}>" for number in range(100))
     html = f"<{around}>{formatting}</{around}>" + unit * 100
@@ -241,7 +241,7 @@ def test_distinct_names_are_counted_and_equal_names_are_not() -> None:
 
 @pytest.mark.parametrize("shift", range(8))
 def test_the_place_of_a_page_in_the_buffer_does_not_matter(shift: int) -> None:
-    """Rows are the same wherever a page starts, and whatever the alignment of the buffer."""
+    """Rows are the same for any start of a page and any alignment of the buffer."""
     page = "<!-- a --><div class='x'>some text<p>more text, <b>bold</b><script>a < b</script></div>"
     data = np.frombuffer((" " * shift + page + " " * 9).encode(), np.uint8)
     expected = scan(page)[0]
@@ -267,7 +267,7 @@ def test_cuts_change_nothing_that_a_reader_sees(html: str) -> None:
     for start, stop in reversed(cuts.tolist()):
         kept = kept[:start] + kept[stop:]
 
-    def seen(page: str) -> list[tuple[str, int, str]]:
+    def elements(page: str) -> list[tuple[str, int, str]]:
         own = [(node, depth) for node, depth in walk(page)]
         texts = ["".join(child.value for child in node.child_nodes if child.type == 3) for node, _ in own]
         return [
@@ -275,11 +275,11 @@ def test_cuts_change_nothing_that_a_reader_sees(html: str) -> None:
             for (node, depth), text in zip(own, texts, strict=True)
         ]
 
-    assert seen(kept) == seen(html)
+    assert elements(kept) == elements(html)
 
 
 def test_scripts_styles_and_comments_are_cut_and_their_tags_stay() -> None:
-    """The inside of a long script, style or comment is cut; short ones are left."""
+    """The content of a long script, style or comment is cut; short ones stay."""
     html = f"<script a>{FILLER}</script><!-- {FILLER} --><p>a<!-- b --><style>{FILLER}</style>"
     _, cuts, ends = scan(html, "<p>none", html)
     assert [html[start:stop] for start, stop in cuts[:3].tolist()] == [FILLER, f" {FILLER} ", FILLER]
@@ -290,7 +290,7 @@ def test_scripts_styles_and_comments_are_cut_and_their_tags_stay() -> None:
     "page", ["", "<", "</", "<!", "<!-", "<!--", "<!-->", "<a", "<a b='", "<script", "<script>", "<p>é中🙂</p"]
 )
 def test_a_page_that_ends_anywhere_is_measured(page: str) -> None:
-    """Cut-off markup is no fault of the scan, alone or between other pages."""
+    """The scan accepts truncated markup, alone or between other pages."""
     alone = scan(page)[0][0]
     assert (scan("<b>x", page, "<i>y")[0][1] == alone).all()
     assert alone[columns.DEPTH] <= 3

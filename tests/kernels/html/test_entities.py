@@ -37,7 +37,9 @@ NUMBERS += [0xFFFD, 0xFFFE, 0x10000, 0x1F600, 0x10FFFD, 0x110000, 1 << 31, 1 << 
 
 @pytest.mark.parametrize("form", ["&#{};", "&#{}", "&#x{:x};", "&#X{:X}", "&#{:09}g", "&#x{:09x}g"])
 def test_numbers_are_what_python_makes_of_them(form: str) -> None:
-    """Decimal and hexadecimal; windows-1252 where the standard says so; surrogates and what is too large are U+FFFD."""
+    """Decimal and hexadecimal; windows-1252 where the standard requires it; surrogates and too large numbers are
+    U+FFFD.
+    """
     texts = [form.format(number) for number in NUMBERS]
     assert blocks_of(texts) == [plain(f"a{html.unescape(text)}z") for text in texts]
 
@@ -45,7 +47,7 @@ def test_numbers_are_what_python_makes_of_them(form: str) -> None:
 @given(st.lists(st.text("&&##xX;;019afltgnotminpqu ", max_size=14), min_size=1, max_size=8))
 @example(["&", "&#", "&#x", "&#;", "&#x;", "&;", "&am", "&amp", "&notit;", "&notin;", "&&amp;;", "&#38"])
 def test_broken_references_stay_text(texts: list[str]) -> None:
-    """What is no reference is written as it stands."""
+    """Text that is not a reference is written unchanged."""
     assert blocks_of(texts) == [plain(f"a{html.unescape(text)}z") for text in texts]
 
 

@@ -35,21 +35,21 @@ class Head(HTMLParser):
             self.found.append((place, value))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(reversed(attrs))
-        named = [told.get(name) or "" for name in ("name", "property", "itemprop", "http-equiv", "rel")]
+        attributes = dict(reversed(attrs))
+        named = [attributes.get(name) or "" for name in ("name", "property", "itemprop", "http-equiv", "rel")]
         words = {word for value in named for word in re.split("[ \t\n\r\f;]", value.lower())}
         if tag == "body":
             self.in_head = False
         elif tag == "meta":
             for place in sorted({PLACES[word] for word in words & set(PLACES)}):
                 if self.in_head:
-                    self.add(place, told.get("content"))
+                    self.add(place, attributes.get("content"))
                 elif place == kernel.DATE_PUBLISHED:
-                    self.add(kernel.BODY_DATE, told.get("content"))
+                    self.add(kernel.BODY_DATE, attributes.get("content"))
         elif tag == "link" and "canonical" in words and self.in_head:
-            self.add(kernel.CANONICAL, told.get("href"))
-        elif tag == "time" and ("pubdate" in told or any(PLACES.get(word) in DATES for word in words)):
-            self.add(kernel.BODY_DATE, told.get("datetime"))
+            self.add(kernel.CANONICAL, attributes.get("href"))
+        elif tag == "time" and ("pubdate" in attributes or any(PLACES.get(word) in DATES for word in words)):
+            self.add(kernel.BODY_DATE, attributes.get("datetime"))
         elif tag == "html":
             for name, value in attrs:
                 if name in LANGUAGES:
@@ -108,7 +108,7 @@ PIECES = st.one_of(
 
 @given(st.lists(PIECES, max_size=8).map("".join), st.binary(max_size=9))
 def test_tags_are_those_of_a_parser(page: str, before: bytes) -> None:
-    """Whatever the order, quotes and case of attributes, and whatever looks like a tag inside comments and scripts."""
+    """Attributes may have any order, quotes and case, and comments and scripts may contain what looks like a tag."""
     oracle = Head()
     oracle.feed(page)
     oracle.close()
@@ -151,7 +151,7 @@ def test_what_is_no_tag_says_nothing(page: str, found: list[tuple[int, bytes]] |
 
 @pytest.mark.parametrize("inner", ["[", '{"a":', '{"a":"[[[\\"[[[",'])
 def test_json_that_nests_deeply_is_passed_over(inner: str) -> None:
-    """So that nobody's stack decides whether it can be read. Brackets in strings do not nest."""
+    """The depth of the stack must not decide whether it can be read. Brackets in strings do not nest."""
     depth = kernel.MAX_SCRIPT_DEPTH
     made = [
         b"<script type=application/ld+json>" + inner.encode() * times + b"</script>" for times in (depth, depth + 1)
@@ -187,8 +187,8 @@ HOSTILE = [
 
 @given(st.lists(st.lists(st.sampled_from(HOSTILE), max_size=9).map(b"".join), max_size=4))
 @settings(deadline=None)
-def test_a_page_knows_nothing_of_its_neighbours(pages: list[bytes]) -> None:
-    """Whatever is left open in one, the next begins anew."""
+def test_a_page_does_not_depend_on_its_neighbours(pages: list[bytes]) -> None:
+    """Anything left open in one page does not affect the next."""
     good = b"<title>a</title><meta name=author content=b>"
     mixed = [page for one in pages for page in (one, good)]
     assert find(*mixed) == [find(page)[0] for page in mixed]

@@ -26,9 +26,9 @@ def oracle(trees: Trees, columns: np.ndarray) -> list[int]:
     found = []
     for row in columns.T.tolist():
         total = trees.bias
-        for tree, asked in enumerate(trees.features.tolist()):
+        for tree, features in enumerate(trees.features.tolist()):
             leaf = 0
-            for level, feature in enumerate(asked):
+            for level, feature in enumerate(features):
                 if row[feature] > int(trees.thresholds[tree, level]):
                     leaf += 2**level
             total += int(trees.leaves[tree, leaf])
@@ -45,7 +45,7 @@ def oracle(trees: Trees, columns: np.ndarray) -> list[int]:
     st.sampled_from([0, 3, 40]),
 )
 def test_scores_are_those_of_the_definition(seed, trees, depth, columns, rows, longer):
-    """Of any number of rows, around those that are worked on at once."""
+    """This holds for any number of rows around the size of a block."""
     draw = np.random.default_rng(seed)
     made = ensemble(draw, trees, depth, columns)
     data = draw.choice([0, 1, 2, 90, 91, 127, 128, 129, 254, 255], (columns, rows + longer)).astype(np.uint8)
@@ -56,7 +56,7 @@ def test_scores_are_those_of_the_definition(seed, trees, depth, columns, rows, l
 
 
 def test_the_largest_ensemble_stays_in_its_integers():
-    """Whatever the leaves are: 4096 trees of the largest."""
+    """This holds for any leaves: 4096 of the largest trees."""
     made = Trees(
         np.zeros((4096, 1), np.uint16), np.zeros((4096, 1), np.uint8), np.full((4096, 2), 2**15 - 1, np.int16), 2**28, 1
     )
@@ -89,7 +89,7 @@ def test_compiled_code_calls_it_with_arrays():
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(columns, out):
-    """The loop would read what lies behind them."""
+    """The loop would read past their end."""
     made = ensemble(np.random.default_rng(1), 2, 3, 5)
     with pytest.raises(ValueError, match="do not fit trees over 5 columns"):
         score(made, columns, out)

@@ -26,7 +26,7 @@ def words(text, prefixes, long_words):
     covered = 0
     for word in WORD.finditer(text):
         start, stop = word.span()
-        if start < covered or not is_seen(text, start, stop):
+        if start < covered or not is_candidate(text, start, stop):
             continue
         mac = mac_around(text, start, stop, covered)
         if mac is not None:
@@ -43,7 +43,7 @@ def words(text, prefixes, long_words):
                 yield *found, stop
 
 
-def is_seen(text, start, stop):
+def is_candidate(text, start, stop):
     """A word with a digit in it, or as long as a key."""
     return stop - start >= shapes.MIN_TOKEN or any(48 <= byte <= 57 for byte in text[start:stop])
 
@@ -125,7 +125,7 @@ def kind_of(text, start, stop, prefixes, long_words):
 
 
 def opens(text, at, prefixes):
-    """By the hash of three bytes, which may stand for others too."""
+    """Uses the hash of three bytes, which other bytes may share."""
     table = shapes.openings(prefixes)
     return bool(table[shapes._opening.py_func(*text[at : at + 3])])
 
@@ -164,7 +164,7 @@ def colons(text):
 
 
 def spelt(text):
-    """`dot` with something before and behind it, and `at` in brackets, with one space at most inside of them."""
+    """`dot` with something before and after it, and `at` in brackets with at most one space inside."""
     for found in re.finditer(rb"(?i)(?<![A-Za-z0-9_])(?:dot(?![A-Za-z0-9_])|at(?= ?[)\]}]))", text):
         start, stop = found.span()
         opened = re.search(rb"([(\[{]) ?\Z", text[max(0, start - 2) : start])

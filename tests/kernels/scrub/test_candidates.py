@@ -1,4 +1,4 @@
-"""The one pass finds what plain Python finds, whatever the bytes and wherever blocks are cut."""
+"""The single pass finds what plain Python finds, for any bytes and any block boundaries."""
 
 import numpy as np
 from hypothesis import given
@@ -46,7 +46,7 @@ def test_the_pass_is_equal_to_the_oracle(texts, long_words):
 
 
 def test_every_place_in_a_block_is_the_same():
-    """A shape is found wherever it stands, also where two blocks share it."""
+    """A shape is found at any position, also across two blocks."""
     wanted = {
         shapes.AT: b"a.b@c.de",
         shapes.NUMBER: b"+49 30 1234567",

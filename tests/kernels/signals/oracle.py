@@ -169,13 +169,13 @@ def sentence_count(line: str) -> int:
 
 
 def duplicates(items: list[str]) -> tuple[int, int]:
-    seen: set[str] = set()
+    earlier: set[str] = set()
     count = chars = 0
     for item in items:
-        if item in seen:
+        if item in earlier:
             count += 1
             chars += len(item)
-        seen.add(item)
+        earlier.add(item)
     return count, chars
 
 
@@ -188,15 +188,15 @@ def top_gram_chars(found: list[str], n: int) -> int:
 
 
 def dup_gram_chars(found: list[str], n: int) -> int:
-    seen = set()
+    earlier = set()
     at = chars = 0
     while at + n <= len(found):
         gram = tuple(found[at : at + n])
-        if gram in seen:
+        if gram in earlier:
             chars += sum(map(len, gram))
             at += n
         else:
-            seen.add(gram)
+            earlier.add(gram)
             at += 1
     return chars
 

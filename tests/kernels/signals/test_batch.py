@@ -128,7 +128,7 @@ def test_a_huge_document_takes_linear_work(unit, tokens):
 
 
 def test_blocked_terms_are_found_in_any_case_and_never_overlap():
-    """The longest term at a place counts, and the next search goes on behind it."""
+    """The longest term at a position counts, and the next search continues after it."""
     row = measured(["In the NAME of Привет МИР in the end"], terms=TERMS)[0]
     assert row["blocked_tokens"] == 4 + 2 + 2
 

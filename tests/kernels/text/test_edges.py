@@ -39,7 +39,7 @@ def plainly(text, title=""):
 
 
 def trimmed(*rows, wanted=True):
-    """What is left of texts; each comes with a title."""
+    """The trimmed texts; each comes with a title."""
     texts, titles = ([row[part].encode() for row in rows] for part in (0, 1))
     text, title = (np.frombuffer(b"".join(parts), np.uint8).copy() for parts in (texts, titles))
     offsets, title_offsets = (np.cumsum([0, *map(len, parts)]).astype(np.int64) for parts in (texts, titles))
@@ -78,7 +78,7 @@ def test_trimming_a_second_time_changes_nothing(text):
 
 
 @given(ROWS)
-def test_rows_that_are_not_asked_for_stay(rows):
+def test_unselected_rows_stay_unchanged(rows):
     assert trimmed(*rows, wanted=False) == [text for text, _ in rows]
 
 

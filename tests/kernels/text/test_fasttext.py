@@ -28,7 +28,7 @@ SPACES = " \n\r\t\v\f\0"
 
 @dataclass
 class Tiny:
-    """A model with random weights, as its file says it; `rows` and `output` are what the matrices stand for."""
+    """A model with random weights, as its file stores it; `rows` and `output` are the values of the matrices."""
 
     loss: str = "softmax"
     word_ngrams: int = 1
@@ -213,7 +213,7 @@ def ours(model: FastText, texts: list[str | None], k: int = 1) -> list[list[tupl
 
 
 def assert_same(found: list[tuple[float, str]], wanted: list[tuple[float, str]], within: float = 2e-6) -> None:
-    """The first of the wanted labels, in their order, but for labels whose probabilities cannot be told apart."""
+    """The first of the wanted labels, in their order, except for labels whose probabilities are nearly equal."""
     for (p, label), (wanted_p, wanted_label) in zip(found, wanted, strict=False):
         assert p == pytest.approx(wanted_p, abs=within)
         assert label == wanted_label or any(q == pytest.approx(p, abs=within) for q, name in wanted if name == label)
@@ -370,7 +370,7 @@ def test_quantised_rows_read_in_place_give_the_same_bits(
 
 
 def test_the_exponential_is_that_of_the_standard_library() -> None:
-    """Within 2e-11 of math.exp over all that float64 holds, 0 below and for what is no number."""
+    """It is within 2e-11 of math.exp over all of float64, 0 below that and for NaN."""
     for x in [*np.linspace(-707, 709, 20_001).tolist(), 0.0, -1e-300, math.log(2) / 2, -math.log(2) / 2]:
         assert exponential(x) == pytest.approx(math.exp(x), rel=2e-11)
     assert [exponential(x) for x in (-1e9, -math.inf, math.nan)] == [0.0] * 3
@@ -396,7 +396,7 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 3e38])
 @pytest.mark.parametrize(("storage", "labels"), [("dense", TWO), ("dense", Tiny.labels), ("pq norm qout", Tiny.labels)])
 def test_weights_that_are_no_numbers_are_refused(storage: str, labels: tuple[str, ...], value: float) -> None:
-    """A text with such a row would have no score, and nobody would know why. The message names file and matrix."""
+    """A text with such a row would have no score without any explanation. The message names file and matrix."""
     tiny = Tiny(labels=labels, storage=storage)
     # The last values of the input matrix and of the output matrix: weights, or the factors of rows.
     output = len(tiny.matrices[1])

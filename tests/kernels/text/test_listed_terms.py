@@ -42,13 +42,13 @@ def is_space(character: str) -> bool:
 
 
 def gap(text: str) -> str | None:
-    """What stands between two words of a phrase: nothing that counts, or itself."""
+    """The separator between two words of a phrase: empty if it does not count, or the separator itself."""
     signs = "".join(character for character in text if not is_space(character))
     return "" if all(sign in "-'’‐‑" for sign in signs) else signs
 
 
 def entry(term: str) -> tuple[list[str], list[str], str, str] | None:
-    """Words, what stands between them, and the signs at the edges; None for what is never found."""
+    """Words, their separators, and the signs at the edges; None for a term that is never found."""
     spans = words_of(term)
     gaps = [term[one[1] : two[0]] for one, two in itertools.pairwise(spans)]
     if not 0 < len(spans) <= MOST_WORDS or any(len(one.encode()) > MOST_BETWEEN for one in gaps):
@@ -65,7 +65,7 @@ def is_katakana(text: str) -> bool:
 
 
 def is_inside(text: str, begin: int, end: int) -> bool:
-    """Whether a run of katakana goes on before or behind."""
+    """Whether a run of katakana continues before or after the match."""
     edges = [(text[:begin][-1:], text[begin]), (text[end - 1], text[end : end + 1])]
     return any(is_katakana(one) and is_katakana(two) for one, two in edges)
 
@@ -123,7 +123,7 @@ def found_in(texts: list[str], terms: list[str]) -> list[list[str]]:
 @example(["a-b a.b a b", "a" + " " * 40 + "b"], ["a b"])
 @example(["é\u0301a_ カナ漢"], ["カナ", "é"])
 def test_found_terms_are_those_of_plain_python(texts, terms):
-    """Every term, its bytes, and the number of words, whatever stands around and between."""
+    """Every term, its bytes, and the number of words, with anything around and between them."""
     data = "".join(texts).encode()
     offsets = np.cumsum([0, *(len(text.encode()) for text in texts)]).astype(np.int32)
     sets, good, faults = listed(terms)
@@ -148,14 +148,14 @@ def test_words_are_found_whole():
 
 
 def test_scripts_without_spaces_are_found_by_their_characters():
-    """Han, kana and Thai stand in the middle of a sentence; Korean and Hindi have words."""
+    """Han, kana and Thai terms are found in the middle of a sentence; Korean and Hindi have words."""
     found = found_in(
         ["我说操你妈了", "これは強姦です", "ไอ้ควายตัวนี้", "개새끼야 개새끼"], ["操你妈", "強姦", "ควาย", "개새끼"]
     )
     assert found == [["操你妈"], ["強姦"], ["ควาย"], ["개새끼"]]
 
 
-def test_terms_do_not_stand_inside_of_other_words_of_scripts_without_spaces():
+def test_terms_are_not_found_within_other_words_of_scripts_without_spaces():
     """A run of katakana is a word; one Han letter is a part of thousands of words, and refused as a term."""
     texts = ["グローバル変数", "ブドウはグレイプ", "グロい", "レイプ、", "性能", "エロ・グロ"]
     assert found_in(texts, ["グロ", "レイプ", "性"]) == [[], [], ["グロ"], ["レイプ"], [], ["グロ"]]

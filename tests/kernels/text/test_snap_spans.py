@@ -11,7 +11,7 @@ TEXTS = st.lists(st.text("aé漢🙂\n", max_size=12), max_size=5)
 
 @given(TEXTS, st.booleans(), st.data())
 def test_what_is_left_of_a_span_is_its_whole_characters_or_lines(texts, lines, data):
-    """Of the pieces that Python cuts a text into, those that lie wholly in a span, and nothing else."""
+    """Of the pieces that Python splits a text into, exactly those that are wholly in a span."""
     encoded = [text.encode() for text in texts]
     spans = []
     for text in encoded:

@@ -22,14 +22,16 @@ EDGES = b"\x00\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\x
 @example(b"\xf4\x90\x80\x80", 0)
 @example(b"\xe2\x82", 30)
 def test_bytes_at_the_edges_of_the_rules(data: bytes, before: int) -> None:
-    """Overlong forms, surrogates, what is beyond Unicode or cut off, across every place of a stretch of 32 bytes."""
+    """Overlong forms, surrogates, code points beyond Unicode and truncated ones, at every position of a block of 32
+    bytes.
+    """
     for whole in (data, b"a" * before + data, b"a" * before + data + b"b" * 40):
         assert continuation_bytes(whole) == by_python(whole)
 
 
 @given(st.text(max_size=200), st.integers(0, 400), st.integers(0, 255))
 def test_text_with_a_byte_exchanged(text: str, at: int, byte: int) -> None:
-    """Text of any script counts as Python counts it, and so does what is left when a byte of it is damaged."""
+    """Text of any script is counted as Python counts it, also with a damaged byte."""
     data = text.encode()
     assert continuation_bytes(data) == len(data) - len(text)
     damaged = bytearray(data)

@@ -125,7 +125,7 @@ OPTIONS = st.tuples(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(URLS, max_size=4), OPTIONS)
 def test_the_kernel_is_exact(urls, options):
-    """Any URL, any option: byte for byte what plain Python makes of it, whatever stands beside it."""
+    """For any URL and any option, the result is byte for byte that of plain Python, with any neighbours."""
     assert normal(urls, *options) == [plainly(url, *options) for url in urls]
 
 
@@ -156,7 +156,7 @@ def test_spellings_of_one_address_are_equal(spellings):
 
 
 def test_different_addresses_stay_apart():
-    """What servers tell apart: paths by case, values, repeated parameters by order, ports, hosts, other schemes."""
+    """Servers distinguish paths by case, values, repeated parameters by order, ports, hosts, other schemes."""
     urls = [
         "http://a.de/x", "http://a.de/X", "http://a.de/x?y", "http://a.de/x?y=", "http://a.de/x?y=1&y=2",
         "http://a.de/x?y=2&y=1", "http://a.de/x%2Fy", "http://a.de/x/y", "http://a.de:8080/x", "http://www.a.de/x",
@@ -176,7 +176,7 @@ def test_a_query_of_any_number_of_parameters_is_bounded_work():
 
 
 def test_odd_hosts_are_those_that_are_not_plain_ascii():
-    """Only the host is looked at: most URLs outside ASCII are so in their path."""
+    """Only the host counts: most URLs outside ASCII have the other characters in their path."""
     urls = ["http://é.de/", "http://a.de/é", "http://%C3%A9.de", "http://a.de/%C3", "http://xn--9ca.de", ""]
     data, offsets = bytes_of(pa.array(urls, pa.string()))
     assert odd_hosts(data, split_urls(data, offsets)).tolist() == [True, False, True, False, False, False]

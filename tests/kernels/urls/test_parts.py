@@ -83,7 +83,7 @@ def oracle(url: str) -> tuple[str, str, str]:
 
 
 def domains_of(host: str) -> list[str]:
-    """Every domain that a host lies in, shortest first."""
+    """Every domain that contains a host, shortest first."""
     labels = host.split(".")
     if host.startswith("[") or labels[-1][:1].isdigit():
         return [host]
@@ -124,7 +124,7 @@ def test_the_parts_of_a_url_are_those_of_the_plain_parser(url):
         ("bücher.example", ["https://www.bücher.example/"], ["https://xn--bcher-kva.example/"]),
     ],
 )
-def test_a_domain_stands_for_itself_and_every_host_below_it(entry, blocked, free):
+def test_a_domain_covers_itself_and_every_host_below_it(entry, blocked, free):
     """On the boundaries of labels, and an address for itself alone."""
     hashes, faults = hash_domain_lines(lines([entry]))
     domains, _ = build([(hashes, 0)])
@@ -191,7 +191,7 @@ def hash_words_of(entries: set[str]) -> np.ndarray:
 @pytest.mark.slow
 @given(st.sets(WORDS, max_size=4), PIECES, st.integers(1, 3))
 def test_words_of_urls_are_whole_and_different(words, pieces, wanted):
-    """A URL is found when it has as many different listed words as are asked for; they are shown in their order."""
+    """A URL is found when it has the required number of different listed words; they are shown in their order."""
     url = "http://h.example/" + "".join(pieces)
     listed, _ = build([(hash_words_of(words), 5)])
     data, offsets = arrow(["none.example", url])

@@ -192,7 +192,7 @@ def test_a_large_bucket_is_compared_with_representatives():
     for number in (400, 800):
         texts = [f"{shared} {' '.join(draw.choices(WORDS, k=60))}" for _ in range(number)]
         texts += [texts[0] + " again"] * 40
-        # One band of one row: about one document in seven shares each bucket, whatever it says.
+        # One band of one row: about one document in seven shares each bucket, for any text.
         config = Config(bands=1, rows=1, max_bucket=32, max_comparisons=20)
         found, counts = verdicts(table(texts), config)
         assert counts["texts_compared"] <= 4 * len(texts)

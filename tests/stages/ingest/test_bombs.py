@@ -87,7 +87,7 @@ def test_running_out_of_memory_is_not_damage_and_a_fault_keeps_no_memory(path: P
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd", "lz4"])
 def test_an_archive_without_records_is_one_row(path: Path, kind: str) -> None:
-    """Frames without content, lines without a record: the file gives one row, in whatever pieces it is read."""
+    """Frames without content, lines without a record: the file gives one row, read in pieces of any size."""
     for data in (packed(kind, b"") * 3, packed(kind, b"\r\n" * 50), b"\r\n" * 100):
         found = rows(data, path, f"x.warc.{kind[0]}z")
         assert [(row.position, row.drop) for row in found] == [(0, "empty_file")]
@@ -160,7 +160,7 @@ def test_equal_texts_that_are_honest_are_all_read(path: Path) -> None:
 
 
 def test_sizes_of_dictionaries_are_those_that_were_written(tmp_path: Path) -> None:
-    """The largest one of each row group, whatever else the footer holds; 0 without a dictionary."""
+    """The largest one of each row group, with any other content of the footer; 0 without a dictionary."""
     words = [f"{n % 7}" * 50 for n in range(100)]
     table = pa.table(
         {"n": range(100), "a": words, "b": [word.encode() for word in words], "l": [[word] for word in words]}
@@ -178,7 +178,7 @@ def test_sizes_of_dictionaries_are_those_that_were_written(tmp_path: Path) -> No
 
 
 def test_footers_of_noise_are_unreadable_and_nothing_else() -> None:
-    """The library reports damage in the footer; here it is only told apart from sizes, without any other fault."""
+    """The library reports damage in the footer. Here it gives `Unreadable` or sizes, and no other fault."""
     sink = io.BytesIO()
     pq.write_table(pa.table({"text": ["a", "b"] * 20}), sink)
     data = sink.getvalue()

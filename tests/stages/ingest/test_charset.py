@@ -84,7 +84,7 @@ def test_a_byte_order_mark_beats_every_label(codec: str) -> None:
 
 @pytest.mark.parametrize("label", ["iso-8859-1", "windows-1251", "euc-kr", "shift_jis", "nonsense", None])
 @pytest.mark.parametrize("text", [RUSSIAN, KOREAN, GERMAN])
-def test_valid_utf8_is_utf8_whatever_was_declared(label: str | None, text: str) -> None:
+def test_valid_utf8_is_utf8_under_any_declaration(label: str | None, text: str) -> None:
     """A false label does not turn a UTF-8 page into mojibake."""
     page = html(text, label)
     assert charset.decode(page.encode(), label, True) == (page, "utf-8", 0)

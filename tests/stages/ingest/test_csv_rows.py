@@ -48,7 +48,7 @@ def test_tabs_byte_order_marks_compression_and_own_names(tmp_path):
 
 
 def test_rows_are_those_of_the_library():
-    """Whatever `csv` writes is read back, in chunks of any size."""
+    """Everything that `csv` writes is read back, in chunks of any size."""
     draw = random.Random(3)
     for _ in range(300):
         table = [["a", "b", "c"]]
@@ -98,7 +98,7 @@ def test_many_stray_quotes_cost_their_own_lines(tmp_path):
 
 @pytest.mark.parametrize("keep_meta", [True, False])
 def test_a_quote_that_is_not_doubled_leaves_a_mark(tmp_path, keep_meta):
-    """The text after it is kept, and `_mended` in meta says so, whatever else meta holds."""
+    """The text after it is kept, and `_mended` in meta says so, with any other content of meta."""
     data = b'id,text\n1,"the "old" mill"\n2,"the ""new"" mill"\n3,"a"\r\n'
     found = rows(tmp_path, data, keep_meta=keep_meta)
     assert [row.text for row in found] == ['the old" mill"', 'the "new" mill', "a"]

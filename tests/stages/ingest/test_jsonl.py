@@ -445,7 +445,7 @@ def test_an_invalid_date_is_none(value):
 
 @given(st.datetimes(timezones=st.timezones() | st.just(UTC)))
 def test_iso_dates_round_trip(moment):
-    """Whatever Python writes as ISO 8601 is read back as the same microsecond."""
+    """Everything that Python writes as ISO 8601 is read back as the same microsecond."""
     expected = (moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
     found = microseconds(moment.isoformat())
     assert found is None or abs(found / 1e6 - expected) < 1e-3

@@ -102,7 +102,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_license_text_is_recognised_by_its_phrases(name):
-    """Each license is told apart from all others, whatever the line breaks, quotes and comment marks."""
+    """Each license is distinguished from all others, with any line breaks, quotes and comment marks."""
     text = "Copyright (c) 2013 Somebody\n\n" + WRITTEN[name]
     assert spdx.recognise(text) == name
     assert spdx.recognise(text.replace(" ", "\n * ").upper()) == name

@@ -348,7 +348,7 @@ def test_a_frame_that_is_one_record_is_read_like_all_others(
     assert found == rows(data, path)
 
 
-def test_the_first_empty_line_ends_a_header_whatever_lines_end_with() -> None:
+def test_the_first_empty_line_ends_a_header_with_any_line_ending() -> None:
     """Even if a bare line feed comes before two empty lines: the second one belongs to the body."""
     assert warc_headers.blank_line(b"A: b\n\r\n\r\nbody") == (4, 7)
     assert warc_headers.blank_line(b"A: b\r\n\r\nbody\n\r\n") == (4, 8)

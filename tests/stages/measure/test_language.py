@@ -82,7 +82,7 @@ def test_texts_without_a_word_have_nulls() -> None:
 
 
 def test_labels_come_in_lower_case_and_without_prefix(tmp_path: Path) -> None:
-    """`__label__RU` is written `ru`, whatever model the recipe names."""
+    """`__label__RU` is written `ru`, for any model that the recipe names."""
     labels = tuple(code.upper() for code in SENTENCES)
     found = apply(batch([*SENTENCES.values()]), Config(model=tiny_file(tmp_path, labels=labels)))
     assert set(found.column("label").to_pylist()) <= set(SENTENCES)
@@ -213,8 +213,8 @@ def test_numbers_of_buckets_are_bound(tmp_path: Path) -> None:
         (8, 0, "0 dim"),
     ],
 )
-def test_a_file_of_another_kind_is_named_for_what_it_is(at: int, value: int, fact: str) -> None:
-    """Other files, later versions and word vectors are told apart."""
+def test_a_file_of_another_kind_is_recognised(at: int, value: int, fact: str) -> None:
+    """Other files, later versions and word vectors are distinguished."""
     data = bytearray(Tiny().file)
     data[at : at + 4] = struct.pack("<i", value)
     with pytest.raises(UserError, match=fact):

@@ -80,7 +80,7 @@ def test_labels_with_a_script_are_the_same_languages():
 
 
 def test_english_and_what_has_no_label_is_counted_as_without_labels():
-    """Every column of every row, whatever else is in the batch."""
+    """This holds for every column of every row, with any other rows in the batch."""
     texts = [SENTENCES["en"], None, "", SENTENCES["en"] * 3]
     plain = counted(texts)
     mixed = counted([*texts, SENTENCES["de"], SENTENCES["th"]], ["en", None, None, "EN", "de", "th"])

@@ -25,7 +25,9 @@ FOOTER = "made by the friends of good reading and shared freely"
 
 
 def prose(side, seed, words=120):
-    """A text whose words are mostly common to both classes, with a tenth of its own, rare words."""
+    """A text whose words are mostly common to both classes, with a tenth of words that are rare and specific to its
+    class.
+    """
     draw = random.Random(f"{side} {seed}")
     return " ".join(
         draw.choice(COMMON) if draw.random() < 0.9 else f"{side}{draw.randrange(100)}" for _ in range(words)

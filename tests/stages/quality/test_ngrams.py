@@ -180,7 +180,7 @@ def test_a_damaged_file_is_refused_whichever_byte_it_is(tmp_path):
 @pytest.mark.parametrize(
     "shape", [[[0, 4, 2]], [[1, 4, 2]], [[0, 0, 8]], [[0, 4, 0]], [[0, 1 << 33, 2]], [[0, 2, 4]] * 2]
 )
-def test_tables_that_a_look_up_could_leave_are_refused(shape):
+def test_tables_whose_look_ups_could_leave_them_are_refused(shape):
     with pytest.raises(ValueError, match="tables"):
         ngram_file.check_shape(np.array(shape, np.int64), 1, 8)
     ngram_file.check_shape(np.array([[0, 4, 4]]), 1, 8)

@@ -66,7 +66,7 @@ def test_the_values_of_a_column_are_domains_or_tiers():
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ([f"v{number}" for number in range(MOST_VALUES + 1)], "more than 100 different values, such as v0 and v1"),
         ([[1], [2]], "holds list"),
@@ -76,9 +76,9 @@ def test_the_values_of_a_column_are_domains_or_tiers():
         (["日本"], "values become file names"),
     ],
 )
-def test_a_column_that_cannot_name_domains_is_refused(values, told):
+def test_a_column_that_cannot_name_domains_is_refused(values, message):
     """Each value is a group with its own files, so thousands are a slip."""
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         groups(Config(source="web", domain_column="url"), url=values)
 
 

@@ -283,12 +283,12 @@ def test_a_config_that_cannot_work_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("groups", "told"),
+    ("groups", "message"),
     [(["web+En", "web+en"], r"web\+En and web\+en differ in case only"), (map(str, range(2001)), "2,001 groups")],
 )
-def test_domains_of_a_column_that_disks_cannot_hold_are_refused(groups, told):
+def test_domains_of_a_column_that_disks_cannot_hold_are_refused(groups, message):
     """Each group is a folder."""
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         shards.layout({"groups": {"web": {name: {"documents": 1, "tokens": 1} for name in groups}}}, CONFIG)
     shards.check(shards.Config(recipe="ü" * 64))
 
