@@ -168,7 +168,9 @@ def test_term_lists_make_groups(bias, judged):
 
 
 def test_the_edge_has_the_documents_nearest_to_the_cutoff(bias):
-    """The edge lists both sides, nearest first, with score, reason, URL and excerpt; withheld documents are left out."""
+    """The edge lists both sides, nearest first, with score, reason, URL and excerpt; withheld documents
+    are left out.
+    """
     edge = bias("--step", "judge", "--edge", "4", "--json").edge
     scores = sorted(
         float(entry["text"].split()[0])

@@ -72,7 +72,9 @@ def test_a_uniform_host_counts_once():
 
 
 def test_intervals_cover_the_true_share_at_their_nominal_rate():
-    """With randomly drawn hosts, 95% of intervals cover the true share; intervals that ignore hosts cover it far less."""
+    """With randomly drawn hosts, 95% of intervals cover the true share; intervals that ignore hosts cover
+    it far less.
+    """
     draw, truth, ours, naive = np.random.default_rng(7), 0.3, 0, 0
     for _ in range(400):
         sizes = draw.geometric(0.05, 60)

@@ -26,7 +26,9 @@ def budget_json(*arguments):
 
 
 def test_targets_are_the_published_ratios():
-    """20 tokens per parameter are compute-optimal; published models get the number of tokens that they were trained on."""
+    """20 tokens per parameter are compute-optimal; published models get the number of tokens that they
+    were trained on.
+    """
     targets = {target["name"]: target for target in budget_json("--params", "7e9")["targets"]}
     assert targets["compute-optimal"]["tokens"] == 140 * 10**9
     assert targets["compute-optimal"]["flops"] == 6 * 7 * 10**9 * 140 * 10**9

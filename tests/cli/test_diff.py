@@ -103,7 +103,9 @@ def test_the_cases_are_not_empty(versions, say):
 
 
 def test_changes_of_the_recipe_and_of_the_inputs_are_named(versions, say):
-    """Recipe changes are listed by field and input changes by file; to compare with the parent, one version is enough."""
+    """Recipe changes are listed by field and input changes by file; to compare with the parent, one
+    version is enough.
+    """
     diff = diff_json(say, versions, "first", "stricter")
     assert diff["changes"] == {"all/longer_than": ["config.chars: 12 -> 25"]}
     output = say("diff", f"{versions.store}@{versions.hashes['files']}", "--json")

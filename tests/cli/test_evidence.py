@@ -1,4 +1,6 @@
-"""What a user sees of decontamination: evidence with both texts, the items that were found, the lineage of a document."""
+"""What a user sees of decontamination: evidence with both texts, the items that were found, the
+lineage of a document.
+"""
 
 import json
 import re
@@ -77,7 +79,9 @@ def test_evidence_has_both_texts(flagged, say):
 
 
 def test_evidence_marks_the_words_that_agree(flagged, say):
-    """In a pipe, matching words are between [* and *], and the texts are below each other; changed words are outside."""
+    """In a pipe, matching words are between [* and *], and the texts are below each other; changed words
+    are outside.
+    """
     output = say("inspect", flagged.recipe, "--evidence", "--grep", "OTHERWISE|otherwise")
     assert output.code == 0
     assert "first i1: 88% of the question, fuzzy" in output.out
