@@ -26,7 +26,7 @@ from gristmill.query.export import export as exporting
 from gristmill.query.export.dataset_card import Exported, card
 
 READERS = os.environ.get("EXPORT_READERS")
-"""A Python that has the libraries that we do not need: make test-export."""
+"""The Python interpreter that has the optional reader libraries; `make test-export` sets it."""
 COLUMNS = ["doc_id", "text", "source", "signals.words", "title"]
 
 

@@ -305,7 +305,9 @@ def test_a_damaged_part_names_its_step_and_recipe(project, say):
     assert re.search(rf"part {damaged[1].hash} .*; made by all/longer_than, .* of the recipe other$", result.out, re.M)
     assert f"To repair it: gristmill verify --repair {project.recipe}\n" in result.out
     assert "verify --repair RECIPE, with the recipe's file" in say("verify", f"{project.store}@project").out
-    assert say("inspect", project.recipe, "--kept").code == 0, "verdicts are read, which lie beside the part"
+    assert say("inspect", project.recipe, "--kept").code == 0, (
+        "verdicts are in a separate file, so the damaged part is not read"
+    )
     inspected = say("inspect", project.recipe, "--dropped")
     assert inspected.code == 2
     assert f"gristmill verify {project.recipe} --repair makes it again" in inspected.err

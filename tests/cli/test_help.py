@@ -34,7 +34,7 @@ def test_the_stored_help_equals_the_commands_own_help(monkeypatch):
     """Every command and subcommand has an entry, so showing help imports no command."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     stored = json.loads(FILE.read_text())
-    assert stored == all_help(), "write it again: python tests/cli/test_help.py"
+    assert stored == all_help(), "regenerate it: python tests/cli/test_help.py"
     assert all(stored_help([*path.split(), "-h"]) == text for path, text in stored.items())
 
 

@@ -20,11 +20,11 @@ from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
 EVIL = "\x1b]0;owned\x07\x1b[666m\x9b31mx\u202ey\u2066z\u2028\u2029\x7f\x08\r\x85[red][/nothing][link=http://x]:skull:<script>"
-"""Title, colour, C1, overrides, separators, delete, backspace, return; markup of rich and of HTML."""
+"""Terminal title, colour, C1 codes, bidi overrides, separators, delete, backspace, return; markup of rich and HTML."""
 IN_A_NAME = EVIL.replace("/", "|") + "\nforged: line"
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 COLOURS = re.compile(r"\x1b\[(\d{1,2}(;\d{1,3})*)?m|\x1b\[(\?25[lh]|\d?[AK])|\r")
-"""What rich itself sends to a terminal; 666 is no colour of its."""
+"""The sequences that rich itself sends to a terminal; it has no colour 666."""
 
 
 def quoted(text):
@@ -137,7 +137,7 @@ READ_COMMANDS = (
     "run recipe.yaml --sample 50%",
     "diff recipe.yaml storeEVIL@r-sample-50pct -n 30",
 )
-"""Looks at the data that a user would take; `EVIL` is put in for itself."""
+"""Commands that a user would run on the data; `EVIL` is replaced by the hostile text."""
 MISTAKES = (
     "EVIL",
     "run --EVIL",

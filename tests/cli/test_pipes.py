@@ -9,7 +9,7 @@ import pytest
 from gristmill.cli.main import COMMANDS, main
 
 GONE = 141
-"""128 and the number of SIGPIPE: what a shell shows of a program that it ended."""
+"""128 plus the number of SIGPIPE: the exit code that a shell reports for a program that SIGPIPE ended."""
 
 
 def run_gristmill(*arguments, **streams):
@@ -62,7 +62,7 @@ def test_a_run_whose_log_is_closed_stops_and_can_continue(project, closed_pipe):
     """This covers `gristmill run 2>&1` and `gristmill run`, both piped to `head`."""
     assert run_gristmill("run", project.recipe, stdout=closed_pipe, stderr=subprocess.PIPE).returncode == GONE
     done = run_gristmill("run", project.recipe, "--json", stdout=subprocess.PIPE, stderr=closed_pipe)
-    assert done.returncode == 0, "nothing was said there"
+    assert done.returncode == 0, "nothing is written to standard error"
     (project.folder / "in" / "00.jsonl").write_text('{"text": "grain"}\n')
     project.write_recipe("  - stagebox.noisy\n")
     assert run_gristmill("run", project.recipe, stdout=closed_pipe, stderr=closed_pipe).returncode == GONE

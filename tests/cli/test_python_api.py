@@ -87,8 +87,8 @@ def test_texts_are_not_read_unless_requested(corpus, monkeypatch):
     original = PartReader._whole
 
     def whole(reader):
-        assert "text" not in reader.names, "a part is read"
-        assert withheld.COLUMN in reader.names, "a part is read"  # it is as small, and needed for every document
+        assert "text" not in reader.names, "a large part is read"
+        assert withheld.COLUMN in reader.names, "a large part is read"  # it is as small, and needed for every document
         return original(reader)
 
     monkeypatch.setattr(PartReader, "_whole", whole)

@@ -17,7 +17,7 @@ from gristmill.store.store import Store
 
 STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: CHARS}\n"
 CLOCKS = (0, -3600, 73 * 365 * 86400, -3600)
-"""Seconds by which the clocks of the machines that run in turn are ahead."""
+"""How many seconds the clock of each machine is ahead, in the order of the runs."""
 
 
 @pytest.fixture

@@ -78,9 +78,9 @@ def test_plan_run_and_funnel_fit_with_long_names(project, say, monkeypatch):
     for width in (80, 120):
         monkeypatch.setenv("COLUMNS", str(width))
         for command in (("plan",), ("run", "--executor", "inline"), ("funnel",)):
-            render = say(*command, project.recipe)
-            assert render.code == 0, render.err
-            lines = render.out.splitlines()
+            output = say(*command, project.recipe)
+            assert output.code == 0, output.err
+            lines = output.out.splitlines()
             assert not [line for line in lines if len(line) > width and len(line.split()) > 1]
             assert command[0] == "run" or long in "".join(line[:width].split("  ")[0] for line in lines)
 

@@ -42,7 +42,7 @@ KEPT = (
     "the wheel turns by day and by night while the miller sleeps beside his sacks of rye and of wheat and dreams of a "
     "river that never falls, of stones that need no dressing, and of a road without a hill from the mill to the town"
 )
-"""Long enough for tier A, of which all is drawn."""
+"""Long enough for tier A, which the mix draws completely."""
 
 
 def run_gristmill(monkeypatch, capsys, *arguments):
@@ -316,9 +316,9 @@ def test_a_name_that_means_a_recipe_or_a_hash_is_refused(taken, monkeypatch, cap
         assert "would be ambiguous" in output.err
 
 
-@pytest.mark.parametrize("later_steps", ["", ", scrub", ", line_dedup", ", line_dedup, scrub"])
+@pytest.mark.parametrize("more_steps", ["", ", scrub", ", line_dedup", ", line_dedup, scrub"])
 def test_copies_of_a_dropped_document_are_removed_whatever_steps_follow(
-    project, later_steps, tmp_path, monkeypatch, capsys
+    project, more_steps, tmp_path, monkeypatch, capsys
 ):
     """Steps after the drop never read its text: the run, `check` by URL and `check` by hash still find it."""
     for name in ("kept", "named"):
@@ -327,7 +327,7 @@ def test_copies_of_a_dropped_document_are_removed_whatever_steps_follow(
     read = "{{kind: text, read: {{format: jsonl, paths: [{0}.jsonl], fields: {{key: id, url: url}}}}}}"
     project.recipe.write_text(
         f"recipe: project\nstore: ./store\ntakedowns: requests.yaml\nsources:\n  kept: {read.format('kept')}\n"
-        f"  named: {read.format('named')}\nsteps: [{{exact_dedup: {{keep: {{sources: [kept, named]}}}}}}{later_steps}]\n"
+        f"  named: {read.format('named')}\nsteps: [{{exact_dedup: {{keep: {{sources: [kept, named]}}}}}}{more_steps}]\n"
     )
     requests = project.folder / "requests.yaml"
     requests.write_text("")
@@ -347,7 +347,7 @@ def test_copies_of_a_dropped_document_are_removed_whatever_steps_follow(
     (tmp_path / "h.yaml").write_text(f"- id: h\n  content_hashes: ['{hashed}']\n")
     store = f"{project.store}@{after.ended['version']}"
     code, _ = run_gristmill(monkeypatch, capsys, "takedown", "check", tmp_path / "h.yaml", store)
-    assert code == 0, "documents that were dropped are found by their hash, too"
+    assert code == 0, "dropped documents are found by their hash too"
 
 
 def test_a_receipt_with_listed_copies_shows_the_removed_document(taken, tmp_path, monkeypatch, capsys):
